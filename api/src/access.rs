@@ -16,26 +16,24 @@ pub mod role_table;
 pub mod token_scopes;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use httpd::peer_address::PeerAddress;
-use httpd::problem::{ErrorCode, Problem};
 use model::credential::{ApiKeyScope, SecretHash};
 use model::oauth::OAuthResource;
 use model::oauth::secret::OAuthSecretKind;
 use model::request_log::RequestSurface;
 use model::user::SessionToken;
-use store::access::{AccessError, Denial, SignedInUser, Tenant};
+use store::access::{AccessError, Denial, SignedInUser};
 use store::engine::Batch;
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationHandler};
+use crate::prelude::*;
 use crate::serve::router::{ClientKind, MatchedOperation};
-use crate::state::AppState;
 
 /// Header of session requests that change something.
 pub const CSRF_TOKEN: &str = "x-csrf-token";
@@ -53,7 +51,6 @@ pub enum Principal {
 
 impl Principal {
     /// The tenant; `None` for an anonymous request.
-    #[must_use]
     pub fn tenant(&self) -> Option<&Tenant> {
         match self {
             Self::Anonymous => None,
@@ -63,7 +60,6 @@ impl Principal {
     }
 
     /// Consumes the principal and returns its tenant.
-    #[must_use]
     pub fn into_tenant(self) -> Option<Tenant> {
         match self {
             Self::Anonymous => None,
@@ -74,14 +70,12 @@ impl Principal {
 }
 
 /// The client's IP address; `None` if the connection's address is unknown.
-#[must_use]
 pub fn client_ip(head: &Parts) -> Option<IpAddr> {
     head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
 /// The way by which the request came. A service of this process that calls operations for its own clients says it in an
 /// extension of the request, which no client can set.
-#[must_use]
 pub fn surface(head: &Parts) -> RequestSurface {
     head.extensions.get::<RequestSurface>().copied().unwrap_or(RequestSurface::Api)
 }
@@ -122,17 +116,11 @@ fn resource(head: &Parts) -> OAuthResource {
 }
 
 /// Authenticates the API key or the access token of a program's request.
-///
-/// # Errors
-/// As [`authenticate`].
 pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
     authenticate_bearer(state, &head.headers, client_ip(head), resource(head)).await
 }
 
 /// Authenticates the API key or the access token of a request. The token must be for this resource; a key is for all.
-///
-/// # Errors
-/// As [`authenticate`].
 pub async fn authenticate_bearer(
     state: &AppState,
     headers: &HeaderMap,

@@ -1,22 +1,13 @@
 //! `GET /account`: access level, plan limits and usage of the account.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
-use httpd::request::NoInput;
+use crate::prelude::*;
 use model::account::{AccessLevel, Plan};
 use model::domain::{DomainState, SendingDomain};
 use model::id::AccountId;
 use model::quota::Noun;
 use model::usage::UsagePeriod;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::access::Tenant;
-
-use crate::state::AppState;
 
 /// Available parts of the service
 #[derive(Debug, Serialize, ToSchema)]
@@ -121,9 +112,6 @@ pub struct AccountResponse {
 }
 
 /// `GET /account`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
     let account = tenant.account();
     let store = &state.services.store;
@@ -164,9 +152,6 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
 }
 
 /// Loads the usage of the current month and day (UTC).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
     let now = state.services.clock.now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));

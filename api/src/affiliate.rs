@@ -59,7 +59,6 @@ use crate::sdk::Risk;
 const OWNER_NOUN: &str = "affiliate_program";
 
 /// All operations of the affiliate program.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     [
         partner_operations(),

@@ -1,13 +1,9 @@
 //! Changes of an approval: the commit gives sends back that the request does not use.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
+use crate::prelude::*;
 use model::approval::{Approval, ApprovalState};
 use store::client_sends;
 use store::engine::{Batch, CommitError};
-
-use crate::state::AppState;
 
 /// Retries after concurrent sends of the client.
 const TRIES_MAX: usize = 20;
@@ -31,9 +27,6 @@ fn sends_nothing(state: &ApprovalState) -> bool {
 
 /// Commits a change of an approval that was read as `before`; `content` replaces its encrypted content. Gives the
 /// reserved sends of `after` back if it sends nothing. Returns false if it was changed at the same time.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub(crate) async fn commit(
     state: &AppState,
     before: &Approval,
@@ -62,9 +55,6 @@ pub(crate) async fn commit(
 }
 
 /// Ends pending approvals whose time for a decision is over, and deletes contents that are no longer needed.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub(crate) async fn end_contents(state: &Arc<AppState>) -> Result<(), Problem> {
     let store = &state.services.store;
     loop {

@@ -13,15 +13,12 @@
 //! is so with an idempotency key and for methods that are idempotent (RFC 9110 9.2.2). Otherwise the approval ends as
 //! interrupted. So a request is executed at most once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::{JSON_MEDIA_TYPE, Response};
 use jiff::Timestamp;
 use model::approval::{
@@ -34,8 +31,7 @@ use model::request_log::RequestSurface;
 use net::limit::memory_budget::MemoryShare;
 use queue::storage_quota::StorageReservation;
 use queue::submit_error::SubmitError;
-use schema::Schemas;
-use store::access::{Actor, Tenant};
+use store::access::Actor;
 use store::idempotency::ScopedIdempotencyKey;
 use tokio::time::Instant;
 
@@ -43,10 +39,10 @@ use crate::access::{self, Principal};
 use crate::approvals::{content, policy};
 use crate::handler::HandlerFuture;
 use crate::operation::{Operation, OperationHandler};
+use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
 use crate::serve::router::RouteMatch;
 use crate::server::ApiServer;
-use crate::state::AppState;
 use crate::{approval_change, dispatch, idempotency, submit_problem};
 
 /// An execution that takes longer is left to the lease's end, which is later.

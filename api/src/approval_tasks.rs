@@ -39,9 +39,6 @@ struct Executions {
 
 impl Executions {
     /// Begins executions of requests that are due, as many as the bounds permit.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     async fn begin(&mut self, server: &Arc<ApiServer>) -> Result<(), Problem> {
         let state = &server.state;
         self.has_waiting = false;
@@ -133,9 +130,6 @@ pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
 }
 
 /// Executes requests that are approved, or that a node which stopped left behind, and waits for their end.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<(), Problem> {
     let mut executions = Executions::default();
     loop {
@@ -162,9 +156,6 @@ async fn end_all(server: &ApiServer, stop: &CancellationToken) {
 }
 
 /// Ends approvals whose time for a decision is over, and deletes contents that are no longer needed.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn end_contents(server: &ApiServer) -> Result<(), Problem> {
     approval_change::end_contents(&server.state).await
 }

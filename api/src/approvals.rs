@@ -13,21 +13,16 @@ mod hold;
 pub(crate) mod policy;
 mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use httpd::fields;
-use httpd::paging::{self, KIND_APPROVAL, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_APPROVAL, after_id};
 use model::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
 use model::credential::{ApiKeyScope, CredentialId};
 use model::id::ApprovalId;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 use tokio::time::Instant;
 
 pub(crate) use self::hold::hold;
@@ -35,7 +30,7 @@ use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
 use crate::access::{self, role_table};
 use crate::approval_change;
 use crate::operation::{Operation, SessionSubject, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum number of approvals scanned for a page.
 const SCANNED_ROWS_MAX: usize = 60;
@@ -96,7 +91,6 @@ impl FromRequest for ListApprovals {
     }
 }
 
-/// Path of an approval.
 #[derive(Debug, Clone, Copy)]
 struct ApprovalPath(ApprovalId);
 
@@ -169,9 +163,6 @@ fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
 }
 
 /// `GET /approvals`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList, Problem> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let before = query.page.before_id(KIND_APPROVAL)?.map(ApprovalId::from_bytes);
@@ -194,13 +185,10 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Res
     }
     let has_more = !all_scanned || rest.any(|approval| is_wanted(&approval));
     let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_APPROVAL, id.to_bytes()));
-    Ok(ApprovalList { approvals, has_more, next_cursor })
+    Ok(ApprovalList::new(approvals, next_cursor))
 }
 
 /// `GET /approvals/{id}`.
-///
-/// # Errors
-/// The approval does not exist; the store cannot be read.
 async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -292,9 +280,6 @@ async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, 
 }
 
 /// `POST /approvals/{id}/reject`.
-///
-/// # Errors
-/// As [`approve`].
 async fn reject(
     state: Arc<AppState>,
     user: SignedInUser,

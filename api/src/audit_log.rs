@@ -5,26 +5,18 @@
 //! sends are not in it: they name the key themselves.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::Method;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_AUDIT, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_AUDIT, after_id};
 use jiff::Timestamp;
 use model::credential::ApiKeyScope;
 use model::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
 use model::request_log::{LoggedRequest, RequestSurface};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::request_log::LogPart;
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::request_log_page::RequestLogPage;
-use crate::state::AppState;
 
 /// No filter is longer.
 const FILTER_BYTES_MAX: usize = 200;
@@ -96,16 +88,7 @@ impl AuditEntryView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-struct AuditLog {
-    /// The entries, newest first
-    entries: Vec<AuditEntryView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { AuditLog { entries: AuditEntryView } }
 
 /// Query of `GET /audit-log`.
 #[derive(Debug)]
@@ -185,9 +168,6 @@ impl FromRequest for ListAuditLog {
 }
 
 /// `GET /audit-log`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog, Problem> {
     let (store, account) = (&state.services.store, tenant.account().id);
     state.request_log.flush(store).await;
@@ -204,5 +184,5 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Resu
     let RequestLogPage { requests, next } = page.await?;
     let next_cursor = next.map(|id| after_id(KIND_AUDIT, id.to_bytes()));
     let entries = requests.into_iter().map(AuditEntryView::from_request).collect();
-    Ok(AuditLog { entries, has_more: next_cursor.is_some(), next_cursor })
+    Ok(AuditLog::new(entries, next_cursor))
 }

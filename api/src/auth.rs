@@ -48,7 +48,6 @@ pub(crate) struct SignInGuards {
 }
 
 /// Maps a user error to its problem response.
-#[must_use]
 pub fn user_error_problem(error: UserError) -> Problem {
     match error {
         UserError::Unknown => Problem::not_found("user"),

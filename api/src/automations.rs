@@ -13,13 +13,8 @@ pub mod runs;
 pub mod step_counts;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, FromRequestAt, Request, RequestSpec};
+use httpd::paging::{KIND_AUTOMATION, KIND_AUTOMATION_VERSION};
 use model::automation::job::AutomationJobKind;
 use model::automation::{
     AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
@@ -28,15 +23,12 @@ use model::automation::{
 use model::credential::ApiKeyScope;
 use model::id::{AutomationId, RunId};
 use model::quota::Noun;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 use crate::submit_problem;
 
 use self::path::{AutomationPath, automation_not_found, find};
@@ -48,7 +40,6 @@ use self::view::{AutomationList, AutomationResponse, AutomationVersionList, Auto
 /// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 10;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let entry = |method, path, id, summary| operation(method, path, id).about("automations", summary);
@@ -235,9 +226,6 @@ impl FromRequest for ListAutomations {
 }
 
 /// `GET /automations`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
@@ -252,13 +240,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) 
         }
     }
     let next_cursor = next.map(|id| paging::after_id(KIND_AUTOMATION, id.to_bytes()));
-    Ok(AutomationList { automations, has_more: next.is_some(), next_cursor })
+    Ok(AutomationList::new(automations, next_cursor))
 }
 
 /// `GET /automations/{id}`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
     let found = find(&state, &tenant, path).await?;
     let version = current_version(&state, &found.automation).await?;
@@ -378,9 +363,6 @@ async fn apply_edit(
 }
 
 /// `DELETE /automations/{id}`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, path).await?;
@@ -422,44 +404,18 @@ fn copy_name(name: &str) -> String {
     format!("{}{SUFFIX}", name.get(..end).unwrap_or_default())
 }
 
-/// Query of `GET /automations/{id}/versions`.
-#[derive(Debug)]
-pub struct ListAutomationVersions {
-    page: PageParameters,
-}
-
-impl FromRequestAt<AutomationPath> for ListAutomationVersions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![AutomationPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        Ok((
-            AutomationPath::from_request(call),
-            ListAutomationVersions { page: PageParameters::from_query(&call.query)? },
-        ))
-    }
-}
-
 /// `GET /automations/{id}/versions`.
-///
-/// # Errors
-/// The automation does not exist; the cursor is invalid.
 pub async fn list_versions(
     state: Arc<AppState>,
     tenant: Tenant,
-    (path, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
+    (path, page): (AutomationPath, PageParameters),
 ) -> Result<AutomationVersionList, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
     let (store, limit) = (&state.services.store, page.limit + 1);
     let mut found = store::automation::list_versions(store, automation.account, automation.id, before, limit).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next = found.last().filter(|_| has_more);
-    let next_cursor = next.map(|version| paging::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
+    let next_cursor =
+        page.cut(&mut found, |version| paging::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
     let versions = found.iter().map(AutomationVersionView::from_version).collect();
-    Ok(AutomationVersionList { versions, has_more, next_cursor })
+    Ok(AutomationVersionList::new(versions, next_cursor))
 }

@@ -4,27 +4,21 @@
 //! an account connects to its affiliate program. Events that do not concern payment methods are acknowledged and
 //! ignored.
 
-use std::sync::Arc;
-
 use ::affiliate::processor::signature::{self, HEADER};
 use bytes::Bytes;
 use http::Method;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use jiff::Timestamp;
 use model::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
 use queue::billing::BillingService;
-use schema::Schemas;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::affiliate::processor::EventAcknowledgement;
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::POST, "/billing/stripe", "hear_billing")

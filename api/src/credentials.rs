@@ -13,19 +13,13 @@ pub mod request;
 mod smtp;
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
 use httpd::paging::after_id;
-use httpd::problem::{ErrorCode, Problem};
 use httpd::response::IntoResponse;
 use jiff::Timestamp;
 use model::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
-use schema::Schemas;
-use serde_json::{Map, Value, json};
-use store::access::Tenant;
+use serde_json::Map;
 use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
@@ -34,7 +28,7 @@ use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
 use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum number of credentials of one kind per account.
 const CREDENTIALS_MAX: usize = 1_000;
@@ -205,9 +199,6 @@ pub async fn create<K: CredentialKind>(
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -216,12 +207,10 @@ pub async fn list<K: CredentialKind>(
     let (store, account, page) = (&state.services.store, tenant.account().id, request.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
+    let next_cursor = page.cut(&mut found, |last| after_id(K::CURSOR, last.id_bytes()));
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
     let used = state.accounts.credentials.last_used(account, &ids).await?;
     let views = found.iter().zip(used).map(|(credential, used)| credential_view(credential, &state, used)).collect();
-    let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
     Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
 }
 
@@ -240,9 +229,6 @@ async fn credential_response<K: CredentialKind>(
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read.
 pub async fn get<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -308,9 +294,6 @@ pub async fn update<K: CredentialKind>(
 
 /// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the previous secret stays valid for the grace
 /// period.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read or written.
 pub async fn rotate<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -330,9 +313,6 @@ pub async fn rotate<K: CredentialKind>(
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
-///
-/// # Errors
-/// The credential does not exist; the store cannot be read or written.
 pub async fn delete<K: CredentialKind>(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -12,7 +12,6 @@
 //! `ratelimit-*` headers.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -22,8 +21,6 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use httpd::body::{self, ResponseBody};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::{CookiePolicy, Response};
 use httpd::{header_limits, origin};
 use hyper::body::Body;
@@ -32,7 +29,7 @@ use model::oauth::OAuthResource;
 use net::limit::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use net::limit::rate_limit::RateLimitStatus;
 use queue::storage_quota::{StorageQuotaError, StorageReservation};
-use store::access::{Actor, Denial, Tenant};
+use store::access::{Actor, Denial};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
@@ -40,11 +37,11 @@ use crate::approvals::policy::{self, PolicyDecision};
 use crate::handler::{HandlerFuture, Owner};
 use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
+use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
 use crate::sdk::Risk;
 use crate::serve::router::{MatchedOperation, RouteMatch};
 use crate::server::ApiServer;
-use crate::state::AppState;
 use crate::{approvals, idempotency, submit_problem, version};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -122,7 +119,6 @@ where
     })
 }
 
-/// A request that was read.
 enum RequestOutcome {
     Handle(Box<ReadyRequest>),
     /// It needs no operation.

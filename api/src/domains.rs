@@ -11,32 +11,24 @@ pub mod publish;
 mod request;
 mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
 use message::address::DomainName;
 use message::domain_name::is_never_public;
 use model::credential::ApiKeyScope;
 use model::domain::SendingDomain;
 use model::domain_setup::zone_file;
 use queue::domains::DomainWithSetup;
-use serde_json::json;
-use store::access::Tenant;
 
 use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Errors of adding a domain.
 const LIMITS: &[ErrorCode] = &[ErrorCode::PLAN_FULL, ErrorCode::DOMAIN_CLAIMED, ErrorCode::CONFLICT];
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let mut all = domain_operations();
     all.extend(claim_operations());
@@ -197,9 +189,6 @@ fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Probl
 }
 
 /// `GET /domains`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
     let before = input.page.before_domain()?;
     let (store, account) = (&state.services.store, tenant.account().id);
@@ -215,9 +204,6 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> R
 }
 
 /// `GET /domains/{id_or_name}`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -233,9 +219,6 @@ async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) 
 }
 
 /// `PATCH /domains/{id_or_name}`.
-///
-/// # Errors
-/// The domain does not exist; the input is invalid; the store cannot be used.
 pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
     if let Some(problem) = input.find_mismatch(&domain.name) {
@@ -265,9 +248,6 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -
 }
 
 /// `GET /domains/{id_or_name}/zone-file`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be read.
 pub async fn get_zone_file(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -295,9 +275,6 @@ pub async fn verify(
 }
 
 /// `POST /domains/{id_or_name}/dkim/rotate`.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be used.
 pub async fn rotate_dkim(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -310,9 +287,6 @@ pub async fn rotate_dkim(
 }
 
 /// `DELETE /domains/{id_or_name}/dkim/rotate`. Does nothing if no rotation is pending.
-///
-/// # Errors
-/// The domain does not exist; the store cannot be used.
 pub async fn cancel_dkim_rotation(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -24,22 +24,14 @@ pub mod test_event;
 pub mod timeline;
 pub mod view;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::paging::PageParameters;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::IntoResponse;
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use crate::idempotency::IdempotentResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 
 pub use self::batch::submit::send_batch;
 use self::path::{EmailPath, find, find_without_recipients, id_parameter};
@@ -88,18 +80,12 @@ impl FromRequest for EmailTimelineQuery {
 }
 
 /// `GET /emails/{id}`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
     let found = find(&state, &tenant, id).await?;
     Ok(EmailResponse { email: EmailDetail::load(&state, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.
-///
-/// # Errors
-/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn events(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -112,13 +98,10 @@ pub async fn events(
     let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
     let (events, next_cursor) = page.paginate(events)?;
     let events: Vec<_> = events.into_iter().map(EmailEventView::from_event).collect();
-    Ok(EmailEventList { events, has_more: next_cursor.is_some(), next_cursor })
+    Ok(EmailEventList::new(events, next_cursor))
 }
 
 /// `GET /emails/{id}/attempts`.
-///
-/// # Errors
-/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn attempts(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -131,7 +114,7 @@ pub async fn attempts(
     let (attempts, next_cursor) = page.paginate(attempts)?;
     let attempts: Vec<_> =
         attempts.into_iter().map(|attempt| DeliveryAttemptView::from_attempt(attempt, &found.recipients)).collect();
-    Ok(DeliveryAttemptList { attempts, has_more: next_cursor.is_some(), next_cursor })
+    Ok(DeliveryAttemptList::new(attempts, next_cursor))
 }
 
 /// A sent message in RFC 5322 format.

@@ -10,29 +10,21 @@ pub mod funnel;
 pub mod send;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_PRODUCT_EVENT, after_id};
 use jiff::Timestamp;
 use model::credential::ApiKeyScope;
 use model::id::ProductEventId;
 use model::idempotency::IdempotencyScope;
 use model::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use model::quota::Noun;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| operation(method, path, id).about("events", summary);
     let get = |path, id, summary| entry(Method::GET, path, id, summary);
@@ -113,9 +105,6 @@ pub(crate) fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
 }
 
 /// `GET /events`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -128,32 +117,15 @@ pub async fn list(
     }
     let account = tenant.account().id;
     let listed = store::product_event::list(&state.services.store, account, &filter, page.limit).await?;
-    Ok(ProductEventList {
-        events: listed.events.into_iter().map(ProductEventView::from_event).collect(),
-        has_more: listed.next.is_some(),
-        next_cursor: listed.next.map(|id| after_id(KIND_PRODUCT_EVENT, id.to_bytes())),
-    })
+    Ok(ProductEventList::new(
+        listed.events.into_iter().map(ProductEventView::from_event).collect(),
+        listed.next.map(|id| after_id(KIND_PRODUCT_EVENT, id.to_bytes())),
+    ))
 }
 
-/// Path of a product event.
-#[derive(Debug, Clone, Copy)]
-pub struct ProductEventPath(ProductEventId);
-
-impl FromRequest for ProductEventPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The event's id (`ae_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("event"))
-    }
-}
+id_path! { ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
 
 /// `GET /events/{id}`.
-///
-/// # Errors
-/// The event does not exist; the store cannot be read.
 pub async fn get_event(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -53,7 +53,6 @@ pub enum Owner {
 
 impl Owner {
     /// The account's tenant, for code shared with API keys.
-    #[must_use]
     pub fn tenant(&self) -> &Tenant {
         match self {
             Self::SignedIn(user) => user.tenant(),

@@ -1,15 +1,7 @@
 //! `/healthz`: returns whether the service accepts mail. For load balancers and monitoring.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
-use httpd::request::NoInput;
-use schema::ToSchema;
-use serde::Serialize;
-use serde_json::json;
+use crate::prelude::*;
 use store::engine::{Health, StoreState};
-
-use crate::state::AppState;
 
 const RETRY_AFTER_S: u32 = 10;
 
@@ -37,9 +29,6 @@ pub async fn check(app_state: Arc<AppState>, _: NoInput) -> Result<HealthRespons
 }
 
 /// The detailed reason why the store is unhealthy, for the operator's listener.
-///
-/// # Errors
-/// The reason.
 pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
     match &health.state {
         StoreState::Healthy => Ok(()),

@@ -13,20 +13,15 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::{IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
 use model::usage::PlanRemaining;
 use queue::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
 use queue::submit_error::SubmitError;
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 use store::engine::Batch;
 
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::state::AppState;
 use crate::submit_problem;
 
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -40,7 +35,6 @@ const QUOTA_MONTHLY: HeaderName = HeaderName::from_static("x-quota-monthly-remai
 const IN_PROGRESS_RETRY_S: u32 = 1;
 
 /// The header parameter of operations that accept a key.
-#[must_use]
 pub fn header_parameter() -> Value {
     schema::header_parameter(
         "Idempotency-Key",
@@ -89,9 +83,6 @@ pub(crate) fn request_fingerprint(call: &Request) -> RequestFingerprint {
 
 /// Returns whether the request's key was completed before for this operation. Such a request is replayed even if the
 /// storage quota is exhausted. Keys of other operations do not count.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_replay(
     state: &AppState,
     tenant: &Tenant,
@@ -105,14 +96,12 @@ pub async fn is_replay(
 }
 
 /// Returns the trimmed key if it is valid.
-#[must_use]
 pub fn validate_key(text: &str) -> Option<String> {
     let key = text.trim();
     check_key(key).is_ok().then(|| key.to_owned())
 }
 
 /// The problem for an invalid key in the header or field `name`.
-#[must_use]
 pub fn invalid_key(name: &str) -> Problem {
     let text = format!("`{name}` must be a single value of 1 to {KEY_CHARS_MAX} printable characters");
     Problem::new(ErrorCode::INVALID_IDEMPOTENCY_KEY, text)
@@ -158,9 +147,6 @@ pub async fn begin(
 }
 
 /// Converts the result to a response. If another node completed the same key first, its response is replayed.
-///
-/// # Errors
-/// The intake's error.
 pub async fn finish<T: IntoResponse>(
     guard: Option<&IdempotencyGuard>,
     state: &AppState,
@@ -196,7 +182,6 @@ pub fn store_unconfirmed(state: &AppState, batch: Batch, holds: Vec<InProgressHo
 }
 
 /// The outcome to store for a response.
-#[must_use]
 pub fn stored_outcome(response: &impl serde::Serialize) -> IdempotentResult {
     // JSON serialization of plain structs into memory cannot fail.
     IdempotentResult::Done(serde_json::to_string(response).unwrap_or_default())
@@ -213,15 +198,11 @@ pub struct IdempotentResponse<T> {
 
 impl<T: IntoResponse> IdempotentResponse<T> {
     /// The response of a request that was carried out now.
-    ///
-    /// # Errors
-    /// An internal error.
     pub fn fresh(reply: T) -> Result<Self, Problem> {
         Ok(Self { body: reply.into_body()?, replayed: false, headers: Vec::new(), kind: PhantomData })
     }
 
     /// A stored response.
-    #[must_use]
     pub fn replay(body: Bytes) -> Self {
         Self { body, replayed: true, headers: Vec::new(), kind: PhantomData }
     }

@@ -13,23 +13,18 @@
 //! - an import skips existing partners: a repeated request lists them as `already_partner`;
 //! - a replayed event is not processed again.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::Response;
 use model::idempotency::IdempotencyScope;
 use queue::idempotency::IdempotencyGuard;
-use schema::Schemas;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::engine::Batch;
 
 use crate::handler::OwnerHandler;
 use crate::idempotency::{self, REPLAYED, RequestDecision};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Larger responses are not stored.
 const STORED_RESPONSE_BYTES_MAX: usize = 1 << 20;

@@ -8,13 +8,10 @@
 //! changes is recorded in the audit log.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::Response;
 use jiff::Timestamp;
 use model::id::RequestId;
@@ -27,10 +24,10 @@ use crate::auth::cookie;
 use crate::dispatch::{self, REQUEST_ID};
 use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
+use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
-use crate::state::AppState;
 use crate::{access, submit_problem};
 
 impl OperationCaller for ApiServer {

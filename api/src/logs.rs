@@ -4,22 +4,13 @@
 //! request; a bounded number of requests is scanned per page. Therefore a page can be shorter than requested and still
 //! have a next page.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_REQUEST, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_REQUEST, after_id};
 use jiff::Timestamp;
 use model::id::{ApiKeyId, RequestId, UserId};
 use model::request_log::LoggedRequest;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 
+use crate::prelude::*;
 use crate::request_log_page::RequestLogPage;
-use crate::state::AppState;
 
 /// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;
@@ -70,22 +61,9 @@ impl LoggedRequestView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LogList {
-    /// The entries, newest first
-    logs: Vec<LoggedRequestView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub LogList { logs: LoggedRequestView } }
 
-/// A request
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LoggedRequestResponse {
-    log: LoggedRequestView,
-}
+object_response! { "A request", pub LoggedRequestResponse { log: LoggedRequestView } }
 
 /// Filter by status: an exact one (`404`) or a class (`4xx`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,9 +177,6 @@ impl FromRequest for ListLogs {
 }
 
 /// `GET /logs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
     let store = &state.services.store;
     state.request_log.flush(store).await;
@@ -222,28 +197,12 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     let RequestLogPage { requests, next } = page.await?;
     let next_cursor = next.map(|id| after_id(KIND_REQUEST, id.to_bytes()));
     let logs = requests.into_iter().map(LoggedRequestView::from_request).collect();
-    Ok(LogList { logs, has_more: next_cursor.is_some(), next_cursor })
+    Ok(LogList::new(logs, next_cursor))
 }
 
-/// Path of a logged request.
-#[derive(Debug, Clone, Copy)]
-pub struct LoggedRequestPath(RequestId);
-
-impl FromRequest for LoggedRequestPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The request's id (`req_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("request"))
-    }
-}
+id_path! { LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
 
 /// `GET /logs/{id}`.
-///
-/// # Errors
-/// The request does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

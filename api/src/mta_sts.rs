@@ -4,25 +4,18 @@
 //! The policy is fetched from `mta-sts.{domain}`. The domain's owner points this name to the service, which (or a proxy
 //! in front of it) needs a certificate for it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Method;
 use http::header::HOST;
 use http::uri::Authority;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::IntoResponse;
 use message::address::DomainName;
 use message::mta_sts::format_policy;
 use model::domain::SendingDomain;
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let description = "Get the MTA-STS policy of the domain in the `Host` header";
     vec![

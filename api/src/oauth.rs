@@ -50,7 +50,6 @@ pub const DEVICE_PATH: &str = "/oauth/device";
 /// Path of the resource for MCP clients.
 pub const MCP_PATH: &str = "/mcp";
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let mut all = public_operations();
     all.extend(session_operations());

@@ -9,21 +9,17 @@ mod webhook_fields;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use bytes::Bytes;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{Media, NoInput};
 use httpd::response::IntoResponse;
 use model::credential::ApiKeyScope;
-use schema::Schemas;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use self::responses::SharedResponses;
 use crate::access::role_table;
 use crate::auth::cookie;
 use crate::operation::{Operation, OperationHandler};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::version;
 
 const OPENAPI_VERSION: &str = "3.1.0";
@@ -85,21 +81,15 @@ impl IntoResponse for OpenApiDocument {
 }
 
 /// `GET /openapi.json`.
-///
-/// # Errors
-/// None.
 pub async fn get(state: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
     Ok(OpenApiDocument(state.openapi()))
 }
 
 /// The document as JSON text.
-#[must_use]
 pub fn render(operations: &[Operation], base_url: &str) -> String {
     serde_json::to_string_pretty(&document(operations, base_url)).unwrap_or_default() + "\n"
 }
 
-/// Builds the document.
-#[must_use]
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
     let (mut schemas, mut shared) = (Schemas::default(), SharedResponses::default());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();

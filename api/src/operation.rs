@@ -3,32 +3,27 @@
 //! The table of all operations is [`crate::operations`]; each folder of handlers builds its own rows.
 
 use std::fmt;
-use std::sync::Arc;
 
 use http::Method;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse};
 use model::credential::ApiKeyScope;
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
 use model::quota::Noun;
-use schema::Schemas;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 
 use crate::handler::{
     ApiKeyHandler, Owner, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
     check_request, owner_handler, public_handler, send_resolver, user_handler,
 };
 use crate::idempotent_operation;
+use crate::prelude::*;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
-use crate::state::AppState;
 
 /// Allowed callers of an operation, with its handler.
 pub enum OperationHandler {
     /// No authentication.
     Public(PublicHandler),
-    /// An API key with this scope.
     ApiKey(ApiKeyScope, ApiKeyHandler),
     /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
     ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
@@ -127,7 +122,6 @@ impl fmt::Debug for Operation {
 
 impl Operation {
     /// Sets the function that builds the emails of a request. It takes the input of the handler, and changes nothing.
-    #[must_use]
     pub fn resolved_by<I: FromRequest, F, Run>(mut self, resolve: F) -> Self
     where
         F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
@@ -138,7 +132,6 @@ impl Operation {
     }
 
     /// The scope that an API key needs; `None` if the operation accepts no API keys.
-    #[must_use]
     pub fn scope(&self) -> Option<ApiKeyScope> {
         match self.handler {
             OperationHandler::Public(_) | OperationHandler::Session(..) | OperationHandler::Owner(_) => None,
@@ -147,13 +140,11 @@ impl Operation {
     }
 
     /// Returns whether it starts or ends a session. Such requests from other sites are rejected.
-    #[must_use]
     pub fn changes_session(&self) -> bool {
         self.response_spec.cookies == CookiePolicy::Session && self.method != Method::GET
     }
 
     /// Returns whether a signed-in user may call it.
-    #[must_use]
     pub fn accepts_sessions(&self) -> bool {
         matches!(
             self.handler,
@@ -162,7 +153,6 @@ impl Operation {
     }
 }
 
-/// Builds an operation.
 #[derive(Debug, Clone)]
 pub struct OperationBuilder {
     method: Method,
@@ -182,7 +172,6 @@ pub struct OperationBuilder {
 }
 
 /// Starts an operation, for example `POST /emails` with the id `send_email`.
-#[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     let (tag, summary) = ("service", "");
     let risk = match method {
@@ -274,7 +263,6 @@ impl OperationBuilder {
         self
     }
 
-    /// Sets the storage cost and the scope of the idempotency keys.
     #[must_use]
     pub fn idempotent_storage_cost(mut self, keys: IdempotencyScope, stores: StorageCost) -> Self {
         (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);
@@ -282,7 +270,6 @@ impl OperationBuilder {
     }
 
     /// Allows calls without authentication.
-    #[must_use]
     pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
@@ -292,7 +279,6 @@ impl OperationBuilder {
     }
 
     /// Allows API keys with this scope.
-    #[must_use]
     pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
@@ -302,7 +288,6 @@ impl OperationBuilder {
     }
 
     /// Allows API keys with this scope, and signed-in users.
-    #[must_use]
     pub fn api_key_or_session<I: FromRequest, O: IntoResponse, F, Run>(
         self,
         scope: ApiKeyScope,
@@ -316,7 +301,6 @@ impl OperationBuilder {
     }
 
     /// Allows signed-in users.
-    #[must_use]
     pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, subject: SessionSubject, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
@@ -326,7 +310,6 @@ impl OperationBuilder {
     }
 
     /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
-    #[must_use]
     pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
@@ -341,7 +324,6 @@ impl OperationBuilder {
 
     /// Like [`owner`](Self::owner), but the handler itself stores its response under the key, in the commit of the
     /// change.
-    #[must_use]
     pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,

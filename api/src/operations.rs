@@ -15,8 +15,6 @@ use crate::{
     users, visits, webhook_events, webhooks,
 };
 
-/// Builds the table.
-#[must_use]
 pub fn operation_table() -> Vec<Operation> {
     let mut table: Vec<Operation> = [
         service_operations(),

@@ -1,15 +1,8 @@
 //! Category opt-outs: addresses that receive no product email or no newsletter.
 
-use std::sync::Arc;
-
 use http::Method;
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::{ErrorCode, FieldErrors, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::problem::FieldErrors;
 use message::address::{Address, Mailbox};
 use model::credential::ApiKeyScope;
 use model::email::Category;
@@ -17,15 +10,11 @@ use model::id::{EmailId, OptOutId};
 use model::quota::Noun;
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use queue::suppressions::SuppressionService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
 
 /// Enough for a body with two fields.
@@ -33,7 +22,6 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// Categories that recipients can opt out of.
 const CATEGORY_WORDS: &[&str] = &["product", "newsletter"];
 
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![
@@ -96,17 +84,7 @@ impl OptOutView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "CategoryOptOutList")]
-pub struct OptOutList {
-    /// The entries, newest first
-    category_opt_outs: Vec<OptOutView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub OptOutList { category_opt_outs: OptOutView } as "CategoryOptOutList" }
 
 /// Query of `GET /category-opt-outs`.
 #[derive(Debug)]
@@ -146,9 +124,6 @@ impl FromRequest for ListOptOuts {
 }
 
 /// `GET /category-opt-outs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
     let (store, account, before) = (&state.services.store, tenant.account().id, page.before_opt_out()?);
@@ -167,16 +142,12 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> R
             (listed.opt_outs, listed.next)
         }
     };
-    Ok(OptOutList {
-        category_opt_outs: opt_outs.iter().map(OptOutView::from_opt_out).collect(),
-        has_more: next.is_some(),
-        next_cursor: next.map(paging::after_opt_out),
-    })
+    Ok(OptOutList::new(opt_outs.iter().map(OptOutView::from_opt_out).collect(), next.map(paging::after_opt_out)))
 }
 
 /// A new opt-out
 #[derive(Debug, RequestObject)]
-#[schema(name = "CreateCategoryOptOut")]
+#[schema(name = "CreateCategoryOptOut", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CreateOptOut {
     /// The address
     #[field(parse = parse_address_value, schema = address_schema)]
@@ -202,24 +173,7 @@ fn category_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": CATEGORY_WORDS})
 }
 
-impl FromRequest for CreateOptOut {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
-}
-
-/// An opt-out
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneCategoryOptOut")]
-pub struct OptOutResponse {
-    category_opt_out: OptOutView,
-}
+object_response! { "An opt-out", pub OptOutResponse { category_opt_out: OptOutView } as "OneCategoryOptOut" }
 
 /// `POST /category-opt-outs`. If the address has opted out already, the existing opt-out is returned.
 ///
@@ -239,31 +193,13 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut)
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-/// Path of an opt-out.
-#[derive(Debug, Clone, Copy)]
-pub struct OptOutPath(OptOutId);
-
-const ID: &str = "id";
+id_path! { OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
 
 fn opt_out_not_found() -> Problem {
     Problem::not_found("opt-out")
 }
 
-impl FromRequest for OptOutPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter(ID, "The opt-out's id (`opt_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| opt_out_not_found())
-    }
-}
-
 /// `DELETE /category-opt-outs/{id}`.
-///
-/// # Errors
-/// The opt-out does not exist; the store cannot be used.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
     let store = &state.services.store;
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;

@@ -34,13 +34,10 @@ mod settings;
 mod sign_in;
 mod texts;
 
-use std::sync::Arc;
-
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::portal::login::{PartnerSession, SignInContext};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use httpd::problem::{ErrorCode, Problem};
 use httpd::response::HTML_MEDIA_TYPE;
 use model::affiliate::portal::{PortalLinkSecret, PortalToken};
 use model::credential::SecretHash;
@@ -50,7 +47,7 @@ use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath,
 use crate::affiliate::refusal::refusal_problem;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 use self::cookie::is_secure;
 use self::layout::PARENT_PATH;
@@ -63,7 +60,6 @@ use self::request::{FORMS, PAGES};
 /// The cookie by which the browser script recognises a browser.
 const VISITOR_COOKIE: &str = "stx_vid";
 /// The operations of the portal.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("portal", summary).errors(&[
@@ -139,17 +135,11 @@ fn expired_link_page() -> PortalPage {
 }
 
 /// `GET /portal`.
-///
-/// # Errors
-/// Never fails.
 pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Problem> {
     PortalPage::redirect(StatusCode::FOUND, "portal/home")
 }
 
 /// `GET /portal/{page}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         "style.css" => return Ok(PortalPage::style_sheet()),
@@ -167,9 +157,6 @@ pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath)
 }
 
 /// `GET /portal/payouts/{id}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
     let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
@@ -182,9 +169,6 @@ pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayou
 }
 
 /// `POST /portal/{page}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn submit_form(state: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         name if !FORMS.contains(&name) => return Ok(not_found_page("")),
@@ -252,9 +236,6 @@ fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
 
 /// `GET /portal/enter/{token}`: the program's server created the link and redirected the browser here. A prefetch
 /// does not use up the link.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn enter_by_link(
     state: Arc<AppState>,
     PortalLinkPath(request): PortalLinkPath,
@@ -285,9 +266,6 @@ pub async fn enter_by_link(
 }
 
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let found = state
@@ -304,9 +282,6 @@ pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLink
 }
 
 /// `POST /portal/link/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
@@ -316,9 +291,6 @@ pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLin
 }
 
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let change = state
@@ -335,9 +307,6 @@ pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLi
 }
 
 /// `POST /portal/payout/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn confirm_payout(
     state: Arc<AppState>,
     UsePortalLink(request): UsePortalLink,

@@ -9,22 +9,13 @@ pub mod path;
 pub mod reply_and_forward;
 pub mod view;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Method;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::ok_response::OkResponse;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::IntoResponse;
 use model::credential::ApiKeyScope;
 use model::received::attachment_index;
 use queue::inbound::parser;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::received_email;
 
@@ -32,15 +23,14 @@ use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
 use crate::attachment_download::AttachmentDownload;
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 use crate::suppressions::commit_error::commit_error_problem;
 
 /// Tries of a deletion that conflicts with another deletion for the same message.
 const TRIES_MAX: usize = 20;
 
 /// The operations on received emails.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define =
         |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
@@ -216,9 +206,6 @@ pub async fn attachment(
 }
 
 /// `DELETE /received-emails/{id}`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read or written.
 pub async fn delete(
     state: Arc<AppState>,
     tenant: Tenant,

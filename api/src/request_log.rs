@@ -57,7 +57,6 @@ pub struct RequestLogEntry {
 }
 
 /// Returns whether the audit log records an operation that this tenant calls.
-#[must_use]
 pub fn is_audited(operation: &str, risk: Risk, tenant: &Tenant) -> bool {
     risk != Risk::Read
         && (!HIGH_VOLUME_OPERATIONS.contains(&operation)
@@ -66,7 +65,6 @@ pub fn is_audited(operation: &str, risk: Risk, tenant: &Tenant) -> bool {
 }
 
 /// Returns whether requests with this risk are written before they are answered.
-#[must_use]
 pub fn is_written_first(risk: Risk) -> bool {
     match risk {
         Risk::Read | Risk::Write | Risk::Send => false,

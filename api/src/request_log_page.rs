@@ -18,9 +18,6 @@ pub(crate) struct RequestLogPage {
 
 impl RequestLogPage {
     /// Scans for at most `limit` requests that `matches`; `fetch` lists those before an id, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub(crate) async fn scan<F>(
         limit: usize,
         mut before: Option<RequestId>,

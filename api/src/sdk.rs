@@ -54,7 +54,6 @@ pub struct SdkAction {
 
 impl SdkAction {
     /// The method of this action, with the risk of its operation.
-    #[must_use]
     pub fn method(&self, risk: Risk) -> SdkMethod {
         SdkMethod { name: self.name, risk, actions: &[] }
     }
@@ -62,19 +61,16 @@ impl SdkAction {
 
 impl SdkMethod {
     /// The path of resources, for example `emails.attempts`.
-    #[must_use]
     pub fn resource(&self) -> &'static str {
         self.name.rsplit_once('.').map_or("", |(resource, _)| resource)
     }
 
     /// The method, for example `list`.
-    #[must_use]
     pub fn method(&self) -> &'static str {
         self.name.rsplit_once('.').map_or(self.name, |(_, method)| method)
     }
 
     /// The command of the CLI, for example `received-emails attachments get`.
-    #[must_use]
     pub fn command(&self) -> String {
         let mut command = String::with_capacity(self.name.len() + 4);
         for letter in self.name.chars() {

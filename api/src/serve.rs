@@ -17,27 +17,24 @@ pub mod session_pages;
 pub mod static_pages;
 
 use std::io;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 use httpd::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use httpd::problem::{ErrorCode, Problem};
 use net::limit::connections_by_address::HttpConnectionLimiter;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval_tasks;
 use crate::dispatch::dispatch;
+use crate::prelude::*;
 use crate::server::ApiServer;
-use crate::state::AppState;
 
 pub use self::acme_challenges::serve_acme_challenges;
 pub use self::ops::serve_ops;
 
 /// The ALPN protocols of the API's TLS configuration (RFC 7301): HTTP/2, then HTTP/1.1.
-#[must_use]
 pub fn alpn_protocols() -> Vec<Vec<u8>> {
     vec![b"h2".to_vec(), b"http/1.1".to_vec()]
 }
@@ -47,9 +44,6 @@ pub fn alpn_protocols() -> Vec<Vec<u8>> {
 const HSTS_VALUE: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Serves the API on a listener until `stop`, then waits for requests in progress.
-///
-/// # Errors
-/// The listener cannot be used.
 pub fn serve_api(
     listener: TcpListener,
     tls: Option<TlsConfigReceiver>,

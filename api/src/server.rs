@@ -20,7 +20,6 @@ pub struct ApiServer {
 
 impl ApiServer {
     /// Builds the state, and the router from the operation table.
-    #[must_use]
     pub fn new(
         queue: Arc<Subsystems>,
         accounts: AccountSubsystems,
@@ -31,7 +30,6 @@ impl ApiServer {
     }
 
     /// As [`ApiServer::new`], with another operation table, for tests.
-    #[must_use]
     pub fn with_operations(
         queue: Arc<Subsystems>,
         accounts: AccountSubsystems,
@@ -46,7 +44,6 @@ impl ApiServer {
     }
 
     /// The state that the handlers share.
-    #[must_use]
     pub fn state(&self) -> &Arc<AppState> {
         &self.state
     }

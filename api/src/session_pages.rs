@@ -24,7 +24,6 @@ pub trait SessionPages: Debug + Send + Sync + 'static {
     fn answer(self: Arc<Self>, request: PageRequest) -> BoxFuture<'static, Response>;
 }
 
-/// A request for a page.
 pub struct PageRequest {
     pub operations: Arc<dyn OperationCaller>,
     /// GET or POST; HEAD is answered like GET.
@@ -71,7 +70,6 @@ pub trait OperationCaller: Send + Sync {
     fn next_request_id(&self) -> RequestId;
 }
 
-/// A call of an operation.
 #[derive(Debug, Default)]
 pub struct OperationCall {
     /// The operation's id, for example `list_emails`.

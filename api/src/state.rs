@@ -112,7 +112,6 @@ pub struct PageOptions {
 
 impl ApiOptions {
     /// The default options with this base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         Self {
             base_url: base_url.trim_end_matches('/').to_owned(),
@@ -183,7 +182,6 @@ pub struct AppState {
 
 impl AppState {
     /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
-    #[must_use]
     pub(crate) fn new(
         queue: Arc<Subsystems>,
         accounts: AccountSubsystems,
@@ -218,7 +216,6 @@ impl AppState {
     }
 
     /// True if no handler runs, not even after its response was sent.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.background.tasks.is_empty()
     }

@@ -13,7 +13,6 @@ use queue::submit_error::SubmitError;
 use serde_json::json;
 
 /// The response to an error of the intake.
-#[must_use]
 pub(crate) fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> Problem {
     match refusal {
         SubmitError::DomainNotVerified { domain } => Problem::new(
@@ -89,7 +88,6 @@ pub(crate) fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> P
 }
 
 /// 403: the plan's quota of a noun is used up.
-#[must_use]
 pub(crate) fn plan_full(full: QuotaExceeded, upgrade_url: Option<&str>) -> Problem {
     let QuotaExceeded { noun, used, cap } = full;
     Problem::new(ErrorCode::PLAN_FULL, format!("The plan includes {cap} {}", noun.word().replace('_', " ")))
@@ -98,7 +96,6 @@ pub(crate) fn plan_full(full: QuotaExceeded, upgrade_url: Option<&str>) -> Probl
 }
 
 /// The response to a failed quota reservation.
-#[must_use]
 pub(crate) fn from_quota_error(error: StorageQuotaError, upgrade_url: Option<&str>) -> Problem {
     match error {
         StorageQuotaError::Full(full) => plan_full(full, upgrade_url),
@@ -131,7 +128,6 @@ fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[Blocke
 }
 
 /// 504: it is unknown whether the email was accepted.
-#[must_use]
 pub(crate) fn unconfirmed(id: EmailId) -> Problem {
     Problem::new(ErrorCode::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
         .with_details(json!({"email_id": id, "idempotency_key_released": false}))

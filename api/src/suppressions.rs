@@ -12,26 +12,17 @@ pub mod import;
 pub mod query;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::credential::ApiKeyScope;
 use model::id::SuppressionId;
 use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
 use queue::suppressions::SuppressionService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 use self::commit_error::commit_error_problem;
 use self::query::{ListSuppressions, SuppressionQuery};
@@ -41,7 +32,6 @@ use self::view::{SuppressionList, SuppressionResponse, SuppressionView};
 const TRIES_MAX: usize = 20;
 
 /// The operations on suppressions.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
@@ -88,9 +78,6 @@ pub fn operations() -> Vec<Operation> {
 }
 
 /// `GET /suppressions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
@@ -106,11 +93,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions)
         }
         None => store::suppression::list(store, account, &filter, before, page.limit).await?,
     };
-    Ok(SuppressionList {
-        suppressions: listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
-        has_more: listed.next.is_some(),
-        next_cursor: listed.next.map(paging::after_suppression),
-    })
+    Ok(SuppressionList::new(
+        listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
+        listed.next.map(paging::after_suppression),
+    ))
 }
 
 /// The suppression in a path, by id or by address or domain.
@@ -154,9 +140,6 @@ async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Res
 }
 
 /// `GET /suppressions/{id_or_email}`.
-///
-/// # Errors
-/// The suppression does not exist; the store cannot be read.
 pub async fn get_suppression(
     state: Arc<AppState>,
     tenant: Tenant,

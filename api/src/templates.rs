@@ -13,26 +13,17 @@ mod storage;
 pub mod versions;
 pub mod view;
 
-use std::sync::Arc;
-
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::credential::ApiKeyScope;
 use model::email::Category;
 use model::id::TemplateId;
 use model::quota::Noun;
 use model::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::path::TemplatePath;
@@ -40,7 +31,6 @@ use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies,
 use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let define = |method, path, id, summary| operation(method, path, id).about("templates", summary);
@@ -156,9 +146,6 @@ impl FromRequest for ListTemplates {
 }
 
 /// `GET /templates`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
     let before = input.page.before_template()?;
     let passes = |template: &Template| {
@@ -168,13 +155,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) ->
     let (store, account) = (&state.services.store, tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
-    Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(paging::after_template) })
+    Ok(TemplateList::new(templates, next.map(paging::after_template)))
 }
 
 /// `GET /templates/{id_or_alias}`.
-///
-/// # Errors
-/// The template does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -228,9 +212,6 @@ pub async fn update(
 }
 
 /// `DELETE /templates/{id_or_alias}`.
-///
-/// # Errors
-/// The template does not exist; the store cannot be written.
 pub async fn delete(
     state: Arc<AppState>,
     tenant: Tenant,

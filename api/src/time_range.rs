@@ -33,7 +33,6 @@ impl Granularity {
         }
     }
 
-    #[must_use]
     pub fn hours(self) -> i64 {
         match self {
             Self::Hour => 1,
@@ -42,7 +41,6 @@ impl Granularity {
     }
 
     /// The first hour of the period that contains `hour`.
-    #[must_use]
     pub fn period_start(self, hour: Hour) -> Hour {
         match self {
             Self::Hour => hour,
@@ -68,7 +66,6 @@ pub struct TimeRange {
 }
 
 /// The OpenAPI description of a parameter that [`parse_time_or_date`] reads.
-#[must_use]
 pub fn time_parameter(name: &str, description: &str) -> Value {
     schema::query_parameter(name, description, json!({"type": "string"}))
 }
@@ -90,7 +87,6 @@ pub fn parse_time_or_date(parameters: &[(String, String)], name: &str) -> Result
 
 impl TimeRange {
     /// The OpenAPI description of the parameters.
-    #[must_use]
     pub fn parameters() -> Vec<Value> {
         let granularity = json!({"type": "string", "enum": ["hour", "day"], "default": "day"});
         vec![

@@ -10,7 +10,6 @@
 //! signed token, so a redirect cannot be forged to another site.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,17 +17,13 @@ use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
 use http::{Method, StatusCode};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::tracking::location::location_value;
 use model::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
 use queue::email_tracking::{TrackedFetch, TrackingError};
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest wait of the response for the commit; a healthy disk has it stored by then.
 pub const RECORD_WAIT_MAX: Duration = Duration::from_millis(300);
@@ -48,7 +43,6 @@ fn no_such_link_page() -> RenderedPage {
 const TOKEN: &str = "token";
 
 /// The public operations of tracking.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
     vec![

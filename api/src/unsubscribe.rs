@@ -13,27 +13,20 @@
 mod form;
 mod pages;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
 use http::{Method, StatusCode};
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::suppression::{SuppressionReason, SuppressionTarget};
 use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
 use queue::suppressions::{SubscriptionPreferences, SuppressionService};
-use schema::Schemas;
-use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::suppression_problem;
 
 use self::form::{FORM, NOTHING};
@@ -46,7 +39,6 @@ const TOKEN: &str = "token";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The public operations of unsubscribing.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
     vec![
@@ -216,9 +208,6 @@ fn html_page(page: RenderedPage) -> UnsubscribePage {
 }
 
 /// `GET /u/{token}`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn confirm_page(
     state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
@@ -229,9 +218,6 @@ pub async fn confirm_page(
 }
 
 /// `POST /u/{token}`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn unsubscribe(
     state: Arc<AppState>,
     OneClickUnsubscribe(token): OneClickUnsubscribe,
@@ -245,9 +231,6 @@ pub async fn unsubscribe(
 }
 
 /// `GET /u/{token}/preferences`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn preferences_page(
     state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,

@@ -1,12 +1,7 @@
 //! Users of an account: list, invite, change role, remove. Signed-in users may list them; owners and admins may change
 //! them. Only owners manage owners and admins.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use httpd::ok_response::OkResponse;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use message::address::Address;
 use model::account::Account;
 use model::id::UserId;
@@ -14,32 +9,16 @@ use model::quota::Noun;
 use model::user::{User, UserRole};
 use queue::storage_quota::StorageReservation;
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 use store::access::SignedInUser;
 
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
-use crate::state::AppState;
+use crate::prelude::*;
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UserList {
-    /// The entries, newest first
-    users: Vec<UserView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub UserList { users: UserView } }
 
-/// A user
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UserResponse {
-    user: UserView,
-}
+object_response! { "A user", pub UserResponse { user: UserView } }
 
 /// An invited user
 #[derive(Debug, Serialize, ToSchema)]
@@ -149,13 +128,10 @@ impl FromRequest for UpdateUserRole {
 }
 
 /// `GET /users`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
     let found = store::user::list(&state.services.store, user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();
-    Ok(UserList { users, has_more: false, next_cursor: None })
+    Ok(UserList::new(users, None))
 }
 
 /// `POST /users`: invites a user, and sends a sign-in link if the service can send email; else the user requests one

@@ -32,7 +32,6 @@ pub fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// The OpenAPI description of the header field.
-#[must_use]
 pub fn parameter() -> Value {
     json!({
         "name": HEADER_TEXT,

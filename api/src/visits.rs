@@ -11,17 +11,13 @@
 pub mod limits;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, StatusCode};
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, NoInput, Request, RequestSpec};
-use httpd::request_object::{FieldReader, RequestObject, body_spec};
+use httpd::request_object::FieldReader;
 use httpd::request_value::AnyText;
 use httpd::response::{IntoResponse, Response};
 use model::credential::ApiKeyScope;
@@ -29,16 +25,12 @@ use model::id::AccountId;
 use model::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
 use model::tracking::bot_detection;
 use net::limit::rate_limit::RateLimitStatus;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
 use crate::events::counts::{day_start, sum_by_key};
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 use crate::time_range::{TimeRange, time_parameter};
 
@@ -56,7 +48,6 @@ const ROWS_MAX: usize = 10_000;
 const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 
 /// The operations on visits.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let define = |method, path, id, summary| operation(method, path, id).about("visits", summary);
     vec![
@@ -97,9 +88,6 @@ impl IntoResponse for VisitScript {
 }
 
 /// `GET /visits.js`.
-///
-/// # Errors
-/// Never fails.
 pub async fn get_script(_: Arc<AppState>, _: NoInput) -> Result<VisitScript, Problem> {
     Ok(VisitScript)
 }

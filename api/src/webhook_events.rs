@@ -8,25 +8,19 @@ mod event_stream;
 pub mod request;
 mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use httpd::paging::{self, KIND_STREAM};
-use httpd::problem::Problem;
+use httpd::paging::KIND_STREAM;
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use model::credential::ApiKeyScope;
-use schema::Schemas;
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::event_log::CHUNKS_MAX;
 
 use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
 use self::view::WebhookEventView;
 use crate::operation::{Operation, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest wait of a request for the outbox, so that events just committed are in the stream.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -37,7 +31,6 @@ const CHUNKS_FIRST: usize = 1;
 const CHUNKS_GROWTH: usize = 8;
 
 /// The operations on the event stream.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/webhook-events", "list_webhook_events")

@@ -7,30 +7,24 @@ pub mod request;
 pub mod test_delivery;
 pub mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use httpd::ok_response::OkResponse;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
 use model::credential::ApiKeyScope;
 use model::id::{DomainId, WebhookId};
 use model::quota::Noun;
 use model::webhook::{DisabledReason, Webhook};
-use store::access::Tenant;
 
 use self::error::webhook_error_problem;
-use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
+use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::operation::{Operation, operation};
+use crate::prelude::*;
 use crate::sdk::Risk;
-use crate::state::AppState;
 
 /// The operations on webhook endpoints.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let define = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
@@ -159,28 +153,17 @@ pub async fn create(
 }
 
 /// `GET /webhooks`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
-    let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<WebhookList, Problem> {
+    let before = page.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
     let mut all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
-    let has_more = all.len() > input.0.limit;
-    all.truncate(input.0.limit);
-    let last = all.last().filter(|_| has_more).map(|webhook| webhook.id);
-    Ok(WebhookList {
-        webhooks: all.iter().map(WebhookView::from_webhook).collect(),
-        has_more,
-        next_cursor: last.map(|id| paging::after_id(paging::KIND_WEBHOOK, id.to_bytes())),
-    })
+    let next_cursor = page.cut(&mut all, |last| paging::after_id(paging::KIND_WEBHOOK, last.id.to_bytes()));
+    let webhooks = all.iter().map(WebhookView::from_webhook).collect();
+    Ok(WebhookList::new(webhooks, next_cursor))
 }
 
 /// `GET /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -191,9 +174,6 @@ pub async fn get(
 }
 
 /// `PATCH /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; a field is invalid; the store cannot be written.
 pub async fn update(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -237,9 +217,6 @@ pub async fn update(
 }
 
 /// `DELETE /webhooks/{id}`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be written.
 pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
     let deleted = state.accounts.webhooks.delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &state))?;
@@ -247,9 +224,6 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): Webho
 }
 
 /// `POST /webhooks/{id}/rotate-secret`.
-///
-/// # Errors
-/// The endpoint does not exist; the store cannot be written.
 pub async fn rotate_secret(
     state: Arc<AppState>,
     tenant: Tenant,

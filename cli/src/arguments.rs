@@ -9,11 +9,10 @@ use crate::error::CliError;
 use crate::example;
 use crate::field::{Field, FieldKind, Location, scalar};
 use crate::file_value;
-use crate::operation::{Operation, OperationTable, Risk};
+use crate::operation::{Operation, OperationTable, Risk, example};
 use crate::short_flag;
 
 /// Adds the flags that every command takes.
-#[must_use]
 pub fn with_shared_flags(command: Command) -> Command {
     const HEADING: &str = "All commands";
     let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).help_heading(HEADING);
@@ -28,14 +27,12 @@ pub fn with_shared_flags(command: Command) -> Command {
         .arg(flag("json", "Print JSON also on a terminal").action(ArgAction::SetTrue))
 }
 
-/// Builds the command of an operation.
-#[must_use]
 pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
     let mut command = Command::new(name.to_owned()).about(operation.summary.clone());
     if let Some(description) = &operation.description {
         command = command.long_about(format!("{}\n\n{description}", operation.summary));
     }
-    if let Some(example) = operation.example() {
+    if let Some(example) = example(operation) {
         command = command.after_help(example::section(&[example]));
     }
     for (index, parameter) in operation.path_parameters.iter().enumerate() {
@@ -84,14 +81,14 @@ fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
     );
     // An operation with a `dry_run` of its own tells more than its request.
     let has_own = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
-    if operation.writes() && !has_own {
+    if !operation.only_reads() && !has_own {
         command = command.arg(switch("request", "Print the request instead of sending it").long("dry-run"));
     }
     if operation.idempotent {
         let help = "Makes the request idempotent for 24 hours [default: a new key]";
         command = command.arg(Arg::new("idempotency-key").long("idempotency-key").value_name("KEY").help(help));
     }
-    if operation.takes_if_match() {
+    if operation.takes_header("If-Match") {
         let help = "Only if the object still has this version";
         command = command.arg(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
     }
@@ -288,7 +285,6 @@ fn query_text(value: &Value) -> String {
 }
 
 /// The fields of an operation, without those that the flags of all commands replace.
-#[must_use]
 pub fn fields_of(operation: &Operation, table: &OperationTable<'_>) -> Vec<Field> {
     Field::of_operation(operation, table)
 }

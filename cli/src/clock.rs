@@ -10,9 +10,6 @@ use crate::error::CliError;
 const ROUNDING: SignedDuration = SignedDuration::from_millis(1_500);
 
 /// The time now, to the millisecond.
-///
-/// # Errors
-/// The clock is set to a time that does not exist.
 pub(crate) fn now() -> Result<Timestamp, CliError> {
     let wrong = || CliError::usage("the clock of this machine is wrong");
     let since_epoch = std::time::UNIX_EPOCH.elapsed().map_err(|_| wrong())?;
@@ -22,9 +19,6 @@ pub(crate) fn now() -> Result<Timestamp, CliError> {
 
 /// How much the server's clock is ahead of this machine's, from an answer that came now. `Date` (RFC 9110 6.6.1) has whole
 /// seconds, so a smaller difference is none.
-///
-/// # Errors
-/// The clock is set to a time that does not exist.
 pub(crate) fn server_ahead(headers: &HeaderMap) -> Result<Option<SignedDuration>, CliError> {
     let date = headers.get(DATE).and_then(|date| date.to_str().ok());
     let Some(date) = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()) else { return Ok(None) };

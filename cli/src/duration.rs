@@ -7,9 +7,6 @@ use crate::error::CliError;
 const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads a duration of at most a year.
-///
-/// # Errors
-/// The text is none.
 pub(crate) fn parse(text: &str) -> Result<Duration, CliError> {
     let invalid = || CliError::usage(format!("`{text}` is no duration: write for example 30s, 5m, 2h or 7d"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -28,7 +28,6 @@ const PAGE: usize = 100;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// An event of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent {
     /// Position behind this event.
@@ -61,7 +60,6 @@ pub struct EventStream<'a> {
 
 impl<'a> EventStream<'a> {
     /// Events of these types (all if empty) after a position, or new ones.
-    #[must_use]
     pub fn new(client: &'a ApiClient, types: Vec<String>, cursor: Option<String>) -> Self {
         let parser = SseParser::default();
         Self {
@@ -80,9 +78,6 @@ impl<'a> EventStream<'a> {
     }
 
     /// Events from a time on, then new ones.
-    ///
-    /// # Errors
-    /// The list cannot be read.
     pub async fn since(client: &'a ApiClient, types: Vec<String>, time: jiff::Timestamp) -> Result<Self, CliError> {
         let mut stream = Self { not_before: Some(time), ..Self::new(client, types, None) };
         let mut trail = CursorTrail::default();
@@ -121,9 +116,6 @@ impl<'a> EventStream<'a> {
     }
 
     /// Notes the newest event, so that events from now on are not lost.
-    ///
-    /// # Errors
-    /// The list cannot be read.
     pub async fn begin(&mut self) -> Result<(), CliError> {
         self.find_position().await
     }

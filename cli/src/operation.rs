@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use mcp::operation_table::OPERATIONS_JSON;
+pub use mcp::operation_table::{Operation, Parameter, Risk};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 const SNIPPETS: &str = include_str!("../../sdk/snippets.json");
 
-/// All operations.
 #[derive(Debug, Deserialize)]
 pub struct OperationTable<'a> {
     pub service_version: &'a str,
@@ -33,105 +33,20 @@ pub struct OperationHead<'a> {
 }
 
 impl OperationHead<'_> {
-    #[must_use]
     pub fn summary(&self) -> String {
         serde_json::from_str(self.summary.get()).unwrap_or_default()
     }
 }
 
-/// The most serious effect of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Risk {
-    Read,
-    Write,
-    Send,
-    Delete,
-    Secret,
-    Money,
-    /// An effect that this program does not know.
-    #[serde(other)]
-    Unknown,
-}
-
-/// A parameter of the path or of the query.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Parameter {
-    pub name: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub required: bool,
-    #[serde(default)]
-    pub schema: Value,
-    /// False if several values are joined by commas (OpenAPI 3.1 4.8.12.2).
-    #[serde(default)]
-    pub explode: Option<bool>,
-}
-
-/// The request body of an operation.
-#[derive(Debug, Clone, Deserialize)]
-pub struct RequestBody {
-    pub schema: Option<Value>,
-}
-
-/// The success response of an operation.
-#[derive(Debug, Clone, Deserialize)]
-pub struct SuccessResponse {
-    pub media_type: String,
-}
-
-/// An operation, as far as the command line needs it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Operation {
-    pub id: String,
-    pub name: String,
-    pub command: String,
-    pub http_method: String,
-    pub path: String,
-    pub summary: String,
-    #[serde(default)]
-    pub description: Option<String>,
-    pub path_parameters: Vec<Parameter>,
-    pub query_parameters: Vec<Parameter>,
-    pub headers: Vec<Parameter>,
-    pub body: Option<RequestBody>,
-    pub response: SuccessResponse,
-    /// The field of a list's entries, if the operation has pages.
-    pub pages: Option<String>,
-    pub idempotent: bool,
-    /// True if the operation may be repeated when its response was lost.
-    pub retry: bool,
-    pub risk: Risk,
-    /// Fields of the body that each call sends; the command has no flags for the body then.
-    #[serde(default)]
-    pub fixed: Map<String, Value>,
-}
-
-impl Operation {
-    /// Returns whether it takes `If-Match`.
-    #[must_use]
-    pub fn takes_if_match(&self) -> bool {
-        self.headers.iter().any(|header| header.name == "If-Match")
+/// An example command of an operation. Ids are named in capitals, for example `EMAIL_ID`.
+pub fn example(operation: &Operation) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Snippets {
+        cli: String,
     }
-
-    /// An example command. Ids are named in capitals, for example `EMAIL_ID`.
-    #[must_use]
-    pub fn example(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Snippets {
-            cli: String,
-        }
-        let all: BTreeMap<&str, &RawValue> = serde_json::from_str(SNIPPETS).ok()?;
-        let snippets: Snippets = serde_json::from_str(all.get(self.id.as_str())?.get()).ok()?;
-        Some(name_placeholders(&snippets.cli))
-    }
-
-    /// Returns whether a call may change something.
-    #[must_use]
-    pub fn writes(&self) -> bool {
-        self.risk != Risk::Read
-    }
+    let all: BTreeMap<&str, &RawValue> = serde_json::from_str(SNIPPETS).ok()?;
+    let snippets: Snippets = serde_json::from_str(all.get(operation.id.as_str())?.get()).ok()?;
+    Some(name_placeholders(&snippets.cli))
 }
 
 /// Replaces `{{email_id}}` by `EMAIL_ID`. Variables of templates, which are within quotes, stay.
@@ -156,7 +71,6 @@ impl OperationTable<'static> {
     ///
     /// # Panics
     /// Never: a test reads the file that is compiled in.
-    #[must_use]
     pub fn load() -> Self {
         serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
     }
@@ -168,20 +82,16 @@ impl OperationTable<'_> {
         self.operations.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// The operation of a command.
-    #[must_use]
     pub fn find(&self, command: &str) -> Option<Operation> {
         let position = self.heads().position(|head| head.command == command)?;
         self.operations.get(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// All operations.
     pub fn all(&self) -> impl Iterator<Item = Operation> {
         self.operations.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
     }
 
     /// Resolves references to the schemas of the table, one level deep.
-    #[must_use]
     pub fn resolve(&self, schema: &Value) -> Value {
         let name = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/components/schemas/"));
         let component = name.and_then(|name| self.schemas.get(name));
@@ -194,7 +104,6 @@ impl OperationTable<'_> {
     }
 }
 
-/// A webhook event.
 #[derive(Debug, Clone, Deserialize)]
 pub struct WebhookEvent {
     #[serde(rename = "type")]
@@ -219,8 +128,8 @@ mod tests {
         assert_eq!(table.heads().count(), table.operations.len());
         assert_eq!(table.all().count(), table.operations.len());
         assert!(table.all().all(|operation| operation.risk != Risk::Unknown));
-        assert!(table.all().all(|operation| operation.example().is_some_and(|one| one.starts_with("postrider "))));
-        assert_eq!(table.find("emails get").unwrap().example().as_deref(), Some("postrider emails get EMAIL_ID"));
+        assert!(table.all().all(|operation| example(&operation).is_some_and(|one| one.starts_with("postrider "))));
+        assert_eq!(example(&table.find("emails get").unwrap()).as_deref(), Some("postrider emails get EMAIL_ID"));
         assert_eq!(table.find("emails send").unwrap().path, "/emails");
         assert!(table.webhook_events().count() >= 34);
     }

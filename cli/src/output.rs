@@ -29,7 +29,6 @@ pub enum Format {
 
 impl Format {
     /// JSON if it was asked for or standard output is no terminal.
-    #[must_use]
     pub fn choose(json: bool, json_lines: bool) -> Self {
         match () {
             () if json_lines => Self::JsonLines,
@@ -40,17 +39,11 @@ impl Format {
 }
 
 /// Prints a line.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
     write(format!("{text}\n").as_bytes())
 }
 
 /// Writes to standard output. A reader that has left (`| head`) ends the program quietly.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn write(content: &[u8]) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(content).and_then(|()| stdout.flush()) {
@@ -61,9 +54,6 @@ pub fn write(content: &[u8]) -> Result<(), CliError> {
 }
 
 /// Prints a JSON value: on several lines on a terminal.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_json(value: &Value) -> Result<(), CliError> {
     if std::io::stdout().is_terminal() {
         return print(&escaped_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
@@ -71,16 +61,11 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
     print(&value.to_string())
 }
 
-/// Prints a JSON value in one line.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_json_line(value: &Value) -> Result<(), CliError> {
     print(&json_line(value))
 }
 
 /// A JSON value in one line, safe for a terminal if standard output is one.
-#[must_use]
 pub fn json_line(value: &Value) -> String {
     let line = value.to_string();
     if std::io::stdout().is_terminal() { escaped_json(&line) } else { line }
@@ -101,9 +86,6 @@ fn escaped_json(json: &str) -> String {
 }
 
 /// Prints one object for people.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print_object(value: &Value) -> Result<(), CliError> {
     // `{email: {…}}` is shown as the email.
     let inner = value.as_object().and_then(|object| match object.iter().collect::<Vec<_>>().as_slice() {
@@ -135,7 +117,6 @@ fn object_text(value: &Value) -> String {
 }
 
 /// A table of the entries of a list.
-#[must_use]
 pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
     let is_named = columns.is_some();
     let columns: Vec<String> = match columns {
@@ -209,7 +190,6 @@ fn plain(value: &Value) -> String {
 }
 
 /// Replaces control characters and direction overrides of foreign text, which could change what a terminal shows.
-#[must_use]
 pub fn safe_text(text: &str) -> String {
     text.chars().map(|c| if is_deceptive(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -221,7 +201,6 @@ fn is_deceptive(c: char) -> bool {
 }
 
 /// As `safe_text`, but keeps tabs.
-#[must_use]
 pub fn safe_line(text: &str) -> String {
     text.split('\t').map(safe_text).collect::<Vec<_>>().join("\t")
 }
@@ -235,7 +214,6 @@ fn pick<'a>(value: &'a Value, path: &str) -> &'a Value {
 }
 
 /// Only the named fields of an object.
-#[must_use]
 pub fn select(value: &Value, fields: &[String]) -> Value {
     let mut selected = Map::new();
     for field in fields {

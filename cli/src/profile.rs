@@ -108,9 +108,6 @@ impl ProfileFile {
     }
 
     /// Writes the file with mode 0600, whole or not at all.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), CliError> {
         let failed = |error: &dyn std::fmt::Display| CliError::Io(format!("cannot write {}: {error}", path.display()));
         let text = toml::to_string(self).map_err(|error| failed(&error))?;

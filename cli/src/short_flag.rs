@@ -89,7 +89,6 @@ const CONTENT_TYPES: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The short flags of a command.
 pub(crate) fn of_operation(command: &str) -> impl Iterator<Item = &'static ShortFlag> {
     SHORT_FLAGS.iter().filter(move |flag| flag.commands.contains(&command))
 }

@@ -17,7 +17,7 @@ pub use self::coordinate::as_f64;
 pub use self::figures::Figures;
 pub use self::funnel::{FunnelChart, FunnelStep};
 pub use self::heat_map::HeatMap;
-pub use self::tile::{Change, Tile, Tiles};
+pub use self::tile::{Change, Tile, metric_tiles};
 pub use self::unit::{Unit, percent};
 
 use self::plot::Plot;
@@ -44,13 +44,11 @@ pub struct Series {
 }
 
 impl Series {
-    #[must_use]
     pub fn new(label: impl Into<String>, values: Vec<Option<f64>>) -> Self {
         Self { label: label.into(), values, total: None }
     }
 
     /// A series of counts; the legend shows their sum.
-    #[must_use]
     pub fn counts(label: impl Into<String>, values: &[u64]) -> Self {
         let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
         let values = values.iter().map(|value| Some(as_f64(*value))).collect();
@@ -93,7 +91,6 @@ pub struct Chart {
 }
 
 impl Chart {
-    #[must_use]
     pub fn new(
         kind: ChartKind,
         title: impl Into<String>,
@@ -153,7 +150,7 @@ impl Renderable for Chart {
                 } @else {
                     (Plot(self))
                     @if self.series.len() > 1 || self.series.iter().any(|one| one.total.is_some()) {
-                        (Legend(&self.series))
+                        (chart_legend(&self.series))
                     }
                     (self.figures())
                 }
@@ -164,22 +161,17 @@ impl Renderable for Chart {
 }
 
 /// The labels of the series with their colours.
-struct Legend<'a>(&'a [Series]);
-
-impl Renderable for Legend<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            ul.legend.plain {
-                @for (n, series) in self.0.iter().enumerate() {
-                    li {
-                        span class={ "key s" (n % SERIES_MAX) } aria-hidden="true" {}
-                        (series.label)
-                        @if let Some(total) = &series.total { " " strong { (total) } }
-                    }
+fn chart_legend(all: &[Series]) -> impl Renderable {
+    maud! {
+        ul.legend.plain {
+            @for (n, series) in all.iter().enumerate() {
+                li {
+                    span class={ "key s" (n % SERIES_MAX) } aria-hidden="true" {}
+                    (series.label)
+                    @if let Some(total) = &series.total { " " strong { (total) } }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

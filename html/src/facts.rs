@@ -9,7 +9,6 @@ use crate::fragment::{raw, render};
 pub struct Facts(Vec<(&'static str, String)>);
 
 impl Facts {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -4,7 +4,6 @@ use hypertext::{Buffer, prelude::*};
 
 use crate::badge::Tone;
 
-/// A notice.
 #[derive(Debug, Clone)]
 pub struct Notice<'a> {
     pub tone: Tone,
@@ -24,11 +23,6 @@ impl Renderable for Notice<'_> {
 }
 
 /// The reason why a form was refused.
-#[derive(Debug, Clone, Copy)]
-pub struct Alert<'a>(pub &'a str);
-
-impl Renderable for Alert<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! { div.notice.bad role="alert" { p { (self.0) } } }.render_to(buffer);
-    }
+pub fn alert(text: &str) -> impl Renderable {
+    maud! { div.notice.bad role="alert" { p { (text) } } }
 }

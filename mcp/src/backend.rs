@@ -17,9 +17,6 @@ pub trait Backend: Send + Sync {
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>>;
 
     /// Returns what the credentials allow, as far as it is known.
-    ///
-    /// # Errors
-    /// There is no answer.
     fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
         Box::pin(async move {
             let reply = self.perform(OperationCall::get("get_account", "/account")).await?;
@@ -29,7 +26,6 @@ pub trait Backend: Send + Sync {
 }
 
 /// The rights as far as an answer of `get_account` tells them.
-#[must_use]
 pub fn rights_of_reply(reply: &Reply) -> CallerRights {
     let error = match reply.status {
         UNAUTHORIZED => return CallerRights::Unknown,
@@ -46,7 +42,6 @@ pub fn rights_of_reply(reply: &Reply) -> CallerRights {
 pub(crate) const UNAUTHORIZED: u16 = 401;
 const FORBIDDEN: u16 = 403;
 
-/// A call of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationCall {
     /// The operation's id, for example `list_emails`.
@@ -67,7 +62,6 @@ pub struct OperationCall {
 
 impl OperationCall {
     /// A GET request.
-    #[must_use]
     pub fn get(operation: &str, target: impl Into<String>) -> Self {
         Self {
             operation: operation.to_owned(),

@@ -30,7 +30,6 @@ impl FakeBackend {
     }
 
     /// The calls so far.
-    #[must_use]
     pub fn calls(&self) -> Vec<OperationCall> {
         self.calls.lock().clone()
     }

@@ -32,13 +32,11 @@ impl Default for Fence {
 
 impl Fence {
     /// Fences a text. A single word stays as it is.
-    #[must_use]
     pub fn mark(&mut self, text: &str) -> String {
         if is_word(text) { text.to_owned() } else { self.enclose(text) }
     }
 
     /// Fences a text whatever it is, unless it is empty.
-    #[must_use]
     pub fn enclose(&mut self, text: &str) -> String {
         if text.is_empty() {
             return String::new();
@@ -50,7 +48,6 @@ impl Fence {
     }
 
     /// The note that tells a model of the fences in a result; `None` if there are none.
-    #[must_use]
     pub fn notice(&self) -> Option<String> {
         let name = &self.name;
         self.is_used.then(|| {

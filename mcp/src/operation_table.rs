@@ -35,7 +35,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -49,16 +48,21 @@ impl Risk {
     }
 }
 
-/// An operation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Operation {
     pub id: String,
+    /// The method of the SDKs, for example `webhooks.deliveries.list`.
+    pub name: String,
+    /// The words of the command, for example `webhooks deliveries list`.
+    pub command: String,
     pub http_method: String,
     /// With `{name}` for path parameters.
     pub path: String,
     /// The noun, for example `received_emails`.
     pub tag: String,
     pub summary: String,
+    #[serde(default)]
+    pub description: Option<String>,
     pub path_parameters: Vec<Parameter>,
     pub query_parameters: Vec<Parameter>,
     pub headers: Vec<Parameter>,
@@ -109,7 +113,6 @@ pub struct SuccessResponse {
 
 impl OperationTable {
     /// The table that is compiled in.
-    #[must_use]
     pub fn get() -> &'static Self {
         &TABLE
     }
@@ -118,19 +121,16 @@ impl OperationTable {
     ///
     /// # Panics
     /// Never: a test reads the file that is compiled in.
-    #[must_use]
     pub fn load() -> Self {
         serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
     }
 
     /// The name of the schema that a reference names.
-    #[must_use]
     pub fn referred(schema: &Value) -> Option<&str> {
         schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
     }
 
     /// Follows a reference; any other schema is returned as it is.
-    #[must_use]
     pub fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         Self::referred(schema).and_then(|name| self.schemas.get(name)).unwrap_or(schema)
     }
@@ -138,17 +138,16 @@ impl OperationTable {
 
 impl Operation {
     /// Returns whether a call changes nothing.
-    #[must_use]
     pub fn only_reads(&self) -> bool {
         self.risk == Risk::Read
     }
 
-    pub(crate) fn takes_header(&self, name: &str) -> bool {
+    /// Returns whether it takes a header field.
+    pub fn takes_header(&self, name: &str) -> bool {
         self.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name))
     }
 
     /// The fields of the body that a caller sets; empty without a body, and if all of it is fixed.
-    #[must_use]
     pub fn body_fields<'a>(&'a self, table: &'a OperationTable) -> Option<&'a Map<String, Value>> {
         let schema = self.body.as_ref()?.schema.as_ref()?;
         if !self.fixed.is_empty() {

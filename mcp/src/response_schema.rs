@@ -11,7 +11,6 @@ use crate::secret_fields::SECRET_FIELDS;
 const WITHHELD: &str = "[withheld]";
 
 /// Fences the foreign texts of an operation's response.
-#[must_use]
 pub fn fence_response(value: Value, operation: &Operation, table: &OperationTable, fence: &mut Fence) -> Value {
     let top = format!("@{}", operation.id);
     let place = SchemaPlace { schema: &top, path: String::new() };
@@ -23,7 +22,6 @@ pub fn fence_response(value: Value, operation: &Operation, table: &OperationTabl
 }
 
 /// Fences every text of a value.
-#[must_use]
 pub(crate) fn fence_all(value: Value, table: &OperationTable, fence: &mut Fence) -> Value {
     ResponseWalk { table, fence }.value(value, &[])
 }

@@ -25,9 +25,6 @@ use crate::tool::ToolSet;
 const REQUESTS_MAX: usize = 16;
 
 /// Serves until the input ends.
-///
-/// # Errors
-/// The input or the output failed.
 pub async fn serve<R, W>(mut input: R, mut output: W, tools: Arc<dyn ToolSet>) -> io::Result<()>
 where
     R: AsyncBufRead + Unpin,

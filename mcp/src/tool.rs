@@ -42,7 +42,6 @@ impl ToolAnnotations {
 
 impl ToolDefinition {
     /// The entry of `tools/list`.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut tool = json!({
             "name": self.name, "description": self.description, "inputSchema": self.input_schema,
@@ -57,7 +56,6 @@ impl ToolDefinition {
     }
 }
 
-/// A call of a tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolCall {
     pub name: String,
@@ -89,12 +87,10 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![json!({"type": "text", "text": text.into()})], ..Self::default() }
     }
 
-    #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
@@ -162,6 +158,5 @@ pub trait ToolSet: Send + Sync {
     /// Checks the caller's credentials.
     fn check_access(&self) -> BoxFuture<'_, Result<(), ToolError>>;
 
-    /// Calls a tool.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutcome, ToolError>>;
 }

@@ -20,18 +20,15 @@ pub struct Asset {
 }
 
 impl Asset {
-    #[must_use]
     pub fn style() -> Self {
         Self::new("style", "css", "text/css; charset=utf-8", style::join(&[BASE, CODE, STYLE]))
     }
 
-    #[must_use]
     pub fn script() -> Self {
         Self::new("script", "js", "text/javascript; charset=utf-8", SCRIPT.to_owned())
     }
 
     /// The style sheet of the dashboard.
-    #[must_use]
     pub fn dashboard_style() -> Self {
         Self::new(
             "dashboard",
@@ -42,7 +39,6 @@ impl Asset {
     }
 
     /// The style sheet of the operator's console: that of the dashboard and its own.
-    #[must_use]
     pub fn console_style() -> Self {
         Self::new(
             "console",
@@ -53,7 +49,6 @@ impl Asset {
     }
 
     /// The script of the dashboard; every page works without it.
-    #[must_use]
     pub fn dashboard_script() -> Self {
         Self::new("dashboard", "js", "text/javascript; charset=utf-8", DASHBOARD_SCRIPT.to_owned())
     }

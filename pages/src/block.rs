@@ -79,7 +79,6 @@ pub struct ExamplePanel {
     pub text: String,
 }
 
-/// A row of a table.
 #[derive(Debug, Clone)]
 pub struct TableRow {
     /// An anchor, if others link to the row.

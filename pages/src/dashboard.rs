@@ -22,6 +22,7 @@ pub mod frame;
 pub mod identity_proof;
 pub mod kit;
 pub mod page;
+pub mod prelude;
 pub mod request;
 pub mod router;
 pub mod screens;

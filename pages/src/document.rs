@@ -31,7 +31,6 @@ pub struct Document {
 }
 
 impl Document {
-    #[must_use]
     pub fn new(media_type: &'static str, body: String, freshness: Freshness) -> Self {
         let entity_tag = hex_hash(body.as_bytes());
         Self { media_type, gzip: compress(body.as_bytes()), body: body.into(), entity_tag, freshness }
@@ -56,7 +55,6 @@ impl DocumentSet {
         self.documents.insert(path, document);
     }
 
-    #[must_use]
     pub fn get(&self, path: &str) -> Option<&Document> {
         self.documents.get(path)
     }
@@ -66,7 +64,6 @@ impl DocumentSet {
     }
 
     /// The memory that the documents occupy, in bytes.
-    #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.documents.values().map(|document| document.body.len() + document.gzip.len()).sum()
     }

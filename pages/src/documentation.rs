@@ -28,7 +28,6 @@ pub struct Documentation {
 
 impl Documentation {
     /// Renders all documents for an API at a base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         let (reference, guides, frame) = (Reference::new(base_url), Guides::new(), DocFrame::new(base_url));
         let navigation = guides.navigation();
@@ -53,13 +52,11 @@ impl Documentation {
         Self { documents, index, frame, navigation }
     }
 
-    #[must_use]
     pub fn documents(&self) -> &DocumentSet {
         &self.documents
     }
 
     /// The page with the sections that contain all words.
-    #[must_use]
     pub fn search(&self, words: &str) -> Document {
         let results = self.index.find(words);
         let page = results_page(&results, words.trim().is_empty());
@@ -95,7 +92,6 @@ fn results_page(results: &[SearchResult<'_>], is_empty: bool) -> DocPage {
     DocPage { slug: "search".into(), title: "Search".into(), lead, sections }
 }
 
-/// The frame of all pages.
 #[derive(Debug)]
 struct DocFrame {
     base_url: String,

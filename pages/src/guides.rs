@@ -44,7 +44,6 @@ impl GuideGroup {
         Self { title: part.title, entries: part.entries.iter().filter_map(entry).collect() }
     }
 
-    /// The entries that lists show.
     fn listed(&self) -> impl Iterator<Item = &GuideEntry> {
         self.entries.iter().filter(|entry| !entry.is_nested)
     }
@@ -55,7 +54,6 @@ impl GuideGroup {
     }
 }
 
-/// All guides.
 #[derive(Debug)]
 pub struct Guides {
     pub index: DocPage,
@@ -64,7 +62,6 @@ pub struct Guides {
 
 impl Guides {
     /// Parses the embedded files.
-    #[must_use]
     pub fn new() -> Self {
         let groups: Vec<GuideGroup> = parse_summary(SUMMARY).iter().map(GuideGroup::parse).collect();
         Self { index: index_page(&groups), groups }
@@ -76,7 +73,6 @@ impl Guides {
     }
 
     /// The groups of the navigation.
-    #[must_use]
     pub fn navigation(&self) -> Vec<DocNavigation> {
         let documentation = DocNavigation {
             title: "Documentation",

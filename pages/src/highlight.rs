@@ -1,7 +1,6 @@
 //! Marks strings, numbers, keywords and comments of code for the style sheet. It is a scanner, no parser: it marks what
 //! the short examples of the reference contain.
 
-/// A language of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeLanguage {
     Json,
@@ -18,7 +17,6 @@ pub enum CodeLanguage {
 
 impl CodeLanguage {
     /// The name after a fence of Markdown.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -35,7 +33,6 @@ impl CodeLanguage {
     }
 
     /// The language of a fence of Markdown, with its name for readers.
-    #[must_use]
     pub fn of_fence(fence: &str) -> (Self, &'static str) {
         match fence.split(',').next().unwrap_or_default() {
             "json" => (Self::Json, "JSON"),
@@ -122,7 +119,6 @@ pub enum TokenRole {
 
 impl TokenRole {
     /// The class, `None` for plain code.
-    #[must_use]
     pub const fn class(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -136,7 +132,6 @@ impl TokenRole {
 }
 
 /// Splits code into pieces, which together are the code.
-#[must_use]
 pub fn tokens(language: CodeLanguage, code: &str) -> Vec<(TokenRole, &str)> {
     let mut pieces: Vec<(TokenRole, &str)> = Vec::new();
     let (mut plain_start, mut position) = (0, 0);

@@ -6,7 +6,7 @@ use crate::block::{Block, DocField, FieldGroup, Section, TableRow};
 use crate::display_text::display_text;
 use crate::html_code::HtmlCode;
 use crate::inline::RichText;
-use crate::prose::HtmlProse;
+use crate::prose::html_prose;
 
 /// Renders blocks. `prefix` precedes paths.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ impl<'a> HtmlBlocks<'a> {
             }
             .render_to(buffer),
             Block::Table { caption, head, rows } => self.table(caption, head, rows, buffer),
-            Block::Markdown(markdown) => HtmlProse { markdown, prefix: self.prefix }.render_to(buffer),
+            Block::Markdown(markdown) => html_prose(markdown, self.prefix).render_to(buffer),
         }
     }
 

@@ -21,7 +21,6 @@ pub enum Inline<'a> {
 }
 
 /// Splits a text into its parts. Marks without an end are text.
-#[must_use]
 pub fn parse_inline(text: &str) -> Vec<Inline<'_>> {
     let (mut parts, mut plain_start, mut position) = (Vec::new(), 0, 0);
     while let Some(rest) = text.get(position..).filter(|rest| !rest.is_empty()) {
@@ -69,7 +68,6 @@ fn is_safe_target(target: &str) -> bool {
 }
 
 /// The text without its marks.
-#[must_use]
 pub fn plain_text(text: &str) -> String {
     let plain = |part| match part {
         Inline::Text(text) | Inline::Code(text) => text.to_owned(),

@@ -10,7 +10,6 @@ use crate::inline::{RichText, plain_text};
 
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
 
-/// The path of the search.
 pub const SEARCH_PATH: &str = "/docs/search";
 
 /// A group of the navigation.
@@ -95,9 +94,9 @@ impl Renderable for HtmlPage<'_> {
                         span.base { span.hidden { "Base URL: " } code { (display_text(self.base_url)) } }
                         label.menu for="menu" aria-hidden="true" { "Menu" }
                     }
-                    (HtmlNavigation(*self))
+                    (html_navigation(*self))
                     main #content tabindex="-1" {
-                        @if has_examples(page) { (HtmlLanguages(*self)) }
+                        @if has_examples(page) { (html_languages(*self)) }
                         div.title {
                             h1 { (RichText { text: &page.title, prefix }) }
                             p.lead { (RichText { text: &page.lead, prefix }) }
@@ -121,30 +120,26 @@ fn has_examples(page: &DocPage) -> bool {
 }
 
 /// All pages, and the sections of the current one.
-struct HtmlNavigation<'a>(HtmlPage<'a>);
-
-impl Renderable for HtmlNavigation<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let HtmlPage { page, path: current, prefix, navigation, .. } = self.0;
-        maud! {
-            nav aria-label=(self.0.part.name()) {
-                form.search role="search" action={ (prefix) (SEARCH_PATH) } {
-                    label.hidden for="search" { "Search guides and API reference" }
-                    input #search type="search" name="q" maxlength="200" placeholder="Search" value=(self.0.search_words);
-                }
-                @for group in navigation {
-                    p.group { (group.title) }
-                    ul {
-                        @for (path, title) in &group.pages {
-                            li {
-                                a href={ (prefix) (path) } aria-current=[(path == current).then_some("page")] { (title) }
-                                @if path == current && page.sections.len() > 1 {
-                                    ul.sections {
-                                        @for section in page.sections.iter().filter(|one| !one.title.is_empty()) {
-                                            li { a href={ "#" (section.id) } {
-                                                (section.short_title.as_deref().unwrap_or(&section.title))
-                                            } }
-                                        }
+fn html_navigation(whole: HtmlPage<'_>) -> impl Renderable {
+    let HtmlPage { page, path: current, prefix, navigation, .. } = whole;
+    maud! {
+        nav aria-label=(whole.part.name()) {
+            form.search role="search" action={ (prefix) (SEARCH_PATH) } {
+                label.hidden for="search" { "Search guides and API reference" }
+                input #search type="search" name="q" maxlength="200" placeholder="Search" value=(whole.search_words);
+            }
+            @for group in navigation {
+                p.group { (group.title) }
+                ul {
+                    @for (path, title) in &group.pages {
+                        li {
+                            a href={ (prefix) (path) } aria-current=[(path == current).then_some("page")] { (title) }
+                            @if path == current && page.sections.len() > 1 {
+                                ul.sections {
+                                    @for section in page.sections.iter().filter(|one| !one.title.is_empty()) {
+                                        li { a href={ "#" (section.id) } {
+                                            (section.short_title.as_deref().unwrap_or(&section.title))
+                                        } }
                                     }
                                 }
                             }
@@ -153,28 +148,22 @@ impl Renderable for HtmlNavigation<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// The choice of a language. The style sheet shows the examples of the checked one, so it needs no script. The script
 /// follows at once: it restores the last choice before the examples are laid out.
-struct HtmlLanguages<'a>(HtmlPage<'a>);
-
-impl Renderable for HtmlLanguages<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let HtmlPage { prefix, languages, script_path, .. } = self.0;
-        maud! {
-            fieldset.languages {
-                legend.hidden { "Language of the examples" }
-                @for (position, language) in languages.iter().enumerate() {
-                    input id={ "language-" (language.key) } type="radio" name="language" value=(language.key)
-                        checked[position == 0];
-                    label for={ "language-" (language.key) } { (language.label) }
-                }
+fn html_languages(page: HtmlPage<'_>) -> impl Renderable {
+    let HtmlPage { prefix, languages, script_path, .. } = page;
+    maud! {
+        fieldset.languages {
+            legend.hidden { "Language of the examples" }
+            @for (position, language) in languages.iter().enumerate() {
+                input id={ "language-" (language.key) } type="radio" name="language" value=(language.key)
+                    checked[position == 0];
+                label for={ "language-" (language.key) } { (language.label) }
             }
-            script src={ (prefix) (script_path) } {}
         }
-        .render_to(buffer);
+        script src={ (prefix) (script_path) } {}
     }
 }

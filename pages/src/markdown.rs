@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use crate::block::{Block, DocPage, FieldGroup, Section};
 
 /// A page as Markdown (CommonMark, with tables).
-#[must_use]
 pub fn markdown_page(page: &DocPage) -> String {
     let mut text = format!("# {}\n\n{}\n", page.title, page.lead);
     for section in &page.sections {
@@ -14,8 +13,6 @@ pub fn markdown_page(page: &DocPage) -> String {
     text
 }
 
-/// A section as Markdown.
-#[must_use]
 pub fn section_markdown(section: &Section) -> String {
     let mut text = String::new();
     write_section(&mut text, section);

@@ -45,8 +45,6 @@ pub enum ProseElement {
     Plain,
 }
 
-/// Parses Markdown.
-#[must_use]
 pub fn parse_prose(markdown: &str) -> Vec<ProseNode> {
     let mut open: Vec<(ProseElement, Vec<ProseNode>)> = vec![(ProseElement::Plain, Vec::new())];
     // The language of the code block that is open.
@@ -107,7 +105,6 @@ fn element(tag: Tag<'_>) -> ProseElement {
 }
 
 /// The text of nodes without marks.
-#[must_use]
 pub fn prose_text(nodes: &[ProseNode]) -> String {
     let mut text = String::new();
     write_text(nodes, &mut text);
@@ -131,23 +128,15 @@ fn write_text(nodes: &[ProseNode], text: &mut String) {
 }
 
 /// The anchor of a heading, as GitHub and mdBook write it.
-#[must_use]
 pub fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|one| one.is_alphanumeric() || matches!(one, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|one| if one == ' ' { '-' } else { one }).collect()
 }
 
 /// Renders Markdown. `prefix` precedes paths.
-#[derive(Debug, Clone, Copy)]
-pub struct HtmlProse<'a> {
-    pub markdown: &'a str,
-    pub prefix: &'a str,
-}
-
-impl Renderable for HtmlProse<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        ProseNodes { nodes: &parse_prose(self.markdown), prefix: self.prefix, is_head: false }.render_to(buffer);
-    }
+pub fn html_prose(markdown: &str, prefix: &str) -> impl Renderable {
+    let nodes = parse_prose(markdown);
+    maud! { (ProseNodes { nodes: &nodes, prefix, is_head: false }) }
 }
 
 struct ProseNodes<'a> {
@@ -240,7 +229,7 @@ mod tests {
     use super::*;
 
     fn html(markdown: &str) -> String {
-        HtmlProse { markdown, prefix: "/p" }.render().into_inner()
+        html_prose(markdown, "/p").render().into_inner()
     }
 
     #[test]

@@ -25,7 +25,6 @@ pub const LLMS_PATH: &str = "/llms.txt";
 /// The page for paths below `/docs` that have none.
 pub const NOT_FOUND_PATH: &str = "/docs/404";
 
-/// All pages of the reference.
 #[derive(Debug)]
 pub struct Reference {
     pub pages: Vec<DocPage>,
@@ -34,7 +33,6 @@ pub struct Reference {
 
 impl Reference {
     /// Writes the pages for an API at a base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         let table = ApiTable::load();
         let base_url = display_text(base_url.trim_end_matches('/')).into_owned();
@@ -58,7 +56,6 @@ impl Reference {
     }
 
     /// The groups of the navigation.
-    #[must_use]
     pub fn navigation(&self) -> &[DocNavigation] {
         &self.navigation
     }
@@ -75,14 +72,10 @@ impl Reference {
     }
 }
 
-/// The path of a page.
-#[must_use]
 pub fn page_path(slug: &str) -> String {
     if slug.is_empty() { PATH.to_owned() } else { format!("{PATH}/{slug}") }
 }
 
-/// The path of a page as Markdown.
-#[must_use]
 pub fn markdown_path(slug: &str) -> String {
     let slug = if slug.is_empty() { "index" } else { slug };
     format!("{PATH}/{slug}.md")

@@ -45,7 +45,6 @@ impl SearchIndex {
     }
 
     /// Finds the sections that contain all words of a query, in any case.
-    #[must_use]
     pub fn find(&self, query: &str) -> Vec<SearchResult<'_>> {
         let query: String = query.chars().take(QUERY_CHARS_MAX).collect::<String>().to_ascii_lowercase();
         let words: Vec<&str> = query.split_whitespace().take(WORDS_MAX).collect();

@@ -17,6 +17,10 @@ pub(crate) struct StructAttributes {
     pub(crate) name: Option<LitStr>,
     /// Constant of `http::StatusCode`.
     pub(crate) status: Option<Ident>,
+    /// Limit of a request body that is this object.
+    pub(crate) body_bytes_max: Option<Expr>,
+    /// An empty request body is an object without fields.
+    pub(crate) is_optional_body: bool,
     /// Keywords of JSON Schema with their values.
     pub(crate) keywords: Vec<Keyword>,
 }
@@ -26,8 +30,10 @@ impl StructAttributes {
         let mut parsed = Self { description: description(attributes), ..Self::default() };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("schema")) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
-                for_each_value(input, &["skip"], |name, input| {
+                for_each_value(input, &["optional_body"], |name, input| {
                     match name.to_string().as_str() {
+                        "body_bytes_max" => parsed.body_bytes_max = Some(input.parse()?),
+                        "optional_body" => parsed.is_optional_body = true,
                         "name" => parsed.name = Some(input.parse()?),
                         "status" => parsed.status = Some(input.parse()?),
                         _ => parsed.keywords.push(keyword(&name, input)?),
@@ -140,13 +146,19 @@ pub(crate) fn keyword(name: &Ident, input: ParseStream<'_>) -> Result<Keyword> {
     Ok((LitStr::new(&name.to_string(), name.span()), value))
 }
 
+fn doc_text(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+        // The argument of a declarative macro.
+        Expr::Group(group) => doc_text(&group.expr),
+        _ => None,
+    }
+}
+
 /// The doc comment as one line, without its last full stop.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
-            _ => None,
-        },
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => doc_text(&meta.value),
         _ => None,
     });
     let text = lines.collect::<Vec<_>>().join(" ");

@@ -13,6 +13,7 @@
 //! |---|---|---|
 //! | struct | `name = "Email"` | the schema is a component of this name; without it, it stands where it is used |
 //! | struct | `status = ACCEPTED` | the status of a successful response |
+//! | struct | `body_bytes_max = MAX` | a request's body is this object (`FromRequest`); with `optional_body` it may be empty |
 //! | field | `with = function` | `fn(&mut Schemas) -> Value` makes the schema |
 //! | field | `as = Type` | the schema of another type |
 //! | field | `all_of = "text"` | a flattened object is referred to with `allOf`; the text describes the other fields |

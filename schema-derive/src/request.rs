@@ -84,7 +84,7 @@ impl<'t> Presence<'t> {
     }
 }
 
-/// The implementation of `RequestObject` for a struct.
+/// The implementation of `RequestObject` for a struct, and of `FromRequest` if the whole body is the object.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = StructAttributes::parse(&input.attrs)?;
     let Data::Struct(data) = &input.data else {
@@ -110,7 +110,28 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
     let name = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
+    let from_request = attributes.body_bytes_max.map(|bytes_max| {
+        let (media, read) = match attributes.is_optional_body {
+            true => (quote!(OptionalJson), quote!(read_optional_body)),
+            false => (quote!(Json), quote!(read_body)),
+        };
+        quote! {
+            impl #generics ::httpd::request::FromRequest for #name #arguments #conditions {
+                const BODY_BYTES_MAX: Option<usize> = Some(#bytes_max);
+                const MEDIA: ::httpd::request::Media = ::httpd::request::Media::#media;
+
+                fn describe(schemas: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
+                    ::httpd::request_object::body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
+                }
+
+                fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
+                    ::httpd::request_object::#read(call)
+                }
+            }
+        }
+    });
     Ok(quote! {
+        #from_request
         impl #generics ::httpd::request_object::RequestObject for #name #arguments #conditions {
             const FIELDS: &'static [::httpd::request_object::FieldSpec] = &[#(#specs),*];
 

@@ -18,7 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("provider", &["message", "model", "dns"]),
     ("net", &["message", "model", "dns"]),
     ("queue", &["message", "model", "store", "dns", "provider", "net"]),
-    ("affiliate", &["message", "model", "store", "dns", "net", "queue", "schema"]),
+    ("affiliate", &["message", "model", "store", "dns", "net", "queue", "schema", "html"]),
     ("smtp", &["message", "model", "store", "dns", "provider", "net", "queue", "affiliate"]),
     ("html", &[]),
     ("mjml", &["model"]),

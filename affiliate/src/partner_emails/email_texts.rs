@@ -8,11 +8,19 @@
 
 use std::fmt::Write as _;
 
+use hypertext::prelude::*;
 use message::address::{Address, DomainName};
 use model::affiliate::money::Currency;
 use model::affiliate::partner_email::PartnerEmailKind;
 use model::affiliate::program::PayoutMethod;
 use model::system_email::SystemEmail;
+
+// Mail programs ignore style sheets, so each element has its style.
+const BODY_STYLE: &str = "margin:0;padding:24px 16px;color:#1b1f24;\
+                          font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif";
+const LINK_STYLE: &str = "display:inline-block;padding:10px 18px;border-radius:6px;background:#0b57d0;color:#ffffff;\
+                          text-decoration:none;font-weight:600";
+const QUOTE_STYLE: &str = "margin:1em 0;padding:2px 14px;border-left:4px solid #d0d7de;white-space:pre-line";
 
 /// Values that the texts insert.
 #[derive(Debug, Clone)]
@@ -298,52 +306,30 @@ impl PartnerEmailContent {
     }
 
     fn html(&self) -> String {
-        let mut html = String::from(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"></head>\n\
-             <body style=\"margin:0;padding:24px 16px;color:#1b1f24;font:16px/1.55 system-ui,-apple-system,'Segoe UI',\
-             Roboto,sans-serif\">\n<div style=\"max-width:34em;margin:0 auto\">\n",
-        );
-        for part in &self.parts {
-            let _ = match part {
-                EmailBlock::Paragraph(text_block) => writeln!(html, "<p>{}</p>", escaped(text_block)),
-                EmailBlock::Link(label, url) => writeln!(
-                    html,
-                    "<p><a href=\"{}\" style=\"display:inline-block;padding:10px 18px;border-radius:6px;\
-                     background:#0b57d0;color:#ffffff;text-decoration:none;font-weight:600\">{label}</a></p>",
-                    escaped(url)
-                ),
-                EmailBlock::Quote(quote) => writeln!(
-                    html,
-                    "<blockquote style=\"margin:1em 0;padding:2px 14px;border-left:4px solid #d0d7de;\
-                     white-space:pre-line\">{}</blockquote>",
-                    escaped(quote)
-                ),
-            };
-        }
-        let _ = writeln!(
-            html,
-            "<p style=\"margin-top:2em;color:#57606a;font-size:13px\">{}</p>\n</div>\n</body></html>",
-            escaped(&self.footer)
-        );
-        html
+        html::fragment::render(maud! {
+            !DOCTYPE
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                }
+                body style=(BODY_STYLE) {
+                    div style="max-width:34em;margin:0 auto" {
+                        @for part in &self.parts {
+                            "\n"
+                            @match part {
+                                EmailBlock::Paragraph(text) => { p { (text) } }
+                                EmailBlock::Link(label, url) => { p { a href=(url) style=(LINK_STYLE) { (label) } } }
+                                EmailBlock::Quote(quote) => { blockquote style=(QUOTE_STYLE) { (quote) } }
+                            }
+                        }
+                        "\n"
+                        p style="margin-top:2em;color:#57606a;font-size:13px" { (self.footer) }
+                    }
+                }
+            }
+        })
     }
-}
-
-/// Escapes text for HTML content and attributes.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

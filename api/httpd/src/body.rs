@@ -275,13 +275,11 @@ pub struct ResponseBody {
 
 impl ResponseBody {
     /// A body of these bytes.
-    #[must_use]
     pub fn new(bytes: Bytes, share: MemoryShare) -> Self {
         Self::with_stream(bytes, None, share)
     }
 
     /// A body of these bytes, followed by a stream.
-    #[must_use]
     pub fn with_stream(bytes: Bytes, stream: Option<BodyStream>, share: MemoryShare) -> Self {
         Self { bytes: Some(bytes).filter(|b| !b.is_empty()), stream, _share: share }
     }

@@ -48,7 +48,6 @@ const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// Interval of HTTP/2 pings, which detect a dead peer.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// Timeout of a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A permit for one of the concurrent requests of a connection.

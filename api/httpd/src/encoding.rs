@@ -157,7 +157,6 @@ pub struct CompressedBody {
 
 impl CompressedBody {
     /// Bytes that have not been read yet.
-    #[must_use]
     pub fn remaining_bytes(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum::<usize>() - self.read
     }

@@ -132,13 +132,11 @@ impl<'a> ObjectFields<'a> {
     }
 
     /// All fields, by canonical name.
-    #[must_use]
     pub fn fields(&self) -> &[(&'static str, &'a RawValue)] {
         &self.fields
     }
 
     /// The value of a field; `None` if absent or null.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.fields.iter().find(|(n, _)| *n == name)?;
         Some(*value).filter(|value| JsonKind::of_value(value) != JsonKind::Null)
@@ -155,13 +153,11 @@ impl<'a> ObjectFields<'a> {
     }
 
     /// Returns whether the field is present and null.
-    #[must_use]
     pub fn is_null(&self, name: &str) -> bool {
         self.fields.iter().any(|(n, value)| *n == name && JsonKind::of_value(value) == JsonKind::Null)
     }
 
     /// Returns whether the field is present, or was meant by a rejected name.
-    #[must_use]
     pub fn is_present_or_misnamed(&self, name: &str) -> bool {
         self.value(name).is_some() || self.misnamed.contains(&name)
     }
@@ -179,7 +175,6 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    #[must_use]
     pub fn of_value(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
             Some(b'"') => Self::Text,
@@ -193,9 +188,6 @@ impl JsonKind {
 }
 
 /// Parses an optional body; an empty body is an object without fields.
-///
-/// # Errors
-/// As [`parse_body`].
 pub fn parse_optional_body(body: &[u8]) -> Result<JsonObject<'_>, Problem> {
     if body.trim_ascii().is_empty() { Ok(JsonObject(Vec::new())) } else { self::parse_body(body) }
 }
@@ -309,7 +301,6 @@ pub fn parse_object(value: &RawValue) -> Result<JsonObject<'_>, String> {
 }
 
 /// A name from a request for use in a message: truncated, without control characters.
-#[must_use]
 pub fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_CHARS_MAX).collect()
 }

@@ -101,7 +101,6 @@ pub fn run_listener(
     })
 }
 
-/// An accepted connection.
 struct AcceptedConnection {
     stream: TcpStream,
     address: SocketAddr,

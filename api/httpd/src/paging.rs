@@ -91,7 +91,6 @@ impl PageParameters {
     }
 
     /// The OpenAPI description of both parameters.
-    #[must_use]
     pub fn parameters() -> Vec<Value> {
         vec![
             schema::query_parameter(
@@ -103,34 +102,29 @@ impl PageParameters {
         ]
     }
 
+    /// Cuts a list that was read with one entry more than a page has. Returns the cursor of the next page, if there is one.
+    pub fn cut<T>(&self, found: &mut Vec<T>, cursor: impl FnOnce(&T) -> String) -> Option<String> {
+        let has_more = found.len() > self.limit;
+        found.truncate(self.limit);
+        found.last().filter(|_| has_more).map(cursor)
+    }
+
     /// Position of the cursor in a list of emails; the page begins after it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
         self.cursor_bytes::<16>(KIND_EMAIL).map(|position| position.map(EmailId::from_bytes))
     }
 
     /// The id in a cursor of this kind; the page begins after it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
         self.cursor_bytes::<16>(kind)
     }
 
     /// The number in a cursor of this kind. The caller decides whether the page begins after or before it.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn cursor_number(&self, kind: u8) -> Result<Option<u64>, Problem> {
         self.cursor_bytes::<8>(kind).map(|position| position.map(u64::from_be_bytes))
     }
 
     /// The time in a cursor of this kind, and the text that orders entries of the same time.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn cursor_time(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
         let Some(position) = self.decode_cursor(kind)? else { return Ok(None) };
         let (time, text) = position.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
@@ -140,49 +134,31 @@ impl PageParameters {
     }
 
     /// Position of the cursor in a list of suppressions.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
         self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|position| position.map(SuppressionId::from_bytes))
     }
 
     /// Position of the cursor in a list of domains.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
         self.cursor_bytes::<16>(KIND_DOMAIN).map(|position| position.map(DomainId::from_bytes))
     }
 
     /// Position of the cursor in a list of opt-outs.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
         self.cursor_bytes::<16>(KIND_OPT_OUT).map(|position| position.map(OptOutId::from_bytes))
     }
 
     /// Position of the cursor in a list of templates.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
         self.cursor_bytes::<16>(KIND_TEMPLATE).map(|position| position.map(TemplateId::from_bytes))
     }
 
     /// Position of the cursor in a list of a template's versions.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
         self.cursor_bytes::<4>(KIND_TEMPLATE_VERSION).map(|position| position.map(u32::from_be_bytes))
     }
 
     /// Cuts a page out of a list that is wholly in memory. The list is oldest first, the page newest first.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn paginate<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
         if let Some(position) = self.cursor_bytes::<4>(KIND_OFFSET)? {
             let position = usize::try_from(u32::from_be_bytes(position)).unwrap_or(usize::MAX);
@@ -199,9 +175,6 @@ impl PageParameters {
     }
 
     /// The position in a cursor of this kind that [`after_bytes`] made.
-    ///
-    /// # Errors
-    /// `invalid_cursor`.
     pub fn bytes_after(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         self.decode_cursor(kind)
     }
@@ -221,68 +194,57 @@ impl PageParameters {
 }
 
 /// The cursor of a page whose last entry is this email.
-#[must_use]
 pub fn after_email(id: EmailId) -> String {
     encode_cursor(KIND_EMAIL, &id.to_bytes())
 }
 
 /// The cursor of a page that ends at this position.
-#[must_use]
 pub fn after_bytes(kind: u8, position: &[u8]) -> String {
     encode_cursor(kind, position)
 }
 
 /// The cursor of a page whose last entry has this id.
-#[must_use]
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     encode_cursor(kind, &id)
 }
 
 /// The cursor of a page whose last entry has this number.
-#[must_use]
 pub fn after_number(kind: u8, number: u64) -> String {
     encode_cursor(kind, &number.to_be_bytes())
 }
 
 /// The cursor of a page whose last entry has this time and text.
-#[must_use]
 pub fn after_time(kind: u8, time: Timestamp, text: &str) -> String {
     encode_cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 
 /// The number in a cursor of this kind; `None` for an invalid cursor.
-#[must_use]
 pub fn decode_number(kind: u8, cursor: &str) -> Option<u64> {
     let page = PageParameters { limit: 1, cursor: Some(cursor.to_owned()) };
     page.cursor_number(kind).ok().flatten()
 }
 
 /// The cursor of a page whose last entry is this suppression.
-#[must_use]
 pub fn after_suppression(id: SuppressionId) -> String {
     encode_cursor(KIND_SUPPRESSION, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this domain.
-#[must_use]
 pub fn after_domain(id: DomainId) -> String {
     encode_cursor(KIND_DOMAIN, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this opt-out.
-#[must_use]
 pub fn after_opt_out(id: OptOutId) -> String {
     encode_cursor(KIND_OPT_OUT, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this template.
-#[must_use]
 pub fn after_template(id: TemplateId) -> String {
     encode_cursor(KIND_TEMPLATE, &id.to_bytes())
 }
 
 /// The cursor of a page whose last entry is this version of a template.
-#[must_use]
 pub fn after_template_version(number: u32) -> String {
     encode_cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
 }

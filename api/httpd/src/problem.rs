@@ -85,7 +85,6 @@ codes! {
 
 impl ErrorCode {
     /// The name in the OpenAPI document: the code, with the status appended where an earlier row has the same code.
-    #[must_use]
     pub fn name(&self) -> String {
         match Self::ALL.iter().find(|other| other.word == self.word) {
             Some(first) if first != self => format!("{}_{}", self.word, self.status),
@@ -155,7 +154,6 @@ pub struct BatchEntryError {
 }
 
 impl Problem {
-    #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(ProblemParts {
             code,
@@ -168,19 +166,16 @@ impl Problem {
     }
 
     /// 401: the key, access token or session is not accepted. `WWW-Authenticate` is added with the base URL.
-    #[must_use]
     pub fn unauthorized(denial: Denial) -> Self {
         Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED).with_details(json!({"reason": denial.word()}))
     }
 
     /// 404: the object does not exist or belongs to another account.
-    #[must_use]
     pub fn not_found(noun: &str) -> Self {
         Self::new(ErrorCode::NOT_FOUND, format!("No such {noun}"))
     }
 
     /// 500: a fault of the service; `cause` is logged and not sent.
-    #[must_use]
     pub fn internal(cause: impl ToString) -> Self {
         let mut problem = Self::new(ErrorCode::INTERNAL_ERROR, "Internal error");
         problem.0.cause = Some(cause.to_string());
@@ -188,7 +183,6 @@ impl Problem {
     }
 
     /// 503: nothing was accepted, and an idempotency key is released.
-    #[must_use]
     pub fn unavailable(message: impl Into<String>, retry_after_s: u32) -> Self {
         Self::new(ErrorCode::SERVICE_UNAVAILABLE, message)
             .with_details(json!({"idempotency_key_released": true}))
@@ -196,7 +190,6 @@ impl Problem {
     }
 
     /// 503: the store cannot be read; `cause` is logged and not sent.
-    #[must_use]
     pub fn outage(cause: impl ToString) -> Self {
         let mut problem = Self::unavailable("Temporarily unavailable; try again", OUTAGE_RETRY_AFTER_S);
         problem.0.cause = Some(cause.to_string());
@@ -204,7 +197,6 @@ impl Problem {
     }
 
     /// 429: the account exceeded its requests per second.
-    #[must_use]
     pub fn rate_limited(status: RateLimitStatus) -> Self {
         let RateLimitStatus { limit, reset_s, .. } = status;
         let message = format!("More than {limit} requests a second; try again in {reset_s} s");
@@ -214,7 +206,6 @@ impl Problem {
     }
 
     /// 429: the account exceeded its DNS lookups.
-    #[must_use]
     pub fn dns_lookups_limited(retry_after: Duration) -> Self {
         let seconds = retry_after.as_millis().div_ceil(1_000).max(1);
         let message = format!("Too many DNS lookups; try again in {seconds} s");
@@ -224,13 +215,11 @@ impl Problem {
     }
 
     /// 503: the memory budget is exhausted.
-    #[must_use]
     pub fn busy() -> Self {
         Self::unavailable("The service is busy; try again shortly", RETRY_AFTER_S)
     }
 
     /// 413: the emails of a request that waits for approval are larger than what is held.
-    #[must_use]
     pub fn held_content_too_large() -> Self {
         let text =
             format!("A request that waits for approval has at most {CONTENT_BYTES_MAX} bytes with the emails it sends");
@@ -238,7 +227,6 @@ impl Problem {
     }
 
     /// 400: one invalid field.
-    #[must_use]
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         let mut fields = FieldErrors::default();
         fields.add(name, message);
@@ -278,36 +266,30 @@ impl Problem {
         self
     }
 
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
     /// The cause of a fault, for the log.
-    #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
     /// The sentence for people.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// Additional header fields of the response.
-    #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers
     }
 
-    #[must_use]
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.0.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The response body.
-    #[must_use]
     pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
         let envelope = ErrorEnvelope {
             error: ErrorBody {
@@ -323,7 +305,6 @@ impl Problem {
     }
 
     /// The error of one entry of a batch response.
-    #[must_use]
     pub fn batch_entry_error(&self) -> BatchEntryError {
         BatchEntryError {
             message: self.0.message.clone(),
@@ -334,7 +315,6 @@ impl Problem {
     }
 
     /// True if the same request may succeed later unchanged. Such an error is not stored under an idempotency key.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self.0.code.status, 429 | 500 | 502 | 503) || self.0.code == ErrorCode::IDEMPOTENCY_IN_PROGRESS
     }
@@ -342,7 +322,6 @@ impl Problem {
     /// The error of a batch that is accepted whole or not at all; `details.errors` lists each refused email by its
     /// index. If all refusals have the same status, the response has that status, their header fields and their
     /// common details; else it is 400.
-    #[must_use]
     pub fn from_batch(refused: &[(usize, Self)]) -> Self {
         let mut fields = FieldErrors::default();
         let mut errors = Vec::with_capacity(refused.len());
@@ -385,7 +364,6 @@ impl Problem {
     }
 
     /// 403: a rule of the client's policy does not permit the request.
-    #[must_use]
     pub fn policy_violation(rule: &str, text: impl Into<String>) -> Self {
         Self::new(ErrorCode::POLICY_VIOLATION, text).with_details(json!({"rule": rule}))
     }
@@ -460,7 +438,6 @@ impl FieldErrors {
     }
 
     /// Returns whether no field is invalid.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

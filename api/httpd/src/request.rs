@@ -12,7 +12,7 @@ use schema::Schemas;
 use serde_json::Value;
 
 use crate::fields::{self, FieldDiagnostics, FieldLookup, JsonObject, ObjectFields};
-use crate::paging;
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 
 /// Larger bodies are parsed on a blocking thread: at about 1 GB/s they would occupy a runtime thread for more than
@@ -46,14 +46,12 @@ pub struct Request {
 
 impl Request {
     /// The raw path parameter; empty if the path has none of that name.
-    #[must_use]
     pub fn path_parameter(&self, name: &str) -> &str {
         self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
     /// True if nobody sees the response yet: a HEAD request, or a header field marks a prefetch, preview or prerender.
     /// Such a request counts as no open, click or visit, and uses no link up.
-    #[must_use]
     pub fn is_prefetch(&self) -> bool {
         let is_marked = |value: &HeaderValue| {
             let value = value.as_bytes().to_ascii_lowercase();
@@ -65,7 +63,6 @@ impl Request {
     }
 
     /// The path parameter, percent-decoded (RFC 3986 2.1); `None` if it is not UTF-8.
-    #[must_use]
     pub fn path_text(&self, name: &str) -> Option<String> {
         paging::percent_decode(self.path_parameter(name), false)
     }
@@ -131,7 +128,6 @@ pub enum Media {
 
 impl Media {
     /// The media types for the OpenAPI document.
-    #[must_use]
     pub fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Json | Self::OptionalJson | Self::Signed => &["application/json"],
@@ -155,12 +151,10 @@ pub struct RequestSpec {
 
 impl RequestSpec {
     /// Returns whether a parameter with this name is at a location of the request (`path`, `query`, `header`).
-    #[must_use]
     pub fn has_parameter(&self, location: &str, name: &str) -> bool {
         self.parameters.iter().any(|parameter| parameter["in"] == location && parameter["name"] == name)
     }
 
-    #[must_use]
     pub fn takes_idempotency_key(&self) -> bool {
         self.has_parameter("header", "Idempotency-Key")
     }
@@ -177,9 +171,6 @@ pub trait FromRequest: Sized + Send + 'static {
     fn describe(schemas: &mut Schemas) -> RequestSpec;
 
     /// Parses the input.
-    ///
-    /// # Errors
-    /// The problem response for an invalid request.
     fn read(call: &Request) -> Result<Self, Problem>;
 
     /// An error that the handler reports later, because others take precedence.
@@ -188,32 +179,28 @@ pub trait FromRequest: Sized + Send + 'static {
     }
 }
 
-/// The part of a handler's input beside the path `P` that names its object; the input is `(P, Self)`.
-pub trait FromRequestAt<P>: Sized + Send + 'static {
-    /// As in [`FromRequest`].
-    const BODY_BYTES_MAX: Option<usize> = None;
-    /// As in [`FromRequest`].
-    const MEDIA: Media = Media::Json;
-
-    /// The input's part of the OpenAPI document, with the parameter of the path.
-    fn describe(schemas: &mut Schemas) -> RequestSpec;
-
-    /// Parses path and input.
-    ///
-    /// # Errors
-    /// The problem response for an invalid request.
-    fn read(call: &Request) -> Result<(P, Self), Problem>;
-}
-
-impl<P: Send + 'static, T: FromRequestAt<P>> FromRequest for (P, T) {
+/// The path that names an object, and the rest of the input. The rest is parsed first, so its errors take precedence.
+impl<P: FromRequest, T: FromRequest> FromRequest for (P, T) {
     const BODY_BYTES_MAX: Option<usize> = T::BODY_BYTES_MAX;
     const MEDIA: Media = T::MEDIA;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        T::describe(schemas)
+        let (path, mut rest) = (P::describe(schemas), T::describe(schemas));
+        rest.parameters.splice(..0, path.parameters);
+        rest
     }
     fn read(call: &Request) -> Result<Self, Problem> {
-        T::read(call)
+        let rest = T::read(call)?;
+        Ok((P::read(call)?, rest))
+    }
+}
+
+impl FromRequest for PageParameters {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: Self::parameters(), ..RequestSpec::default() }
+    }
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Self::from_query(&call.query)
     }
 }
 

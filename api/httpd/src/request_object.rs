@@ -87,8 +87,6 @@ pub trait RequestValue {
 
     fn schema(schemas: &mut Schemas) -> Value;
 
-    /// # Errors
-    /// Says what the value must be.
     fn parse(value: &RawValue) -> Result<Self::Value, String>;
 }
 
@@ -155,9 +153,6 @@ pub fn read_body<T: RequestObject>(call: &Request) -> Result<T, Problem> {
 }
 
 /// As [`read_body`]; `check` adds the errors of fields that do not fit together.
-///
-/// # Errors
-/// As [`read_body`].
 pub fn read_checked_body<T: RequestObject>(
     call: &Request,
     check: impl FnOnce(&T, &ObjectFields<'_>, &mut FieldDiagnostics),
@@ -172,9 +167,6 @@ pub fn read_checked_body<T: RequestObject>(
 }
 
 /// As [`read_body`]; a field that is not known is an error.
-///
-/// # Errors
-/// As [`read_body`].
 pub fn read_strict_body<T: RequestObject>(call: &Request) -> Result<T, Problem> {
     let mut notes = FieldDiagnostics::default();
     let object = fields::parse_body(&call.body)?;
@@ -202,9 +194,6 @@ impl FieldLookup for WithRejected {
 }
 
 /// As [`read_body`]; the rejected fields are errors, also if they are null.
-///
-/// # Errors
-/// As [`read_body`].
 pub fn read_body_rejecting<T: RequestObject>(call: &Request, rejected: RejectedFields) -> Result<T, Problem> {
     let mut notes = FieldDiagnostics::default();
     let fields = call.body_fields(&WithRejected(T::FIELDS, rejected), &mut notes)?;
@@ -215,9 +204,6 @@ pub fn read_body_rejecting<T: RequestObject>(call: &Request, rejected: RejectedF
 }
 
 /// As [`read_body`]; an empty body is an object without fields.
-///
-/// # Errors
-/// As [`read_body`].
 pub fn read_optional_body<T: RequestObject>(call: &Request) -> Result<T, Problem> {
     let mut notes = FieldDiagnostics::default();
     let fields = call.optional_body_fields(&T::FIELDS, &mut notes)?;

@@ -36,7 +36,6 @@ pub struct BodyStreamError;
 
 /// Default media type of responses.
 pub const JSON_MEDIA_TYPE: &str = "application/json";
-/// Media type of HTML pages.
 pub const HTML_MEDIA_TYPE: &str = "text/html; charset=utf-8";
 
 /// A further response of an operation, for the OpenAPI document.
@@ -72,16 +71,9 @@ pub trait IntoResponse: Send + 'static {
     /// The schema of the response body.
     fn describe(schemas: &mut Schemas) -> Value;
 
-    /// Renders the body.
-    ///
-    /// # Errors
-    /// An internal error.
     fn into_body(self) -> Result<Bytes, Problem>;
 
     /// Renders the complete response.
-    ///
-    /// # Errors
-    /// An internal error.
     fn into_response(self) -> Result<Response, Problem>
     where
         Self: Sized,

@@ -23,7 +23,6 @@ use crate::operation::{Operation, OperationHandler, SessionSubject};
 use crate::sdk::Risk;
 
 /// The roles that may call operations of a risk, from the least to the highest.
-#[must_use]
 pub fn permitted_roles(risk: Risk) -> &'static [UserRole] {
     use UserRole::{Admin, Developer, Owner, Viewer};
     match risk {
@@ -35,7 +34,6 @@ pub fn permitted_roles(risk: Risk) -> &'static [UserRole] {
 }
 
 /// Returns whether a signed-in user with this role may call the operation.
-#[must_use]
 pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
     match operation.handler {
         OperationHandler::Public(_) | OperationHandler::Session(SessionSubject::Own, _) => true,
@@ -50,13 +48,11 @@ pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
 }
 
 /// Returns whether a session that calls the operation needs a recent proof of the user's identity.
-#[must_use]
 pub fn needs_recent_authentication(operation: &Operation) -> bool {
     operation.accepts_sessions() && matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout | Risk::Team)
 }
 
 /// The least role that may call the operation.
-#[must_use]
 pub fn least_role(operation: &Operation) -> UserRole {
     UserRole::ALL.into_iter().find(|role| role_allows(*role, operation)).unwrap_or(UserRole::Owner)
 }

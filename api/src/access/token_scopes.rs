@@ -24,7 +24,6 @@ use crate::sdk::Risk;
 const ACCESS_NOUNS: [&str; 3] = ["api_keys", "smtp_credentials", "grants"];
 
 /// The scope that an access token needs for an operation; `None` if no token may call it.
-#[must_use]
 pub fn required_scope(operation: &Operation) -> Option<OAuthScope> {
     operation.scope()?;
     match operation.risk {

@@ -1,19 +1,12 @@
 //! `/dashboard/api/affiliate-program/audit`: checks the invariants of the affiliate ledger.
 
-use std::sync::Arc;
-
 use ::affiliate::audit::report::AuditReport;
 use ::affiliate::audit::runner::AuditWait;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use schema::Schemas;
-use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::ReadRequest;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Query of `GET …/audit`.
 #[derive(Debug)]
@@ -46,9 +39,6 @@ impl FromRequest for AuditQuery {
 }
 
 /// `GET …/audit`.
-///
-/// # Errors
-/// There is no program; the store cannot be read.
 pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport, Problem> {
     let request = request.require_program(&state, owner.tenant()).await?;
     let report = state

@@ -1,18 +1,10 @@
 //! `/dashboard/api/affiliate-program/backfill`: imports past invoices of the payment processor into the ledger.
 
-use std::sync::Arc;
-
 use http::StatusCode;
-use httpd::paging::{self, KIND_BACKFILL, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::paging::KIND_BACKFILL;
 use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 use model::id::BackfillId;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
@@ -24,11 +16,11 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Parameters of the backfill
 #[derive(Debug, RequestObject)]
-#[schema(name = "BeginAffiliateBackfill")]
+#[schema(name = "BeginAffiliateBackfill", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
 pub struct StartBackfill {
     /// Import invoices from this time on (RFC 3339 or Unix seconds); all if omitted
     #[field(reader = TimeOrUnix, nullable)]
@@ -38,22 +30,9 @@ pub struct StartBackfill {
     silent: bool,
 }
 
-impl FromRequest for StartBackfill {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_optional_body(call)
-    }
-}
-
 /// Progress of a backfill
 #[derive(Debug, Serialize, ToSchema)]
-struct BackfillView {
+pub struct BackfillView {
     /// Its id (`bkf_…`)
     id: BackfillId,
     /// The status
@@ -66,12 +45,7 @@ struct BackfillView {
     error: Option<String>,
 }
 
-/// A backfill
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateBackfill")]
-pub struct BackfillResponse {
-    backfill: BackfillView,
-}
+object_response! { "A backfill", pub BackfillResponse { backfill: BackfillView } as "OneAffiliateBackfill" }
 
 impl From<Backfill> for BackfillResponse {
     fn from(backfill: Backfill) -> Self {
@@ -120,40 +94,17 @@ impl From<Backfill> for BackfillObject {
     }
 }
 
-/// Query of `GET …/backfill`.
-#[derive(Debug)]
-pub struct ListBackfills {
-    page: PageParameters,
-}
-
-impl FromRequest for ListBackfills {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { page: PageParameters::from_query(&call.query)? })
-    }
-}
-
 /// `GET …/backfill`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<ListBackfills>,
+    request: ReadRequest<PageParameters>,
 ) -> Result<ListResponse<BackfillObject>, Problem> {
-    let ResolvedRequest { program, input: ListBackfills { page }, .. } =
-        request.require_program(&state, owner.tenant()).await?;
+    let ResolvedRequest { program, input: page, .. } = request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_BACKFILL)?.map(BackfillId::from_bytes);
     let store = state.affiliate.ledger.context.store();
     let mut found = store::affiliate::backfill::list(store, program.account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let last = found.last().filter(|_| has_more).map(|backfill| backfill.id);
-    let next = last.map(|id| paging::after_id(KIND_BACKFILL, id.to_bytes()));
+    let next = page.cut(&mut found, |last| paging::after_id(KIND_BACKFILL, last.id.to_bytes()));
     Ok(ListResponse::new(found.into_iter().map(BackfillObject::from).collect(), next))
 }
 
@@ -198,9 +149,6 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 }
 
 /// `GET …/backfill/{id}`.
-///
-/// # Errors
-/// The backfill or the program does not exist.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,

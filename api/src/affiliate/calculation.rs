@@ -121,7 +121,6 @@ pub struct CommissionDetail {
 
 impl CommissionDetail {
     /// The commission with its calculation.
-    #[must_use]
     pub fn from_line(line: &Commission) -> Self {
         let calculation = line.sold_invoice().map(|sold| CalculationView::new(&sold.calculation, sold.amount));
         Self { commission: CommissionObject::from(line), formula: line.formula(), calculation }

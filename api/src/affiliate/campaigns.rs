@@ -2,19 +2,11 @@
 
 pub mod request;
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::CampaignObject;
 use ::affiliate::error::AffiliateNoun;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::affiliate::campaign::Campaign;
 use model::affiliate::program::AffiliateProgram;
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 
 use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
 use super::path::CampaignPath;
@@ -23,7 +15,7 @@ use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {
     VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
@@ -60,9 +52,6 @@ impl FromRequest for ListCampaigns {
 }
 
 /// `GET /affiliate-campaigns`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -83,9 +72,6 @@ pub async fn list(
 }
 
 /// `GET /affiliate-campaigns/{id}`.
-///
-/// # Errors
-/// The campaign does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -1,23 +1,15 @@
 //! `…/affiliate-commissions`: the lines of the ledger. Only events of the payment processor create them. The API
 //! reverses them; the owner can reinstate a reversed one.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::CommissionReversal;
-use httpd::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_COMMISSION, VALUES_MAX};
 use model::affiliate::commission::{Commission, ReversalReason};
-use schema::Schemas;
-use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::calculation::CommissionDetail;
 use super::fields::{Multiline, parse_word};
@@ -28,10 +20,9 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const NOTE_BYTES_MAX: usize = 1_000;
-/// Reasons for a manual reversal.
 const REASONS: &[&str] = &[ReversalReason::Manual.as_str(), ReversalReason::Fraud.as_str()];
 
 /// Query of `GET /affiliate-commissions`.
@@ -79,9 +70,6 @@ impl FromRequest for ListCommissions {
 }
 
 /// `GET /affiliate-commissions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -106,9 +94,6 @@ fn commission_response(line: &Commission) -> VersionedResponse<CommissionRespons
 }
 
 /// `GET /affiliate-commissions/{id}`.
-///
-/// # Errors
-/// The commission does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -125,8 +110,9 @@ pub async fn get(
 #[derive(Debug, RequestObject)]
 #[schema(
     name = "ReverseAffiliateCommission", examples = [{"status": "reversed", "reason": "fraud", "note": "stolen card"}],
+    body_bytes_max = SMALL_BYTES_MAX,
 )]
-struct ReversalFields {
+pub struct ReversalFields {
     /// Reverses the commission
     #[field(parse = parse_reversed, schema = reversed_schema)]
     #[expect(dead_code, reason = "only one value is accepted")]
@@ -163,28 +149,6 @@ fn reason_schema(_: &mut Schemas) -> Value {
     json!({"type": "string", "enum": REASONS})
 }
 
-/// Path and body of `PATCH /affiliate-commissions/{id}`.
-#[derive(Debug)]
-pub struct ReverseCommission {
-    commission: CommissionPath,
-    reason: ReversalReason,
-    note: Option<String>,
-}
-
-impl FromRequest for ReverseCommission {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReversalFields>(schemas, vec![CommissionPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ReversalFields { reason, note, .. } = read_body(call)?;
-        let note = note.flatten().filter(|note| !note.trim().is_empty());
-        Ok(Self { commission: CommissionPath::of(call), reason, note })
-    }
-}
-
 /// `PATCH /affiliate-commissions/{id}`: reverses a commission. A commission that is reversed already is not changed.
 ///
 /// # Errors
@@ -192,11 +156,12 @@ impl FromRequest for ReverseCommission {
 pub async fn reverse(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: UpdateRequest<ReverseCommission>,
+    request: UpdateRequest<(CommissionPath, ReversalFields)>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let ResolvedRequest {
-        program, input: ReverseCommission { commission: target, reason, note }, if_match: seen, ..
-    } = request.require_set_up_program(&state, &tenant).await?;
+    let ResolvedRequest { program, input: (target, fields), if_match: seen, .. } =
+        request.require_set_up_program(&state, &tenant).await?;
+    let ReversalFields { reason, note, .. } = fields;
+    let note = note.flatten().filter(|note| !note.trim().is_empty());
     let id = target.id(AffiliateNoun::Commission)?;
     let reversal = CommissionReversal { reason, note, seen };
     let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;

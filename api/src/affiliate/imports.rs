@@ -1,19 +1,12 @@
 //! `/dashboard/api/affiliate-program/imports`: imports partners from CSV.
 
-use std::sync::Arc;
-
 use ::affiliate::partners::imports::{ImportOptions, PartnerImportResult};
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use model::affiliate::partner_import;
-use schema::Schemas;
-use serde_json::json;
 
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Enough for 5,000 rows of 800 bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;

@@ -7,19 +7,14 @@
 //! The cursor has the sums after the last line of a page, so that each page reads its own lines only.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ::affiliate::api_objects::CommissionObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::error::LedgerError;
-use httpd::paging::{self, KIND_LEDGER, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_LEDGER;
 use model::affiliate::balance::BalancePart;
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
 
@@ -28,7 +23,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Bytes of a currency and its sum in a cursor.
 const SUM_BYTES: usize = 3 + 8;
@@ -44,25 +39,6 @@ pub struct LedgerLine {
     formula: String,
     /// Earned in this currency after the line, in minor units: all lines up to it that are not reversed, paid or not
     balance_after_cents: i64,
-}
-
-/// Query of `GET …/partners/{id}/ledger`.
-#[derive(Debug)]
-pub struct LedgerQuery {
-    partner: PartnerPath,
-    page: PageParameters,
-}
-
-impl FromRequest for LedgerQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { partner: PartnerPath::of(call), page: PageParameters::from_query(&call.query)? })
-    }
 }
 
 /// The earnings of a partner by currency, in minor units.
@@ -102,16 +78,13 @@ impl EarnedSums {
 }
 
 /// `GET …/partners/{id}/ledger`.
-///
-/// # Errors
-/// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<LedgerQuery>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LedgerLine>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let LedgerQuery { partner, page } = input;
+    let (partner, page) = input;
     let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);
     let view = state.affiliate.lookup.get_partner_view(account, partner).await;
     view.map_err(|refusal| refusal_problem(&state, refusal))?;

@@ -1,21 +1,12 @@
 //! `…/affiliates/{id}/links`: a partner's links.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::LinkObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::links::LinkDraft;
-use httpd::ok_response::OkResponse;
-use httpd::paging::PageParameters;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
 use model::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use model::affiliate::program::AffiliateProgram;
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
-use schema::Schemas;
-use store::access::Tenant;
 
 use super::fields::ClearableLine;
 use super::partners::LinkTokenText;
@@ -24,37 +15,17 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const LABEL_BYTES_MAX: usize = 200;
 
-/// Path and query of `GET /affiliates/{id}/links`.
-#[derive(Debug)]
-pub struct ListPartnerLinks(PartnerPath, PageParameters);
-
-impl FromRequest for ListPartnerLinks {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET /affiliates/{id}/links`.
-///
-/// # Errors
-/// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ReadRequest<ListPartnerLinks>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LinkObject>, Problem> {
-    let ResolvedRequest { input: ListPartnerLinks(target, page), .. } =
-        request.require_set_up_program(&state, &tenant).await?;
+    let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
     let (links, next) = page.paginate(view.links)?;
@@ -66,8 +37,8 @@ pub async fn list(
 #[derive(Debug, RequestObject)]
 #[schema(name = "CreateAffiliateLink", examples = [{
     "token": "ada-podcast", "destination_url": "/pricing", "label": "Podcast",
-}])]
-struct LinkFields {
+}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct LinkFields {
     /// The token of the link; it is not changed
     #[field(reader = LinkTokenText)]
     token: PartnerLinkToken,
@@ -77,24 +48,6 @@ struct LinkFields {
     /// A label for your own use
     #[field(reader = ClearableLine<LABEL_BYTES_MAX>, null = None)]
     label: Option<Option<String>>,
-}
-
-/// Path and body of `POST /affiliates/{id}/links`.
-#[derive(Debug)]
-pub struct CreatePartnerLink(PartnerPath, LinkDraft);
-
-impl FromRequest for CreatePartnerLink {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<LinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let LinkFields { token, destination_url, label } = read_body(call)?;
-        let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
-        Ok(Self(PartnerPath::of(call), draft))
-    }
 }
 
 fn created_link_response(
@@ -110,10 +63,12 @@ fn created_link_response(
 pub async fn create(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: CreateRequest<CreatePartnerLink>,
+    request: CreateRequest<(PartnerPath, LinkFields)>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
-    let ResolvedRequest { input: CreatePartnerLink(target, draft), claim, .. } =
+    let ResolvedRequest { input: (target, fields), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
+    let LinkFields { token, destination_url, label } = fields;
+    let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
     let id = target.id(AffiliateNoun::Partner)?;
     let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateLink, claim).await? {
         BeginDecision::Replay(body) => return Ok(body),

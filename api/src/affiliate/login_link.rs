@@ -2,18 +2,10 @@
 //! server. The link is not emailed, works once and expires after a minute. With an idempotency key the link is stored
 //! encrypted, and a repeated request receives the same link.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::path::PartnerPath;
@@ -21,7 +13,7 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
 use crate::idempotency::{self, RequestDecision};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A link that signs a partner in to the portal; redirect the partner's browser to it at once
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,28 +35,10 @@ fn login_link_response(link: &NewLink) -> VersionedResponse<LoginLink> {
     VersionedResponse::new(&LoginLink { object: "affiliate_login_link", url: link.url.clone(), expires_at })
 }
 
-/// Path of `POST /affiliates/{id}/login-link`; the body has no fields.
-#[derive(Debug)]
-pub struct CreateLoginLink(PartnerPath);
-
-impl FromRequest for CreateLoginLink {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<LoginLinkFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let LoginLinkFields {} = read_optional_body(call)?;
-        Ok(Self(PartnerPath::of(call)))
-    }
-}
-
 /// No fields are required
 #[derive(Debug, RequestObject)]
-#[schema(name = "MintAffiliateLoginLink")]
-struct LoginLinkFields {}
+#[schema(name = "MintAffiliateLoginLink", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct LoginLinkFields {}
 
 /// `POST /affiliates/{id}/login-link`.
 ///
@@ -73,9 +47,9 @@ struct LoginLinkFields {}
 pub async fn create(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: CreateRequest<CreateLoginLink>,
+    request: CreateRequest<(PartnerPath, LoginLinkFields)>,
 ) -> Result<VersionedResponse<LoginLink>, Problem> {
-    let ResolvedRequest { input: CreateLoginLink(target), claim, .. } =
+    let ResolvedRequest { input: (target, LoginLinkFields {}), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let (account, partner) = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let again = async |sealed: &str| {

@@ -1,20 +1,14 @@
 //! Partners as the program's owner sees and manages them.
 
-use std::sync::Arc;
-
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::PartnerStatusChange;
 use ::affiliate::partners::lookup::PartnerView;
 use httpd::fields::{FieldDiagnostics, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_body};
+use httpd::request_object::bounded_text_schema;
 use model::affiliate::partner::{PartnerAction, PayoutDestination};
 use model::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use model::affiliate::program::PayoutMethod;
-use schema::Schemas;
-use serde_json::Value;
 
 use super::fields::parse_multiline_text;
 use super::path::PartnerPath;
@@ -23,16 +17,13 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest}
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
     VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
 }
 
 /// `GET …/partners/{id}`.
-///
-/// # Errors
-/// The partner does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,
@@ -120,9 +111,6 @@ impl FromRequest for SetPayoutMethod {
 }
 
 /// `PUT …/partners/{id}/payout-method`.
-///
-/// # Errors
-/// The input is invalid; the partner does not exist.
 pub async fn set_payout_method(
     state: Arc<AppState>,
     owner: Owner,

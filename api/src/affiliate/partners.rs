@@ -1,19 +1,11 @@
 //! `…/affiliates`: partners of the affiliate program.
 
-use std::sync::Arc;
-
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::if_match::IfMatch;
 use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::ok_response::OkResponse;
-use httpd::paging::{self, KIND_PARTNER, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{
-    RejectedFields, RequestObject, RequestValue, body_spec, read_body_rejecting, read_nested, read_optional_body,
-};
+use httpd::paging::KIND_PARTNER;
+use httpd::request_object::{RejectedFields, RequestValue, read_body_rejecting, read_nested};
 use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
@@ -21,10 +13,7 @@ use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TA
 use model::id::PartnerId;
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
-use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::fields::{ClearableLine, EmailAddress, Multiline, parse_word};
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
@@ -33,7 +22,7 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const REASON_BYTES_MAX: usize = 1_000;
 /// Statuses that a new partner can have.
@@ -82,9 +71,6 @@ impl FromRequest for ListPartners {
 }
 
 /// `GET /affiliates`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -99,9 +85,6 @@ pub async fn list(
 }
 
 /// `GET /affiliates/{id}`.
-///
-/// # Errors
-/// The partner does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -112,7 +95,6 @@ pub async fn get(
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
-/// The token of a link.
 pub(super) struct LinkTokenText;
 
 impl RequestValue for LinkTokenText {
@@ -442,20 +424,7 @@ pub async fn delete(
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
-/// Path and body of `POST /affiliates/{id}/approve`.
-#[derive(Debug)]
-pub struct ApprovePartner(PartnerPath, TransitionOptions);
-
-/// Path and body of `POST /affiliates/{id}/reject`.
-#[derive(Debug)]
-pub struct RejectPartner(PartnerPath, TransitionOptions);
-
-/// Path and body of `POST /affiliates/{id}/suspend`.
-#[derive(Debug)]
-pub struct SuspendPartner(PartnerPath, TransitionOptions);
-
 /// Options of a status change.
-#[derive(Debug)]
 struct TransitionOptions {
     /// The owner's free-text reason.
     reason: Option<String>,
@@ -465,8 +434,8 @@ struct TransitionOptions {
 
 /// Options of the approval
 #[derive(Debug, RequestObject)]
-#[schema(name = "ApproveAffiliate")]
-struct ApprovalFields {
+#[schema(name = "ApproveAffiliate", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct ApprovalFields {
     /// Whether to notify the partner by email; defaults to true
     #[field(absent = true)]
     send_email: bool,
@@ -474,8 +443,8 @@ struct ApprovalFields {
 
 /// Options of the rejection
 #[derive(Debug, RequestObject)]
-#[schema(name = "RejectAffiliate")]
-struct RejectionFields {
+#[schema(name = "RejectAffiliate", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct RejectionFields {
     #[field(flatten)]
     suspension: SuspensionFields,
     #[field(flatten)]
@@ -484,72 +453,40 @@ struct RejectionFields {
 
 /// Options of the suspension
 #[derive(Debug, RequestObject)]
-#[schema(name = "SuspendAffiliate")]
-struct SuspensionFields {
+#[schema(name = "SuspendAffiliate", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct SuspensionFields {
     /// The reason, as free text
     #[field(reader = ClearableLine<REASON_BYTES_MAX>, null = None)]
     reason: Option<Option<String>>,
 }
 
-impl FromRequest for ApprovePartner {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ApprovalFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ApprovalFields { send_email } = read_optional_body(call)?;
-        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: None, send_email }))
+impl From<ApprovalFields> for TransitionOptions {
+    fn from(ApprovalFields { send_email }: ApprovalFields) -> Self {
+        Self { reason: None, send_email }
     }
 }
 
-impl FromRequest for RejectPartner {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<RejectionFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let RejectionFields { suspension: SuspensionFields { reason }, approval: ApprovalFields { send_email } } =
-            read_optional_body(call)?;
-        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: reason.flatten(), send_email }))
+impl From<RejectionFields> for TransitionOptions {
+    fn from(RejectionFields { suspension, approval }: RejectionFields) -> Self {
+        Self { reason: suspension.reason.flatten(), send_email: approval.send_email }
     }
 }
 
-impl FromRequest for SuspendPartner {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<SuspensionFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let SuspensionFields { reason } = read_optional_body(call)?;
-        Ok(Self(PartnerPath::of(call), TransitionOptions { reason: reason.flatten(), send_email: true }))
+impl From<SuspensionFields> for TransitionOptions {
+    fn from(SuspensionFields { reason }: SuspensionFields) -> Self {
+        Self { reason: reason.flatten(), send_email: true }
     }
 }
 
-/// A requested status change of a partner.
-struct PartnerTransition {
-    partner: PartnerPath,
-    action: PartnerAction,
-    options: TransitionOptions,
-    if_match: Option<IfMatch>,
-}
-
-async fn apply_transition(
+async fn apply_transition<F: Into<TransitionOptions>>(
     state: &AppState,
     tenant: &Tenant,
-    claim: Option<queue::idempotency::IdempotencyKey>,
-    step: PartnerTransition,
+    request: ActionRequest<(PartnerPath, F)>,
+    action: PartnerAction,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let PartnerTransition { partner: target, action, options: TransitionOptions { reason, send_email }, if_match } =
-        step;
+    let ResolvedRequest { input: (target, fields), if_match, claim, .. } =
+        request.require_set_up_program(state, tenant).await?;
+    let TransitionOptions { reason, send_email } = fields.into();
     let id = target.id(AffiliateNoun::Partner)?;
     // The fingerprint includes the action, so that one key can be used once per action.
     let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
@@ -582,17 +519,9 @@ async fn apply_transition(
 pub async fn approve(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ActionRequest<ApprovePartner>,
+    request: ActionRequest<(PartnerPath, ApprovalFields)>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: ApprovePartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&state, &tenant).await?;
-    apply_transition(
-        &state,
-        &tenant,
-        claim,
-        PartnerTransition { partner: target, action: PartnerAction::Approve, options, if_match: seen },
-    )
-    .await
+    apply_transition(&state, &tenant, request, PartnerAction::Approve).await
 }
 
 /// `POST /affiliates/{id}/reject`.
@@ -602,17 +531,9 @@ pub async fn approve(
 pub async fn reject(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ActionRequest<RejectPartner>,
+    request: ActionRequest<(PartnerPath, RejectionFields)>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: RejectPartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&state, &tenant).await?;
-    apply_transition(
-        &state,
-        &tenant,
-        claim,
-        PartnerTransition { partner: target, action: PartnerAction::Reject, options, if_match: seen },
-    )
-    .await
+    apply_transition(&state, &tenant, request, PartnerAction::Reject).await
 }
 
 /// `POST /affiliates/{id}/suspend`.
@@ -622,15 +543,7 @@ pub async fn reject(
 pub async fn suspend(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ActionRequest<SuspendPartner>,
+    request: ActionRequest<(PartnerPath, SuspensionFields)>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: SuspendPartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&state, &tenant).await?;
-    apply_transition(
-        &state,
-        &tenant,
-        claim,
-        PartnerTransition { partner: target, action: PartnerAction::Suspend, options, if_match: seen },
-    )
-    .await
+    apply_transition(&state, &tenant, request, PartnerAction::Suspend).await
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 /// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
 macro_rules! in_path {
-    ($(#[$doc:meta])* $name:ident($id:ty) $about:literal) => {
-        $(#[$doc])*
+    ($name:ident($id:ty) $about:literal) => {
         #[derive(Debug, Clone, Copy)]
         pub struct $name(pub(super) Option<$id>);
 
@@ -39,34 +38,13 @@ macro_rules! in_path {
     };
 }
 
-in_path! {
-    /// Path of a partner.
-    PartnerPath(PartnerId) "The partner's id (`aff_…`)"
-}
-in_path! {
-    /// Path of a campaign.
-    CampaignPath(CampaignId) "The campaign's id (`cmp_…`)"
-}
-in_path! {
-    /// Path of a backfill.
-    BackfillPath(BackfillId) "The backfill's id (`bkf_…`)"
-}
-in_path! {
-    /// Path of a commission.
-    CommissionPath(CommissionId) "The commission's id (`com_…`)"
-}
-in_path! {
-    /// Path of a payout.
-    PayoutPath(PayoutId) "The payout's id (`pay_…`)"
-}
-in_path! {
-    /// Path of a payout run.
-    PayoutRunPath(PayoutRunId) "The payout run's id (`prn_…`)"
-}
-in_path! {
-    /// Path of a referral.
-    ReferralPath(ReferralId) "The referral's id (`ref_…`)"
-}
+in_path! { PartnerPath(PartnerId) "The partner's id (`aff_…`)" }
+in_path! { CampaignPath(CampaignId) "The campaign's id (`cmp_…`)" }
+in_path! { BackfillPath(BackfillId) "The backfill's id (`bkf_…`)" }
+in_path! { CommissionPath(CommissionId) "The commission's id (`com_…`)" }
+in_path! { PayoutPath(PayoutId) "The payout's id (`pay_…`)" }
+in_path! { PayoutRunPath(PayoutRunId) "The payout run's id (`prn_…`)" }
+in_path! { ReferralPath(ReferralId) "The referral's id (`ref_…`)" }
 
 /// Path of a partner's link.
 #[derive(Debug, Clone, Copy)]

@@ -1,20 +1,14 @@
 //! `…/payout-runs/{id}/results`: imports the results of a run's payouts from the payment provider's CSV file.
 
-use std::sync::Arc;
-
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::results::{PayoutResults, apply_result_file};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use model::affiliate::payout::results::{self, PayoutResultRow};
-use schema::Schemas;
-use serde_json::json;
 
 use super::path::PayoutRunPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Enough for 20,000 rows of 400 bytes.
 const FILE_BYTES_MAX: usize = 8 << 20;

@@ -4,7 +4,6 @@
 //! A run can have very many payouts: its response is streamed, 500 rows per read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::error::AffiliateNoun;
@@ -14,10 +13,7 @@ use ::affiliate::payouts::runs::PayoutRuns;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
-use httpd::paging::{self, KIND_PAYOUT_RUN, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::paging::KIND_PAYOUT_RUN;
 use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
 use model::affiliate::money::Currency;
@@ -26,10 +22,8 @@ use model::affiliate::program::PayoutMethod;
 use model::id::{AccountId, PayoutId, PayoutRunId};
 use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
 use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
-use schema::{Schemas, ToSchema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
@@ -44,7 +38,7 @@ use super::view::ListResponse;
 use crate::access;
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Payouts per chunk of a streamed response.
 const CHUNK_ROWS: usize = 500;
@@ -57,24 +51,11 @@ const PART_MAX: usize = 100_000;
 
 /// A new payout run
 #[derive(Debug, RequestObject)]
-#[schema(name = "DraftAffiliatePayoutRun", examples = [{"cutoff": "2026-11-01T00:00:00Z"}])]
+#[schema(name = "DraftAffiliatePayoutRun", examples = [{"cutoff": "2026-11-01T00:00:00Z"}], body_bytes_max = SMALL_BYTES_MAX, optional_body)]
 pub struct DraftPayoutRun {
     /// Include commissions earned until this time (RFC 3339 or Unix seconds); defaults to now
     #[field(reader = TimeOrUnix, nullable)]
     cutoff: Option<Timestamp>,
-}
-
-impl FromRequest for DraftPayoutRun {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_optional_body(call)
-    }
 }
 
 /// A run whose first bytes are buffered; the rest is read from the store while it is sent.
@@ -344,40 +325,20 @@ fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Proble
     Ok(StreamedRun { status, rev, first_chunk: body.into(), stream: None, replayed: true })
 }
 
-/// Query of `GET …/payout-runs`.
-#[derive(Debug)]
-pub struct ListPayoutRuns(PageParameters);
-
-impl FromRequest for ListPayoutRuns {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
-
 /// `GET …/payout-runs`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<ListPayoutRuns>,
+    request: ReadRequest<PageParameters>,
 ) -> Result<ListResponse<PayoutRunObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let page_request = page_query(&input.0, KIND_PAYOUT_RUN)?;
+    let page_request = page_query(&input, KIND_PAYOUT_RUN)?;
     let found = state.affiliate.ledger.runs.list_runs(program.account, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
 
 /// `GET …/payout-runs/{id}`.
-///
-/// # Errors
-/// The run does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,
@@ -394,33 +355,14 @@ fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
 
 /// Approval of a payout run in the reviewed version
 #[derive(Debug, RequestObject)]
-#[schema(name = "ApproveAffiliatePayoutRun", examples = [{"rev": 3, "totals": {"usd": 5000}}])]
-struct ReviewedRun {
+#[schema(name = "ApproveAffiliatePayoutRun", examples = [{"rev": 3, "totals": {"usd": 5000}}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct ReviewedRun {
     /// The run's `rev`, as reviewed
     #[field(parse = parse_rev, schema = u64::schema)]
     rev: u64,
     /// The run's total per currency, as reviewed; all currencies
     #[field(parse = parse_totals, schema = totals_schema)]
     totals: BTreeMap<Currency, i64>,
-}
-
-/// Path and body of `POST …/payout-runs/{id}/approve`.
-#[derive(Debug)]
-pub struct ApprovePayoutRun {
-    run: PayoutRunPath,
-    reviewed: ReviewedRun,
-}
-
-impl FromRequest for ApprovePayoutRun {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReviewedRun>(schemas, vec![PayoutRunPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { reviewed: read_body(call)?, run: PayoutRunPath::of(call) })
-    }
 }
 
 fn parse_rev(value: &RawValue) -> Result<u64, String> {
@@ -461,11 +403,12 @@ fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
 pub async fn approve(
     state: Arc<AppState>,
     owner: Owner,
-    request: CreateRequest<ApprovePayoutRun>,
+    request: CreateRequest<(PayoutRunPath, ReviewedRun)>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
     require_recent_authentication(&owner)?;
-    let id = input.run.id(AffiliateNoun::Run)?;
+    let (run, reviewed) = input;
+    let id = run.id(AffiliateNoun::Run)?;
     let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
@@ -475,7 +418,7 @@ pub async fn approve(
         .affiliate
         .ledger
         .runs
-        .approve_run(program.account, id, input.reviewed.rev, &input.reviewed.totals, &store_response)
+        .approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await

@@ -1,5 +1,6 @@
 //! JSON objects and schemas of payouts and payout runs.
 
+use crate::object_response::object_response;
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::files::PayoutFile;
 use model::affiliate::payout::PayoutFileFormat;
@@ -10,21 +11,11 @@ use serde_json::Value;
 
 use super::response::ResponseObject;
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliatePayout")]
-pub struct PayoutResponse {
-    pub(super) payout: PayoutObject,
-}
+object_response! { "A response with a single object", pub PayoutResponse { payout: PayoutObject } as "OneAffiliatePayout" }
 
 impl ResponseObject for PayoutResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliatePayoutRun")]
-pub struct PayoutRunResponse {
-    pub(super) run: PayoutRunObject,
-}
+object_response! { "A response with a single object", pub PayoutRunResponse { run: PayoutRunObject } as "OneAffiliatePayoutRun" }
 
 impl ResponseObject for PayoutRunResponse {}
 

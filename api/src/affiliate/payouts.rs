@@ -1,22 +1,15 @@
 //! `…/affiliate-payouts`: payouts to partners. The owner can also mark a payout as failed.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::PayoutObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::settle::PayoutQuery;
 use ::affiliate::payouts::view::PayoutView;
 use httpd::fields;
-use httpd::paging::{self, KIND_PAYOUT, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, read_body};
+use httpd::paging::KIND_PAYOUT;
+use httpd::request_object::RequestValue;
 use model::affiliate::payout::PayoutStatus;
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::list_query::{list_filter_parameter, page_query, parse_filter};
 use super::path::PayoutPath;
@@ -26,7 +19,7 @@ use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// In characters.
 const REFERENCE_CHARS_MAX: usize = 200;
@@ -64,9 +57,6 @@ impl FromRequest for ListPayouts {
 }
 
 /// `GET /affiliate-payouts`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -84,9 +74,6 @@ fn payout_response(view: &PayoutView) -> VersionedResponse<PayoutResponse> {
 }
 
 /// `GET /affiliate-payouts/{id}`.
-///
-/// # Errors
-/// The payout does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -120,8 +107,8 @@ impl<const CHARS_MAX: usize> RequestValue for ShortText<CHARS_MAX> {
 
 /// Proof of a manual payment
 #[derive(Debug, RequestObject)]
-#[schema(name = "MarkAffiliatePayoutPaid", examples = [{"reference": "PAYPAL-BATCH-7"}])]
-struct PaymentProof {
+#[schema(name = "MarkAffiliatePayoutPaid", examples = [{"reference": "PAYPAL-BATCH-7"}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct PaymentProof {
     /// Reference of the payment, as proof
     #[field(reader = ShortText<REFERENCE_CHARS_MAX>)]
     reference: String,
@@ -129,31 +116,11 @@ struct PaymentProof {
 
 /// A payout that failed
 #[derive(Debug, RequestObject)]
-#[schema(name = "FailAffiliatePayout", examples = [{"reason": "The account is closed"}])]
-struct PayoutFailure {
+#[schema(name = "FailAffiliatePayout", examples = [{"reason": "The account is closed"}], body_bytes_max = SMALL_BYTES_MAX)]
+pub struct PayoutFailure {
     /// Why
     #[field(reader = ShortText<REASON_CHARS_MAX>)]
     reason: String,
-}
-
-/// Path and body of `POST /affiliate-payouts/{id}/mark-paid`.
-#[derive(Debug)]
-pub struct MarkPayoutPaid {
-    payout: PayoutPath,
-    reference: String,
-}
-
-impl FromRequest for MarkPayoutPaid {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PaymentProof>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let PaymentProof { reference } = read_body(call)?;
-        Ok(Self { payout: PayoutPath::of(call), reference })
-    }
 }
 
 /// `POST /affiliate-payouts/{id}/mark-paid`.
@@ -163,39 +130,20 @@ impl FromRequest for MarkPayoutPaid {
 pub async fn mark_paid(
     state: Arc<AppState>,
     tenant: Tenant,
-    request: ActionRequest<MarkPayoutPaid>,
+    request: ActionRequest<(PayoutPath, PaymentProof)>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
-    let id = input.payout.id(AffiliateNoun::Payout)?;
+    let (payout, PaymentProof { reference }) = input;
+    let id = payout.id(AffiliateNoun::Payout)?;
     let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::MarkPaid, claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
     let payouts = &state.affiliate.ledger.payouts;
-    let done = payouts.mark_paid(program.account, id, &input.reference, if_match.as_ref(), &store_response).await;
+    let done = payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, payout_response).await
-}
-
-/// Path and body of `POST …/payouts/{id}/fail`.
-#[derive(Debug)]
-pub struct FailPayout {
-    payout: PayoutPath,
-    reason: String,
-}
-
-impl FromRequest for FailPayout {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PayoutFailure>(schemas, vec![PayoutPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let PayoutFailure { reason } = read_body(call)?;
-        Ok(Self { payout: PayoutPath::of(call), reason })
-    }
 }
 
 /// `POST …/payouts/{id}/fail`.
@@ -205,10 +153,11 @@ impl FromRequest for FailPayout {
 pub async fn fail(
     state: Arc<AppState>,
     owner: Owner,
-    request: ActionRequest<FailPayout>,
+    request: ActionRequest<(PayoutPath, PayoutFailure)>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.payout.id(AffiliateNoun::Payout)?;
+    let (payout, PayoutFailure { reason }) = input;
+    let id = payout.id(AffiliateNoun::Payout)?;
     let in_progress = match begin_for_owner(&state, &owner, "fail_affiliate_payout", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
@@ -218,7 +167,7 @@ pub async fn fail(
         .affiliate
         .ledger
         .payouts
-        .fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
+        .fail_payout(program.account, id, &reason, if_match.as_ref(), &store_response)
         .await;
     drop(store_response);
     in_progress.finish(&state, failed, payout_response).await

@@ -1,25 +1,19 @@
 //! `/dashboard/api/affiliate-program/partners/{id}/postbacks`: deliveries to a partner's postback URL. The owner sees
 //! the same rows as the partner in its portal.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
-use httpd::paging::{self, KIND_POSTBACK, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_POSTBACK;
 use model::id::{DeliveryId, EventId};
 use model::webhook_delivery::WebhookDeliveryStatus;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A delivery to a partner's postback URL
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,32 +58,13 @@ impl From<PostbackDelivery> for PostbackObject {
     }
 }
 
-/// Path and query of `GET …/partners/{id}/postbacks`.
-#[derive(Debug)]
-pub struct ListPostbacks(PartnerPath, PageParameters);
-
-impl FromRequest for ListPostbacks {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![PartnerPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET …/partners/{id}/postbacks`.
-///
-/// # Errors
-/// The cursor is invalid; the program or the partner does not exist.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
-    request: ReadRequest<ListPostbacks>,
+    request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<PostbackObject>, Problem> {
-    let ResolvedRequest { program, input: ListPostbacks(target, page), .. } =
+    let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
     let found = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;

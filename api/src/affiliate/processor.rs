@@ -1,17 +1,11 @@
 //! Webhook endpoint of the payment processor; for the owner, the list of received events and the retry of failed ones.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::ledger::ingest::IngestOutcome;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
-use httpd::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
+use httpd::paging::KIND_PROCESSOR_EVENT;
 use model::id::ProgramId;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
 use super::list_query::list_filter_parameter;
@@ -19,7 +13,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum size of an event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -152,9 +146,6 @@ impl FromRequest for ListProcessorEvents {
 }
 
 /// `GET …/processor/events`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -187,17 +178,9 @@ impl FromRequest for ProcessorEventPath {
     }
 }
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateProcessorEvent")]
-pub struct ProcessorEventResponse {
-    event: ProcessorEventObject,
-}
+object_response! { "A response with a single object", pub ProcessorEventResponse { event: ProcessorEventObject } as "OneAffiliateProcessorEvent" }
 
 /// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.
-///
-/// # Errors
-/// The event or the program does not exist.
 pub async fn replay(
     state: Arc<AppState>,
     owner: Owner,

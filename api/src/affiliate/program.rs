@@ -1,20 +1,14 @@
 //! `/dashboard/api/affiliate-program`: set-up and state of the program, for its owner.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::onboarding::ProcessorConnection;
 use ::affiliate::stripe::client::API_BASE;
 use httpd::fields;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, read_body};
+use httpd::request_object::RequestValue;
 use model::affiliate::money::Currency;
 use model::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::fields::CurrencyCode;
 use super::program_fields::PageUrl;
@@ -24,7 +18,7 @@ use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum length of a secret or key of the payment processor.
 const SECRET_BYTES_MAX: usize = 500;
@@ -47,7 +41,7 @@ async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<
 
 /// A new affiliate program
 #[derive(Debug, RequestObject)]
-#[schema(name = "EnableAffiliateProgram")]
+#[schema(name = "EnableAffiliateProgram", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct EnableProgram {
     /// The website that partner links lead to
     #[field(reader = PageUrl)]
@@ -58,18 +52,6 @@ pub struct EnableProgram {
     /// Whether live or test payments count; defaults to `live`
     #[field(absent = ProcessorMode::Live)]
     mode: ProcessorMode,
-}
-
-impl FromRequest for EnableProgram {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 /// `POST /dashboard/api/affiliate-program`.
@@ -96,9 +78,6 @@ pub async fn enable(
 }
 
 /// `GET /dashboard/api/affiliate-program`.
-///
-/// # Errors
-/// There is no program; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     owner: Owner,

@@ -1,23 +1,16 @@
 //! `…/affiliate-referrals`: persons referred by partners.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::ReferralObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
 use http::StatusCode;
 use httpd::fields::{FieldDiagnostics, ObjectFields};
-use httpd::paging::{self, KIND_REFERRAL, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, read_checked_body};
+use httpd::paging::KIND_REFERRAL;
+use httpd::request_object::{RequestValue, read_checked_body};
 use message::address::Address;
 use model::affiliate::partner::PartnerLinkToken;
 use model::affiliate::referral::{ReferralSource, ReferralStatus};
 use model::idempotency::IdempotencyScope;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::affiliate::referral::ReferralFilter;
 
 use super::fields::{ClearableLine, EmailAddress};
@@ -27,7 +20,7 @@ use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum length of the payment processor's customer id.
 const CUSTOMER_BYTES_MAX: usize = 255;
@@ -75,9 +68,6 @@ impl FromRequest for ListReferrals {
 }
 
 /// `GET /affiliate-referrals`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -92,9 +82,6 @@ pub async fn list(
 }
 
 /// `GET /affiliate-referrals/{id}`.
-///
-/// # Errors
-/// The referral does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

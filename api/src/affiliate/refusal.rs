@@ -2,11 +2,10 @@
 
 use ::affiliate::error::LedgerError;
 use ::affiliate::error::{AffiliateError, ConflictReason};
-use httpd::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
+use httpd::problem::{FieldErrors, OUTAGE_RETRY_AFTER_S};
 use queue::storage_quota::StorageQuotaError;
-use serde_json::json;
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// Maps an affiliate error to its problem response.

@@ -8,16 +8,12 @@
 
 use ::affiliate::if_match::IfMatch;
 use http::header::IF_MATCH;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use model::affiliate::program::AffiliateProgram;
 use queue::idempotency::IdempotencyKey;
-use schema::Schemas;
-use store::access::Tenant;
 
 use super::refusal::refusal_problem;
 use crate::idempotency;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A parsed request. `ONCE`: accepts `Idempotency-Key`. `SEEN`: accepts `If-Match`.
 #[derive(Debug)]

@@ -11,22 +11,18 @@ use ::affiliate::error::AffiliateError;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
-use httpd::problem::Problem;
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
-use schema::{Schemas, ToSchema};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use store::access::Tenant;
+use serde::Deserialize;
 use store::engine::Batch;
 
 use super::refusal::refusal_problem;
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::state::AppState;
 
 /// Marks a response that is replayed for a repeated idempotency key.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -151,9 +147,6 @@ pub async fn begin_for_tenant<S: ResponseObject>(
 }
 
 /// Like [`begin_for_tenant`], for an owner's operation. There a key belongs to one operation, named by `id`.
-///
-/// # Errors
-/// As [`begin_for_tenant`].
 pub async fn begin_for_owner<S: ResponseObject>(
     state: &AppState,
     owner: &Owner,

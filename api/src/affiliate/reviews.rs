@@ -1,18 +1,12 @@
 //! `/dashboard/api/affiliate-program/reviews`: referrals held for review, and the owner's decisions.
 
-use std::sync::Arc;
-
 use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
-use httpd::paging::{self, KIND_REVIEW, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_REVIEW;
 use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use model::id::{PartnerId, ReferralId};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 
 use super::list_query::{list_filter_parameter, page_query};
 use super::path::ReferralPath;
@@ -20,7 +14,7 @@ use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use crate::handler::Owner;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A referral held for review
 #[derive(Debug, Serialize, ToSchema)]
@@ -81,9 +75,6 @@ impl FromRequest for ListReviews {
 }
 
 /// `GET …/reviews`.
-///
-/// # Errors
-/// The cursor is invalid; there is no program.
 pub async fn list(
     state: Arc<AppState>,
     owner: Owner,
@@ -97,12 +88,7 @@ pub async fn list(
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateReview")]
-pub struct ReviewResponse {
-    review: ReviewObject,
-}
+object_response! { "A response with a single object", pub ReviewResponse { review: ReviewObject } as "OneAffiliateReview" }
 
 /// `GET …/reviews/{id}`.
 ///
@@ -141,9 +127,6 @@ pub async fn allow(
 }
 
 /// `POST …/reviews/{id}/reject`.
-///
-/// # Errors
-/// As [`allow`].
 pub async fn reject(
     state: Arc<AppState>,
     owner: Owner,

@@ -1,6 +1,7 @@
 //! Response objects of the affiliate program and their schemas. The objects are from `affiliate::api_objects`, which
 //! webhooks use as well.
 
+use crate::object_response::object_response;
 use ::affiliate::api_objects::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject, ReferralObject,
 };
@@ -65,57 +66,27 @@ impl PartnerResponse {
 
 impl ResponseObject for PartnerResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateLink")]
-pub struct PartnerLinkResponse {
-    pub(super) link: LinkObject,
-}
+object_response! { "A response with a single object", pub PartnerLinkResponse { link: LinkObject } as "OneAffiliateLink" }
 
 impl ResponseObject for PartnerLinkResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateCampaign")]
-pub struct CampaignResponse {
-    pub(super) campaign: CampaignObject,
-}
+object_response! { "A response with a single object", pub CampaignResponse { campaign: CampaignObject } as "OneAffiliateCampaign" }
 
 impl ResponseObject for CampaignResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateReferral")]
-pub struct ReferralResponse {
-    pub(super) referral: ReferralObject,
-}
+object_response! { "A response with a single object", pub ReferralResponse { referral: ReferralObject } as "OneAffiliateReferral" }
 
 impl ResponseObject for ReferralResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateCommission")]
-pub struct CommissionResponse {
-    pub(super) commission: CommissionObject,
-}
+object_response! { "A response with a single object", pub CommissionResponse { commission: CommissionObject } as "OneAffiliateCommission" }
 
 impl ResponseObject for CommissionResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateProgram")]
-pub struct ProgramResponse {
-    pub(super) program: ProgramObject,
-}
+object_response! { "A response with a single object", pub ProgramResponse { program: ProgramObject } as "OneAffiliateProgram" }
 
 impl ResponseObject for ProgramResponse {}
 
-/// A response with a single object
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneAffiliateProcessor")]
-pub struct ProcessorResponse {
-    pub(super) processor: ProcessorObject,
-}
+object_response! { "A response with a single object", pub ProcessorResponse { processor: ProcessorObject } as "OneAffiliateProcessor" }
 
 impl ResponseObject for ProcessorResponse {}
 

@@ -18,8 +18,6 @@ mod response;
 pub mod script;
 pub mod signups;
 
-use std::sync::Arc;
-
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::visits::{HANDED_OVER, VisitRequest, VisitSource};
 use bytes::Bytes;
@@ -28,14 +26,10 @@ use http::header::{
     RETRY_AFTER, VARY,
 };
 use http::{Method, StatusCode};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{IntoResponse, Response};
 use model::affiliate::partner::PartnerLinkToken;
 use model::affiliate::web_origin;
 use net::limit::rate_limit::RateLimitStatus;
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use self::request::{
     BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, URL_CHARS_MAX, truncated_text_schema,
@@ -43,13 +37,12 @@ use self::request::{
 use self::response::VisitResponse;
 use super::refusal::refusal_problem;
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Cache lifetime of the preflight response in browsers, in seconds.
 const PREFLIGHT_MAX_AGE_S: &str = "86400";
 
 /// The operations for browsers.
-#[must_use]
 pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("affiliate_visits", summary)
@@ -218,7 +211,6 @@ impl FromRequest for CorsPreflight {
     }
 }
 
-/// The preflight response.
 #[derive(Debug)]
 pub struct PreflightResponse(Vec<(HeaderName, HeaderValue)>);
 
@@ -247,9 +239,6 @@ impl IntoResponse for PreflightResponse {
 }
 
 /// `OPTIONS /affiliate/…`.
-///
-/// # Errors
-/// None.
 pub async fn answer_preflight(
     _: Arc<AppState>,
     CorsPreflight(caller): CorsPreflight,

@@ -1,11 +1,9 @@
 //! The content of a held request in the store: JSON, encrypted with the key that is not in the store.
 
-use httpd::problem::Problem;
+use crate::prelude::*;
 use model::approval::{Approval, HeldContent};
 use model::id::ApprovalId;
 use store::approval::content_context;
-
-use crate::state::AppState;
 
 /// Encrypts a content for the row of its approval.
 ///

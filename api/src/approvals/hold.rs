@@ -6,15 +6,10 @@
 //!
 //! A request that would be refused for its fields, its recipients or its sender is refused at once.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::{IF_MATCH, LOCATION, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
 use httpd::response::{JSON_MEDIA_TYPE, Response};
 use httpd::{fields, json_limits};
 use jiff::tz::TimeZone;
@@ -29,9 +24,6 @@ use model::credential::CredentialId;
 use model::held_email::HeldEmail;
 use model::id::ApprovalId;
 use model::owner_alert::AlertSubject;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::approval::ApprovalUsage;
 use store::client_sends::{self, LimitedClient, SendReservation};
 use store::engine::{Batch, CommitError};
@@ -40,7 +32,7 @@ use super::content;
 use super::view::approval_url;
 use crate::approvals::policy::SECRET_FIELDS;
 use crate::operation::Operation;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::{idempotency, submit_problem};
 
 /// The owner gets no further mail while this many requests of the last hour are pending.

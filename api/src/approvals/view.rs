@@ -1,6 +1,6 @@
 //! Approvals as the API shows them.
 
-use httpd::json_timestamp::JsonTimestamp;
+use crate::prelude::*;
 use message::address::{Address, Mailbox};
 use model::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
 use model::client_policy::ApprovalKind;
@@ -8,28 +8,10 @@ use model::email::Category;
 use model::held_email::HeldEmail;
 use model::id::{ApprovalId, UserId};
 use model::suppression::category_word;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
-use crate::state::AppState;
+list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApprovalList {
-    /// The entries, newest first
-    pub(super) approvals: Vec<ApprovalView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
-
-/// An approval
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApprovalResponse {
-    pub(super) approval: ApprovalView,
-}
+object_response! { "An approval", pub(super) ApprovalResponse { approval: ApprovalView } }
 
 /// A request of a client that waits for a person's decision, or was decided
 #[derive(Debug, Serialize, ToSchema)]
@@ -169,7 +151,6 @@ impl From<HeldEmail> for HeldEmailView {
 }
 
 impl ApprovalView {
-    /// The approval; with its content if that was read.
     pub(super) fn new(state: &AppState, approval: &Approval, content: Option<HeldContent>) -> Self {
         let result = match &approval.state {
             ApprovalState::Executed { result, .. } => Some(result),

@@ -8,24 +8,16 @@
 //! sign-in link of another kind. Programs send JSON, the page sends a form.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use jiff::Timestamp;
 use model::totp::SecondFactorCode;
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
 use queue::users::{UserError, UserService};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
 use store::engine::Batch;
 
 use super::link_page::{LoginPage, redirect, wants_page};
@@ -33,7 +25,7 @@ use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
 use super::{login_log, user_agent, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Lifetime of a challenge.
 const CHALLENGE_TTL: Duration = Duration::from_secs(5 * 60);
@@ -125,7 +117,6 @@ fn challenge_parameter() -> Value {
     schema::path_parameter(CHALLENGE, "The challenge of the first step")
 }
 
-/// Path of a challenge.
 #[derive(Debug)]
 pub struct ChallengePath(());
 
@@ -140,9 +131,6 @@ impl FromRequest for ChallengePath {
 }
 
 /// `GET /auth/code/{challenge}`: a page with a form for the code. It reads and changes nothing.
-///
-/// # Errors
-/// None.
 pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, Problem> {
     Ok(LoginPage::Code { is_wrong: false })
 }

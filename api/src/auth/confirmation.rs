@@ -3,15 +3,12 @@
 use std::net::IpAddr;
 
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use model::totp::SecondFactorCode;
 use model::user::User;
 use queue::users::UserService;
-use schema::Schemas;
 
 use super::{PASSWORD, login_log, read_password, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const CODE: &str = "code";
 

@@ -11,7 +11,6 @@ use model::user::{SESSION_AGE_MAX, SessionToken};
 pub const NAME: &str = "__Host-postrider_session";
 
 /// The session token in the request's cookies; `None` if no cookie has a well-formed token.
-#[must_use]
 pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
     headers
         .get_all(COOKIE)
@@ -22,19 +21,16 @@ pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
         .find_map(SessionToken::parse)
 }
 
-#[must_use]
 pub fn cookie_pair(token: &SessionToken) -> String {
     format!("{NAME}={}", token.text())
 }
 
 /// The `Set-Cookie` header of a new session. The server enforces the session's end; `Max-Age` is only an upper bound.
-#[must_use]
 pub fn set_cookie(token: &SessionToken) -> Option<HeaderValue> {
     set_cookie_field(&token.text(), SESSION_AGE_MAX.as_secs())
 }
 
 /// The `Set-Cookie` header that removes the cookie.
-#[must_use]
 pub fn clear_cookie() -> Option<HeaderValue> {
     set_cookie_field("", 0)
 }

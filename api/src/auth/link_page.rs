@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message::{self, MessagePage};
-use html::notice::Alert;
+use html::notice::alert;
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue, LOCATION, REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderMap, StatusCode};
 use httpd::problem::Problem;
@@ -44,7 +44,7 @@ impl LoginPage {
             Self::Code { is_wrong } => login_page(
                 "One-time password",
                 maud! {
-                    @if is_wrong { (Alert("The code is wrong or was used. Wait for the next one.")) }
+                    @if is_wrong { (alert("The code is wrong or was used. Wait for the next one.")) }
                     form.form method="post" {
                         div.field {
                             label for="code" { "Enter the code of your authenticator app, or a recovery code." }

@@ -3,21 +3,15 @@
 //! A link works once and only by POST, so that mail scanners that fetch links do not use it up.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use httpd::fields::{FieldDiagnostics, FieldNames};
-use httpd::ok_response::OkResponse;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use message::address::Address;
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
 use queue::users::UserService;
-use schema::Schemas;
-use serde_json::Value;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
@@ -25,7 +19,7 @@ use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
 use super::session::begin_session;
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum number of invitations of one address for which a requested link is mailed.
 const INVITATIONS_MAX: usize = 3;
@@ -112,9 +106,6 @@ impl FromRequest for LoginLinkPath {
 }
 
 /// `GET /auth/link/{token}`: a page with a button. It reads and changes nothing.
-///
-/// # Errors
-/// None.
 pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginPage, Problem> {
     Ok(LoginPage::Link)
 }

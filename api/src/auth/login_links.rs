@@ -4,10 +4,9 @@
 //! delivered like any other email. The account must have production access. The sandbox sender's own address is not
 //! used: it can reach only an account's owner.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::problem::{ErrorCode, Problem};
+use crate::prelude::*;
 use message::address::Address;
 use model::account::Account;
 use model::system_email::SystemEmail;
@@ -16,8 +15,6 @@ use queue::sender_authorization::sibling_address;
 use queue::services::Services;
 use queue::system_mailer::{SystemMailer, SystemMailerError};
 use store::engine::Batch;
-
-use crate::state::AppState;
 
 /// Lifetime of a requested link.
 const REQUESTED_LINK_TTL: Duration = Duration::from_secs(15 * 60);

@@ -1,20 +1,14 @@
 //! `POST /auth/password`: sets the user's own password.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use httpd::fields::{FieldDiagnostics, FieldNames};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
 use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
 use crate::access;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const CURRENT_PASSWORD: &str = "current_password";
 

@@ -1,20 +1,16 @@
 //! `POST /auth/sign-in`: signing in by password.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use httpd::fields::{FieldDiagnostics, FieldNames};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use message::address::Address;
 use model::user::{SessionStart, SignInMethod, User};
 use queue::users::UserService;
-use schema::Schemas;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
 use super::{EMAIL, PASSWORD, login_log, read_email, read_password, user_agent, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Body of `POST /auth/sign-in`.
 pub struct PasswordSignIn {

@@ -1,15 +1,12 @@
 //! `POST /auth/reauthenticate`: proves the user's identity again, for the operations that need a recent proof.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use queue::users::UserService;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
 use super::user_error_problem;
 use super::view::{SessionResponse, SessionView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// `POST /auth/reauthenticate`: records the time in the session. Secrets and money are available for 15 minutes from
 /// then. A user with neither password nor one-time passwords signs in again by a mailed link instead.

@@ -1,22 +1,14 @@
 //! The current session and the user's other sessions: begin, show, list and end them.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec};
 use model::id::SessionId;
 use model::user::{SessionStart, User, UserSession};
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use store::access::SignedInUser;
 use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
 /// stores it.
@@ -34,9 +26,6 @@ pub(super) async fn begin_session(
 }
 
 /// `POST /auth/sign-out`.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn sign_out(
     state: Arc<AppState>,
     user: SignedInUser,
@@ -49,9 +38,6 @@ pub async fn sign_out(
 }
 
 /// `GET /auth/session`.
-///
-/// # Errors
-/// None.
 pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
     Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
@@ -59,7 +45,7 @@ pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<Ses
 /// A session of the user
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "ListedSession")]
-struct SessionListItem {
+pub struct SessionListItem {
     /// `ses_…`
     id: SessionId,
     /// Whether this is the session of the request
@@ -93,44 +79,19 @@ impl SessionListItem {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionList {
-    /// The entries, newest first
-    sessions: Vec<SessionListItem>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub SessionList { sessions: SessionListItem } }
 
 /// `GET /auth/sessions`: newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
     let (user, now) = (signed_in.user(), state.services.clock.now());
     let found = store::session::list_by_user(&state.services.store, user.account, user.id).await?;
     let live_sessions = found.iter().rev().filter(|session| session.is_live(now));
     let sessions =
         live_sessions.map(|session| SessionListItem::from_session(session, signed_in.session().id)).collect();
-    Ok(SessionList { sessions, has_more: false, next_cursor: None })
+    Ok(SessionList::new(sessions, None))
 }
 
-/// Path of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionPath(SessionId);
-
-impl FromRequest for SessionPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The session's id (`ses_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("session"))
-    }
-}
+id_path! { SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
 
 /// `DELETE /auth/sessions/{id}`: ends one of the user's own sessions.
 ///
@@ -161,9 +122,6 @@ pub struct EndSessionsResponse {
 }
 
 /// `DELETE /auth/sessions`: ends all sessions of the user except the current one.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn end_others(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
     let ended = UserService::new(&state.services).end_other_sessions(user.user(), user.session().id).await;
     Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })

@@ -4,21 +4,14 @@
 //! POST /auth/totp ─► secret ─► POST /auth/totp/confirm {code} ─► recovery codes, shown once
 //! ```
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
-use httpd::ok_response::OkResponse;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use model::totp::{RecoveryCode, base32, otpauth_uri};
 use queue::users::UserService;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
 use super::{login_links, user_error_problem};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const CODE: &str = "code";
 

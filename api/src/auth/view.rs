@@ -1,5 +1,6 @@
 //! JSON objects of users and sessions, and the response that sets the session cookie.
 
+use crate::object_response::object_response;
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
 use httpd::json_timestamp::JsonTimestamp;
@@ -33,7 +34,6 @@ pub struct UserView {
 }
 
 impl UserView {
-    #[must_use]
     pub fn from_user(user: &User) -> Self {
         Self {
             id: user.id,
@@ -83,11 +83,7 @@ impl SessionView {
     }
 }
 
-/// A session
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionResponse {
-    pub(super) session: SessionView,
-}
+object_response! { "A session", pub SessionResponse { session: SessionView } }
 
 /// A response that sets or clears the session cookie.
 #[derive(Debug)]

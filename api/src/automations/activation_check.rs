@@ -1,17 +1,16 @@
 //! Checks what a definition needs of its account before it is activated: at least one step, published templates,
 //! senders on verified domains, an SMS provider. All errors are reported at once, by step (`steps[1]`).
 
-use httpd::problem::{FieldErrors, Problem};
+use httpd::problem::FieldErrors;
 use message::address::Mailbox;
 use model::automation::definition::{SendEmailStep, StepAction};
 use model::automation::{Automation, AutomationDefinition, STARTED_MAX};
 use model::event::EventKind;
 use model::template::{TemplateKey, TemplateRef};
-use store::access::Tenant;
 use store::automation::TriggerRole;
 use store::product_event::ProductEventFilter;
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// Prefix of the names of the service's own email events.

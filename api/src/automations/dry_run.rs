@@ -2,26 +2,19 @@
 //!
 //! `POST /events` with `dry_run` runs the stored steps for dashboard sessions; this runs steps before they are saved.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
 use model::automation::run::RunMode;
 use model::automation::{Automation, AutomationDefinition};
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
 use queue::product_events::IncomingProductEvent;
-use schema::Schemas;
-use serde_json::{Map, Value};
-use store::access::Tenant;
+use serde_json::Map;
 
 use super::current_version;
 use super::path::{AutomationPath, find};
 use super::request::{AutomationEdit, REQUEST_BYTES_MAX, read_steps, read_trigger};
 use super::view::{AutomationRunResponse, AutomationRunView, steps_schema, trigger_schema};
 use crate::events::send::{data_schema, email_schema, parse_data, parse_email, parse_user_id, user_id_schema};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest body: a definition and an event's data.
 const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX + (128 << 10);
@@ -39,9 +32,6 @@ pub(super) struct UnsavedDefinition {
 
 impl UnsavedDefinition {
     /// The automation, and its definition with these changes.
-    ///
-    /// # Errors
-    /// The automation does not exist; the definition is invalid.
     pub(super) async fn load(
         self,
         state: &AppState,
@@ -60,7 +50,7 @@ impl UnsavedDefinition {
 
 /// The steps to run, and the event to run them with. Delays are skipped, and waits count as timed out
 #[derive(Debug, RequestObject)]
-#[schema(name = "DryRunAutomation", examples = [{"email": "grace@example.net", "data": {"plan": "trial"}}])]
+#[schema(name = "DryRunAutomation", examples = [{"email": "grace@example.net", "data": {"plan": "trial"}}], body_bytes_max = BODY_BYTES_MAX, optional_body)]
 pub struct DryRunAutomation {
     #[field(flatten)]
     definition: UnsavedDefinition,
@@ -74,24 +64,7 @@ pub struct DryRunAutomation {
     data: Value,
 }
 
-impl FromRequestAt<AutomationPath> for DryRunAutomation {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DryRunAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        let body = read_optional_body(call)?;
-        Ok((AutomationPath::from_request(call), body))
-    }
-}
-
 /// `POST /automations/{id}/dry-run`.
-///
-/// # Errors
-/// The automation does not exist; the definition is invalid.
 pub async fn dry_run(
     state: Arc<AppState>,
     tenant: Tenant,

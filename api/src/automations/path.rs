@@ -1,14 +1,8 @@
 //! Path of an automation, and the automation that it names.
 
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use crate::prelude::*;
 use model::id::AutomationId;
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 use store::automation::StoredAutomation;
-
-use crate::state::AppState;
 
 /// Path of an automation. A malformed id is answered 404, like an unknown one.
 #[derive(Debug, Clone, Copy)]

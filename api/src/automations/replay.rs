@@ -13,13 +13,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
 use httpd::request_value::Integer;
 use jiff::Timestamp;
 use model::automation::Automation;
@@ -31,9 +26,6 @@ use model::id::{ProductEventId, RunId};
 use model::product_event::ProductEvent;
 use model::trigger_event::TriggerEvent;
 use queue::automations::DryRun;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 use store::automation_run::run_indexes;
 use store::product_event::ProductEventFilter;
 
@@ -41,7 +33,7 @@ use super::dry_run::UnsavedDefinition;
 use super::path::AutomationPath;
 use super::request::REQUEST_BYTES_MAX;
 use crate::account_permits::AccountPermit;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Most events of a replay.
 const EVENTS_MAX: i64 = 1_000;
@@ -59,27 +51,13 @@ const TEXT_CHARS_MAX: usize = 200;
 
 /// The steps to run, and how many past events to run them with
 #[derive(Debug, RequestObject)]
-#[schema(name = "ReplayAutomation", examples = [{"limit": 1000}])]
+#[schema(name = "ReplayAutomation", examples = [{"limit": 1000}], body_bytes_max = REQUEST_BYTES_MAX, optional_body)]
 pub struct ReplayAutomation {
     #[field(flatten)]
     definition: UnsavedDefinition,
     /// The number of past events, newest first; default: 100
     #[field(reader = Integer<usize, 1, EVENTS_MAX>)]
     limit: Option<usize>,
-}
-
-impl FromRequestAt<AutomationPath> for ReplayAutomation {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReplayAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        let body = read_optional_body(call)?;
-        Ok((AutomationPath::from_request(call), body))
-    }
 }
 
 /// The effect that an event would have.
@@ -211,11 +189,7 @@ pub struct ReplayView {
     complete: bool,
 }
 
-/// A response with a replay
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ReplayResponse {
-    replay: ReplayView,
-}
+object_response! { "A response with a replay", pub ReplayResponse { replay: ReplayView } }
 
 /// The definition whose steps run, and what is known of earlier runs.
 struct Replay {

@@ -2,15 +2,14 @@
 
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body, read_optional_body};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
 use model::automation::parse::{self, ParseNotes as ReadNotes};
 use model::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
 use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::path::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
 use crate::sdk::SdkAction;
 
@@ -23,7 +22,6 @@ pub struct CreateAutomation {
     pub definition: AutomationDefinition,
 }
 
-/// An action on an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutomationAction {
     /// Events start new runs.
@@ -98,7 +96,6 @@ pub struct AutomationEdit {
 
 impl AutomationEdit {
     /// The trigger and steps of a definition that is not stored.
-    #[must_use]
     pub fn unsaved(trigger: Option<Value>, steps: Option<Value>) -> Self {
         Self { name: None, trigger, steps }
     }
@@ -235,39 +232,26 @@ impl AutomationChangeFields {
     }
 }
 
-impl FromRequestAt<AutomationPath> for AutomationChange {
+impl FromRequest for AutomationChange {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<AutomationChangeFields>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<AutomationChangeFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let AutomationChangeFields { action, name, trigger, steps } =
             read_checked_body(call, AutomationChangeFields::check)?;
         let edit = || AutomationChange::Edit(Box::new(AutomationEdit { name, trigger, steps }));
-        Ok((AutomationPath::from_request(call), action.map_or_else(edit, AutomationChange::Act)))
+        Ok(action.map_or_else(edit, AutomationChange::Act))
     }
 }
 
 /// Options of the copy
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = 16 << 10, optional_body)]
 pub struct DuplicateAutomation {
     /// The name; derived from the original's if absent
     #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
     pub name: Option<String>,
-}
-
-impl FromRequestAt<AutomationPath> for DuplicateAutomation {
-    const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DuplicateAutomation>(schemas, vec![AutomationPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        let copy = read_optional_body(call)?;
-        Ok((AutomationPath::from_request(call), copy))
-    }
 }

@@ -1,20 +1,13 @@
 //! Runs of automations: list, show with steps, cancel.
 
-use std::sync::Arc;
-
-use httpd::paging::{self, KIND_RUN, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Request, RequestSpec};
+use httpd::paging::KIND_RUN;
 use model::automation::run::RunStatus;
 use model::id::RunId;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
 use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum length of a person filter.
 const PERSON_BYTES_MAX: usize = 1_024;
@@ -26,11 +19,10 @@ pub struct ListAutomationRuns {
     filter: RunFilter,
 }
 
-impl FromRequestAt<AutomationPath> for ListAutomationRuns {
+impl FromRequest for ListAutomationRuns {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let text = |name: &str, text: &str| schema::query_parameter(name, text, json!({"type": "string"}));
-        let mut parameters = vec![AutomationPath::parameter()];
-        parameters.extend(PageParameters::parameters());
+        let mut parameters = PageParameters::parameters();
         let words = format!("Only these values: {}; several separated by commas", RunStatus::WORDS.join(", "));
         parameters.push(text("status", &words));
         parameters.push(text("email", "Filter by the person's email address"));
@@ -38,7 +30,7 @@ impl FromRequestAt<AutomationPath> for ListAutomationRuns {
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let person = |name: &str| match paging::single_value(&parameters, name)? {
             Some(text) if text.len() > PERSON_BYTES_MAX => {
@@ -48,17 +40,11 @@ impl FromRequestAt<AutomationPath> for ListAutomationRuns {
         };
         let statuses = paging::parse_words(&call.query, "status", RunStatus::WORDS, RunStatus::from_word)?;
         let filter = RunFilter { statuses, user_id: person("user_id")?, email: person("email")? };
-        Ok((
-            AutomationPath::from_request(call),
-            ListAutomationRuns { page: PageParameters::from_query(&call.query)?, filter },
-        ))
+        Ok(ListAutomationRuns { page: PageParameters::from_query(&call.query)?, filter })
     }
 }
 
 /// `GET /automations/{id}/runs`.
-///
-/// # Errors
-/// The automation does not exist; the cursor is invalid.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -69,25 +55,20 @@ pub async fn list(
     let (store, account, id) = (&state.services.store, automation.account, automation.id);
     let (runs, next) = store::automation_run::list(store, account, id, &filter, before, page.limit).await?;
     let next_cursor = next.map(|id| paging::after_id(KIND_RUN, id.to_bytes()));
-    Ok(AutomationRunList {
-        runs: runs.iter().map(AutomationRunView::from_run).collect(),
-        has_more: next.is_some(),
-        next_cursor,
-    })
+    Ok(AutomationRunList::new(runs.iter().map(AutomationRunView::from_run).collect(), next_cursor))
 }
 
-/// Path of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationRunPath(Option<RunId>);
 
-impl FromRequestAt<AutomationPath> for AutomationRunPath {
+impl FromRequest for AutomationRunPath {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let run = schema::path_parameter("run", "The run's id (`run_…`)");
-        RequestSpec { parameters: vec![AutomationPath::parameter(), run], ..RequestSpec::default() }
+        RequestSpec { parameters: vec![run], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
-        Ok((AutomationPath::from_request(call), AutomationRunPath(call.path_parameter("run").parse().ok())))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(AutomationRunPath(call.path_parameter("run").parse().ok()))
     }
 }
 
@@ -96,9 +77,6 @@ fn run_not_found() -> Problem {
 }
 
 /// `GET /automations/{id}/runs/{run}`.
-///
-/// # Errors
-/// The automation or the run does not exist.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -111,9 +89,6 @@ pub async fn get(
 }
 
 /// `POST /automations/{id}/runs/{run}/cancel`. A run that has ended is not changed.
-///
-/// # Errors
-/// The automation or the run does not exist; the store cannot be written.
 pub async fn cancel(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -2,20 +2,11 @@
 //!
 //! The counts are of the newest runs, and of the newest waiting runs, so that the read is bounded.
 
-use std::sync::Arc;
-
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Request, RequestSpec};
 use model::automation::run::{AutomationRun, RunStatus, StepStatus};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Runs that are counted, and waiting runs that are counted.
 const RUNS_MAX: usize = 1_000;
@@ -26,17 +17,17 @@ pub struct StepCountsQuery {
     version: Option<u32>,
 }
 
-impl FromRequestAt<AutomationPath> for StepCountsQuery {
+impl FromRequest for StepCountsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let version = schema::query_parameter(
             "version",
             "The version whose steps are counted; the current one if omitted",
             json!({"type": "integer", "minimum": 1}),
         );
-        RequestSpec { parameters: vec![AutomationPath::parameter(), version], ..RequestSpec::default() }
+        RequestSpec { parameters: vec![version], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<(AutomationPath, Self), Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let version = match paging::single_value(&parameters, "version")? {
             None => None,
@@ -45,7 +36,7 @@ impl FromRequestAt<AutomationPath> for StepCountsQuery {
                 Some(number.ok_or_else(|| Problem::field("version", "must be a version's number"))?)
             }
         };
-        Ok((AutomationPath::from_request(call), StepCountsQuery { version }))
+        Ok(StepCountsQuery { version })
     }
 }
 
@@ -82,11 +73,7 @@ pub struct StepCountsView {
     has_more_waiting: bool,
 }
 
-/// A response with the counts
-#[derive(Debug, Serialize, ToSchema)]
-pub struct StepCountsResponse {
-    step_counts: StepCountsView,
-}
+object_response! { "A response with the counts", pub StepCountsResponse { step_counts: StepCountsView } }
 
 /// Adds a run to the counts of its steps. Waiting runs are counted from a list of their own.
 fn add_run(steps: &mut Vec<StepCount>, run: &AutomationRun) {
@@ -109,9 +96,6 @@ fn add_run(steps: &mut Vec<StepCount>, run: &AutomationRun) {
 }
 
 /// `GET /automations/{id}/step-counts`.
-///
-/// # Errors
-/// The automation does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -1,5 +1,7 @@
 //! JSON objects of automations, versions and runs.
 
+use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use model::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use model::automation::definition::{Reentry, StepAction};
@@ -62,7 +64,6 @@ impl RunCountsView {
 }
 
 impl AutomationView {
-    #[must_use]
     pub fn from_automation(automation: &Automation, definition: &AutomationDefinition, counts: RunCounts) -> Self {
         let mut json = definition.to_json();
         Self {
@@ -89,22 +90,9 @@ impl AutomationView {
     }
 }
 
-/// A response with an automation
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationResponse {
-    pub automation: AutomationView,
-}
+object_response! { "A response with an automation", pub AutomationResponse { automation: AutomationView } }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationList {
-    /// The entries, newest first
-    pub automations: Vec<AutomationView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationList { automations: AutomationView } }
 
 /// A version
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,7 +111,6 @@ pub struct AutomationVersionView {
 }
 
 impl AutomationVersionView {
-    #[must_use]
     pub fn from_version(version: &AutomationVersion) -> Self {
         let mut json = version.definition.to_json();
         let (trigger, steps) = (json["trigger"].take(), json["steps"].take());
@@ -131,16 +118,7 @@ impl AutomationVersionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationVersionList {
-    /// The entries, newest first
-    pub versions: Vec<AutomationVersionView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationVersionList { versions: AutomationVersionView } }
 
 /// A step of a run
 #[derive(Debug, Serialize, ToSchema)]
@@ -217,13 +195,11 @@ pub struct AutomationRunView {
 
 impl AutomationRunView {
     /// The view of a run that was started by an event.
-    #[must_use]
     pub fn from_run(run: &AutomationRun) -> Self {
         Self::from_run_in_mode(run, RunMode::Live)
     }
 
     /// The view of a run in the given mode; a dry run passes its own mode.
-    #[must_use]
     pub fn from_run_in_mode(run: &AutomationRun, mode: RunMode) -> Self {
         let steps = run.steps.iter().enumerate().map(|(index, step)| RunStepView {
             index,
@@ -259,22 +235,9 @@ impl AutomationRunView {
     }
 }
 
-/// A response with a run
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationRunResponse {
-    pub run: AutomationRunView,
-}
+object_response! { "A response with a run", pub AutomationRunResponse { run: AutomationRunView } }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AutomationRunList {
-    /// The entries, newest first
-    pub runs: Vec<AutomationRunView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub AutomationRunList { runs: AutomationRunView } }
 
 fn condition_schema(schemas: &mut Schemas) -> Value {
     schemas.component("AutomationCondition", |_| {
@@ -311,8 +274,6 @@ fn event_name_schema(description: &str) -> Value {
     })
 }
 
-/// Schema of a trigger.
-#[must_use]
 pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     let condition = condition_schema(schemas);
     schemas.component("AutomationTrigger", |_| {
@@ -345,7 +306,6 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
 }
 
 /// Schema of the list of steps.
-#[must_use]
 pub fn steps_schema(schemas: &mut Schemas) -> Value {
     let step = schemas.component("AutomationStep", |_| {
         let mut step = schema::object_with(

@@ -3,11 +3,9 @@
 use httpd::paging::KIND_API_KEY;
 use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
 use model::id::ApiKeyId;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::kind::{CreateCredential, CredentialKind};
-use crate::state::AppState;
+use crate::prelude::*;
 
 impl CredentialKind for ApiKey {
     const NOUN: &'static str = "API key";

@@ -2,13 +2,9 @@
 
 use std::marker::PhantomData;
 
-use httpd::problem::Problem;
+use crate::prelude::*;
 use model::credential::{ApiKeyScope, CredentialPolicy, SecretHash};
-use serde_json::Value;
-use store::access::Tenant;
 use store::credential::Credential;
-
-use crate::state::AppState;
 
 /// A kind of credential that these operations manage.
 pub trait CredentialKind: Credential {

@@ -73,7 +73,6 @@ pub(crate) fn policy_request_schema(schemas: &mut Schemas) -> Value {
     PolicyFields::schema(schemas)
 }
 
-/// A set of words.
 fn parse_words<T: Ord>(
     value: &RawValue,
     words: &[&str],

@@ -41,7 +41,6 @@ pub struct ListCredentials<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// Path of a credential.
 #[derive(Debug)]
 pub struct CredentialPath<K> {
     pub id: [u8; 16],

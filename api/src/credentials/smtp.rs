@@ -3,11 +3,9 @@
 use httpd::paging::KIND_SMTP_CREDENTIAL;
 use model::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use model::id::SmtpCredentialId;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::kind::{CreateCredential, CredentialKind};
-use crate::state::AppState;
+use crate::prelude::*;
 
 impl CredentialKind for SmtpCredential {
     const NOUN: &'static str = "SMTP credential";

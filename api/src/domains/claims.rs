@@ -1,30 +1,19 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{KIND_CLAIM, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_CLAIM, after_id};
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::RecordFinding;
 use model::id::ClaimId;
 use model::quota::Noun;
 use queue::domains::ClaimError;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 
 use super::error::domain_error_problem;
 use super::lookup::domain_limit;
 use super::request::SendingDomainName;
 use super::view::RecordView;
-use crate::state::AppState;
+use crate::prelude::*;
 
-const ID: &str = "id";
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
 const BLOCK_REASONS: &[Option<&str>] =
     &[Some("grace_period"), Some("recent_owner_activity"), Some("pending_scheduled_emails"), None];
@@ -51,7 +40,7 @@ fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> 
 /// A claim to a domain of another account
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DomainClaim")]
-struct ClaimView {
+pub struct ClaimView {
     /// `clm_…`
     id: ClaimId,
     /// The domain
@@ -89,12 +78,7 @@ impl ClaimView {
     }
 }
 
-/// A claim
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneDomainClaim")]
-pub struct ClaimResponse {
-    claim: ClaimView,
-}
+object_response! { "A claim", pub ClaimResponse { claim: ClaimView } as "OneDomainClaim" }
 
 impl ClaimResponse {
     fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
@@ -102,69 +86,18 @@ impl ClaimResponse {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DomainClaimList")]
-pub struct ClaimList {
-    /// The entries, newest first
-    claims: Vec<ClaimView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
-
-/// Query of `GET /domains/claims`.
-#[derive(Debug)]
-pub struct ListClaims(PageParameters);
-
-impl FromRequest for ListClaims {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
+list_response! { pub ClaimList { claims: ClaimView } as "DomainClaimList" }
 
 /// The domain to claim
 #[derive(Debug, RequestObject)]
-#[schema(name = "ClaimDomain")]
+#[schema(name = "ClaimDomain", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct CreateClaim {
     /// The domain
     #[field(aliases = ["domain"], foreign = ["Name"], reader = SendingDomainName, examples = ["example.net"])]
     name: DomainName,
 }
 
-impl FromRequest for CreateClaim {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
-}
-
-/// Path of a claim.
-#[derive(Debug, Clone, Copy)]
-pub struct ClaimPath(ClaimId);
-
-impl FromRequest for ClaimPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec {
-            parameters: vec![schema::path_parameter(ID, "The claim's id (`clm_…`)")],
-            ..RequestSpec::default()
-        }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| claim_not_found())
-    }
-}
+id_path! { ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
 
 /// `POST /domains/claims`. If the account has an open claim to the name, that claim is returned.
 ///
@@ -188,18 +121,13 @@ pub async fn create(
 }
 
 /// `GET /domains/claims`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
     let mut claims = store::domain_claim::list(&state.services.store, account, before, page.limit + 1).await?;
-    let has_more = claims.len() > page.limit;
-    claims.truncate(page.limit);
-    let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
+    let next_cursor = page.cut(&mut claims, |claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
     let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&state, claim, None)).collect();
-    Ok(ClaimList { claims, has_more, next_cursor: last })
+    Ok(ClaimList::new(claims, next_cursor))
 }
 
 /// `POST /domains/claims/{id}/cancel`. Cancelling a cancelled claim changes nothing.
@@ -213,9 +141,6 @@ pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPa
 }
 
 /// `GET /domains/claims/{id}`.
-///
-/// # Errors
-/// The claim does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let found = store::domain_claim::get(&state.services.store, tenant.account().id, id).await?;
     Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))

@@ -6,23 +6,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use message::address::DomainName;
 use message::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
 use model::domain::SendingDomain;
 use model::metric::{Counter, Dimension, Hour};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 
 use super::request::DomainKey;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::time_range::{parse_time_or_date, time_parameter};
 use jiff::{SignedDuration, Timestamp};
 
@@ -210,11 +202,7 @@ pub struct DmarcView {
     days: Vec<DmarcDayView>,
 }
 
-/// A summary of DMARC reports
-#[derive(Debug, Serialize, ToSchema)]
-pub struct DmarcResponse {
-    dmarc: DmarcView,
-}
+object_response! { "A summary of DMARC reports", pub DmarcResponse { dmarc: DmarcView } }
 
 /// `GET /domains/{id_or_name}/dmarc`.
 ///

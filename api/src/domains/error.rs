@@ -1,11 +1,8 @@
 //! Problem responses of domains.
 
-use httpd::problem::{ErrorCode, Problem};
 use queue::domains::DomainError;
-use serde_json::json;
-use store::access::Tenant;
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::commit_error_problem;
 
 pub(super) fn domain_not_found() -> Problem {

@@ -1,13 +1,11 @@
 //! Finds a domain of the tenant, and the number of domains that its plan includes.
 
-use httpd::problem::Problem;
 use model::domain::SendingDomain;
 use model::id::DomainId;
-use store::access::Tenant;
 
 use super::error::domain_not_found;
 use super::request::DomainKey;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.
 pub(super) async fn find(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<SendingDomain, Problem> {

@@ -1,28 +1,19 @@
 //! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
-use std::sync::Arc;
-
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::{ErrorCode, FieldErrors, Problem};
-use httpd::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_checked_body};
+use httpd::problem::FieldErrors;
+use httpd::request_object::read_checked_body;
 use provider::{
     AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
 };
 use queue::domains::{CredentialSource, PublishError};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::error::domain_error_problem;
 use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const PROVIDER: &str = "provider";
 
@@ -292,7 +283,7 @@ struct DnsCredentialFields {
 /// Saved credentials; secrets are never returned
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SavedDnsCredentials")]
-struct DnsCredentialsView {
+pub struct DnsCredentialsView {
     /// The provider
     #[schema(enum = providers())]
     provider: String,
@@ -300,12 +291,7 @@ struct DnsCredentialsView {
     saved_at: JsonTimestamp,
 }
 
-/// The saved credentials
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneSavedDnsCredentials")]
-pub struct DnsCredentialsResponse {
-    dns_credentials: DnsCredentialsView,
-}
+object_response! { "The saved credentials", pub DnsCredentialsResponse { dns_credentials: DnsCredentialsView } as "OneSavedDnsCredentials" }
 
 /// `PUT /dns-credentials/{provider}`.
 ///
@@ -322,33 +308,15 @@ pub async fn save_credentials(
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "SavedDnsCredentialsList")]
-pub struct DnsCredentialsList {
-    /// The entries, newest first
-    dns_credentials: Vec<DnsCredentialsView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub DnsCredentialsList { dns_credentials: DnsCredentialsView } as "SavedDnsCredentialsList" }
 
 /// `GET /dns-credentials`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
     let stored = store::dns_credential::list(&state.services.store, tenant.account().id).await?;
     let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };
-    Ok(DnsCredentialsList {
-        dns_credentials: stored.into_iter().map(view).collect(),
-        has_more: false,
-        next_cursor: None,
-    })
+    Ok(DnsCredentialsList::new(stored.into_iter().map(view).collect(), None))
 }
 
-/// Path of a provider.
 #[derive(Debug)]
 pub struct DnsProviderPath(Provider);
 

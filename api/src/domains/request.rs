@@ -48,7 +48,6 @@ impl DomainKey {
     }
 }
 
-/// Path of a domain.
 #[derive(Debug)]
 pub struct DomainPath(pub(super) DomainKey);
 

@@ -1,5 +1,7 @@
 //! JSON objects and schemas of sending domains.
 
+use crate::list_response::list_response;
+use crate::object_response::object_response;
 use bytes::Bytes;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::Problem;
@@ -101,7 +103,7 @@ struct DomainDkimView {
 /// A sending domain
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Domain")]
-pub(super) struct DomainView {
+pub struct DomainView {
     /// `dom_…`
     id: DomainId,
     /// The name
@@ -180,12 +182,7 @@ impl DomainView {
     }
 }
 
-/// A domain
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneDomain")]
-pub struct DomainResponse {
-    domain: DomainView,
-}
+object_response! { "A domain", pub DomainResponse { domain: DomainView } as "OneDomain" }
 
 impl DomainResponse {
     pub(super) fn from_domain(domain: &DomainWithSetup, domains: &SendingDomains) -> Self {
@@ -209,17 +206,7 @@ impl VerifyDomainResponse {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DomainList")]
-pub struct DomainList {
-    /// The entries, newest first
-    domains: Vec<DomainView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub DomainList { domains: DomainView } as "DomainList" }
 
 impl DomainList {
     pub(super) fn from_domains(
@@ -228,7 +215,7 @@ impl DomainList {
         next: Option<String>,
     ) -> Self {
         let views = entry.map(|entry| DomainView::from_domain(&entry, domains)).collect();
-        Self { domains: views, has_more: next.is_some(), next_cursor: next }
+        Self::new(views, next)
     }
 }
 

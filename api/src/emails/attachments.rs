@@ -119,7 +119,6 @@ fn read_attachment(value: &RawValue, index: usize, notes: &mut FieldDiagnostics)
     Some(Attachment { name, content_type, data, content_id })
 }
 
-/// Parses a file name.
 fn parse_file_name(value: &RawValue) -> Result<String, String> {
     let name = fields::parse_header_line(value, NAME_BYTES_MAX)?;
     check_file_name(&name)?;

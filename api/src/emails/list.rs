@@ -5,23 +5,15 @@
 //! sent. If indexing takes too long, `as_of` is the end of the index. A request reads a bounded number of rows: a
 //! page of a selective filter may be short and still have a next page.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::email::{Category, EmailStatus};
 use model::email_index::{EmailFilter, subject_words};
 use model::id::DomainId;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use super::view::{EmailList, EmailView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Maximum wait for recent emails to be indexed.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
@@ -131,9 +123,6 @@ impl FromRequest for ListEmails {
 }
 
 /// `GET /emails`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
     // A sending-only key sees only emails that it sent.
@@ -157,9 +146,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
     if filter.is_empty() {
         // Reads one more than the limit to determine whether there is a next page.
         let mut found = store::email::list(store, account, before, page.limit + 1).await?;
-        let has_more = found.len() > page.limit;
-        found.truncate(page.limit);
-        let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
+        let next = page.cut(&mut found, |last| paging::after_email(last.email.id));
         return list_response(&state, &tenant, found, next).await;
     }
     let as_of = state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);

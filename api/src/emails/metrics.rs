@@ -8,27 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use message::address::DomainName;
 use model::delivery_time::percentile;
 use model::email::Category;
 use model::id::AccountId;
 use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
 use model::suppression::category_word;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::time_range::TimeRange;
 
 /// Maximum number of rows in a response.
@@ -352,17 +343,13 @@ struct MetricRow {
 /// Email metrics, counted per recipient; contains the requested counters
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "EmailMetrics")]
-struct MetricsView {
+pub struct MetricsView {
     totals: MetricTotals,
     /// The periods, oldest first: without dimensions all periods, with dimensions those in which a value was counted
     rows: Vec<MetricRow>,
 }
 
-/// Metrics
-#[derive(Debug, Serialize, ToSchema)]
-pub struct MetricsResponse {
-    metrics: MetricsView,
-}
+object_response! { "Metrics", pub MetricsResponse { metrics: MetricsView } }
 
 fn too_many_rows(name: &str) -> Problem {
     Problem::field(name, format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer dimensions"))

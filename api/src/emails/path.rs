@@ -1,17 +1,10 @@
 //! Path of an email, and the email that it names.
 
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
+use crate::prelude::*;
 use model::email::Email;
 use model::id::EmailId;
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::state::AppState;
-
-/// Path of an email.
 #[derive(Debug, Clone, Copy)]
 pub struct EmailPath(pub(super) EmailId);
 

@@ -1,22 +1,15 @@
 //! `PATCH /emails/{id}`: reschedules or cancels a scheduled email. `POST
 //! /emails/{id}/cancel` cancels as well.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, RequestValue as _, body_spec, read_checked_body};
+use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use queue::intake::RescheduleError;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
 use crate::emails::view::{EmailDetail, EmailResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// Enough for a body with two fields.
@@ -30,8 +23,12 @@ struct ScheduleFields {
     #[field(aliases = ["scheduledAt"], foreign = ["ScheduledAt"], reader = Time)]
     scheduled_at: Option<Timestamp>,
     /// Cancels the email; must be true
-    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = bool::schema)]
+    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = cancel_schema)]
     cancel: Option<ScheduleChange>,
+}
+
+fn cancel_schema(_: &mut Schemas) -> Value {
+    json!({"type": "boolean"})
 }
 
 fn parse_cancel(value: &RawValue) -> Result<ScheduleChange, String> {
@@ -97,9 +94,6 @@ pub async fn reschedule(
 }
 
 /// `POST /emails/{id}/cancel`.
-///
-/// # Errors
-/// As [`reschedule`].
 pub async fn cancel(state: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
     reschedule(state, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
 }

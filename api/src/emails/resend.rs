@@ -4,12 +4,8 @@
 //! Tracking and unsubscribe links are created again. It is validated like any other send. An email that is still
 //! scheduled or held cannot be resent: it would be sent twice.
 
-use std::sync::Arc;
-
 use http::HeaderMap;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::read_optional_body;
 use message::compose::{Attachment, Composition, CustomHeader};
 use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use model::email::{Email, EmailRollup, EmailStatus, Ingress};
@@ -18,16 +14,13 @@ use model::parsed_body::{ParsedAttachment, ParsedBody, parse_attachments};
 use model::recipient::{DsnOptions, Recipient};
 use model::tracking::restore_html;
 use model::unsubscribe;
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use super::path::{EmailPath, find, id_parameter};
 use super::send::SendResponse;
 use super::send_idempotent;
 use crate::idempotency::{self, IdempotentResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Warning if the stored email had attachments.
 const ATTACHMENTS_OMITTED: &str = "attachments_omitted";

@@ -29,10 +29,6 @@ pub struct SendRequest {
 }
 
 impl SendRequest {
-    /// Parses a body.
-    ///
-    /// # Errors
-    /// All errors of the body.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         Self::from_parts(body, &HeaderMap::new())
     }
@@ -110,7 +106,6 @@ pub struct SendResponse {
 
 impl SendResponse {
     /// Builds the response from the intake's receipt and the warnings.
-    #[must_use]
     pub fn from_accepted(accepted: &SubmitReceipt, warnings: &[String]) -> Self {
         let skipped = |address| format!("{address} is suppressed and was skipped");
         let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();

@@ -9,7 +9,6 @@
 
 use std::borrow::Cow;
 
-use httpd::problem::{ErrorCode, Problem};
 use message::address::Mailbox;
 use message::compose::{Attachment, Composition, CustomHeader};
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -17,10 +16,9 @@ use model::email::{Category, Ingress, Tag};
 use model::template::{CompiledTemplate, RenderedTemplate, TemplateUse};
 use model::unsubscribe;
 use queue::intake::RenderTemplateError;
-use store::access::Tenant;
 
 use super::recipients::RecipientLists;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::templates::render_error::render_error_problem;
 
 /// Warning for a custom header that managed unsubscribe replaces.
@@ -54,7 +52,6 @@ pub struct SendEmail {
     pub subject: Option<String>,
     pub html: Option<String>,
     pub text: Option<String>,
-    /// Custom headers.
     pub headers: Vec<CustomHeader>,
     pub attachments: Vec<Attachment>,
     pub tags: Vec<Tag>,
@@ -108,9 +105,6 @@ impl SendEmail {
     }
 
     /// Converts the request to a draft without rendering a template.
-    ///
-    /// # Errors
-    /// A required field is missing.
     pub fn into_draft_without_template(self) -> Result<Draft, Problem> {
         let needed = |name: &str| Problem::field(name, "is required: the template has none");
         let from = self.from.ok_or_else(|| needed("from"))?;

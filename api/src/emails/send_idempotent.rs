@@ -4,18 +4,16 @@
 //! key ─► completed before? replay ─► draft ─► intake ─[ email + response stored under the key ]─► {id, status} + quota
 //! ```
 
-use httpd::problem::Problem;
 use model::draft::Draft;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::idempotency::IdempotencyKey;
 use queue::intake::SubmitReceipt;
 use queue::submit_error::SubmitError;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::send::SendResponse;
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Submits a draft, at most once per idempotency key. The future yields the draft and the warnings; it is awaited only
 /// if the request is not a replay.

@@ -1,20 +1,13 @@
 //! `GET /emails/{id}/attachments/{att_id}`: an attachment of a sent email, from the stored message.
 
-use std::sync::Arc;
-
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::parsed_body::parse_attachment;
 use model::received::attachment_index;
-use schema::Schemas;
-use store::access::Tenant;
 
 use super::path::{EmailPath, find_without_recipients};
 use crate::attachment_download::AttachmentDownload;
-use crate::state::AppState;
+use crate::prelude::*;
 
-/// Path of an attachment.
 #[derive(Debug)]
 pub struct SentAttachmentPath {
     id: EmailPath,

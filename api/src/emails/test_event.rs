@@ -7,12 +7,6 @@ mod affiliate_examples;
 pub(crate) mod example_event;
 pub(crate) mod example_payloads;
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
 use httpd::request_value::AnyText;
 use model::email::EmailRollup;
 use model::event::{Event, EventKind};
@@ -20,17 +14,14 @@ use model::id::{DeliveryId, EmailId, EventId, WebhookId};
 use model::webhook::Webhook;
 use model::webhook_delivery::WebhookDeliveryStatus;
 use model::webhook_payload::email_event_data;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Map, Value};
-use store::access::Tenant;
+use serde_json::Map;
 use store::email::EmailWithRecipients;
 
 use self::example_event::ExampleEvent;
 use self::example_payloads::{PayloadSubject, add_missing, example_for, set_recipient};
 use super::path::{email_not_found, find};
 use super::timeline::TIMELINE_MAX;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Enough for a body with three short fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -117,9 +108,6 @@ pub struct QueuedTestDelivery {
 }
 
 /// `POST /emails/test`.
-///
-/// # Errors
-/// The email does not exist; the store cannot be read.
 pub async fn send_test_event(
     state: Arc<AppState>,
     tenant: Tenant,

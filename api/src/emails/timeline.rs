@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::list_response::list_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::outcome::AttemptPhase;
 use model::attempt::{Attempt, AttemptTls, TlsPolicy};
@@ -35,7 +36,6 @@ pub struct EmailEventView {
 }
 
 impl EmailEventView {
-    #[must_use]
     pub fn from_event(event: Event) -> Self {
         Self {
             id: event.id,
@@ -47,17 +47,7 @@ impl EmailEventView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "EmailEventList")]
-pub struct EmailEventList {
-    /// The entries, newest first
-    pub events: Vec<EmailEventView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub EmailEventList { events: EmailEventView } as "EmailEventList" }
 
 /// A delivery attempt
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,7 +107,6 @@ impl AttemptTlsView {
 
 impl DeliveryAttemptView {
     /// The view of an attempt; `recipients` are those of its email.
-    #[must_use]
     pub fn from_attempt(attempt: Attempt, recipients: &[Recipient]) -> Self {
         let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
         let smtp_reply = attempt.reply.as_ref();
@@ -140,14 +129,4 @@ impl DeliveryAttemptView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AttemptList")]
-pub struct DeliveryAttemptList {
-    /// The entries, newest first
-    pub attempts: Vec<DeliveryAttemptView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub DeliveryAttemptList { attempts: DeliveryAttemptView } as "AttemptList" }

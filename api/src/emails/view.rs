@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
+use crate::prelude::*;
 use httpd::request::READ_INLINE_BYTES_MAX;
 use jiff::Timestamp;
 use message::address::Mailbox;
@@ -20,12 +19,7 @@ use model::schedule::ScheduleState;
 use model::tracking::counters::{HitCount, TrackingCounters};
 use model::tracking::restore_html;
 use queue::queue_admin::{WaitCause, WaitStatus};
-use schema::ToSchema;
-use serde::Serialize;
-use store::access::Tenant;
 use store::email::EmailWithRecipients;
-
-use crate::state::AppState;
 
 /// An email
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,7 +68,6 @@ fn mailbox_texts(mailboxes: &[Mailbox]) -> Vec<String> {
 
 impl EmailView {
     /// The view of an email with its tracking counters.
-    #[must_use]
     pub fn from_email(found: &EmailWithRecipients, tally: &TrackingCounters) -> Self {
         Self::from_rollup(found, EmailRollup::from_recipients(&found.recipients), tally)
     }
@@ -183,9 +176,6 @@ pub struct EmailDetail {
 
 impl EmailDetail {
     /// Loads the complete view. The content is included while the message is stored and the tenant may read it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn load(state: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = match tenant.scope() {
@@ -342,11 +332,7 @@ impl EmailAttachmentView {
     }
 }
 
-/// A response with an email
-#[derive(Debug, Serialize, ToSchema)]
-pub struct EmailResponse {
-    pub email: EmailDetail,
-}
+object_response! { "A response with an email", pub EmailResponse { email: EmailDetail } }
 
 /// A recipient
 #[derive(Debug, Serialize, ToSchema)]
@@ -414,7 +400,6 @@ impl RecipientWaitView {
 
 impl RecipientView {
     /// The view of a recipient with its tracking counters and what it waits for.
-    #[must_use]
     pub fn from_recipient(
         recipient: &Recipient,
         tally: Option<&TrackingCounters>,

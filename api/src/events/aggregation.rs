@@ -1,9 +1,7 @@
 //! Waits until recent product events are counted.
 
-use std::sync::Arc;
+use crate::prelude::*;
 use std::time::Duration;
-
-use crate::state::AppState;
 
 /// Maximum wait for recent events to be counted.
 const COUNT_WAIT_MAX: Duration = Duration::from_millis(200);

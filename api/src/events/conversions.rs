@@ -1,22 +1,13 @@
 //! `GET /conversions`: sign-ups and subscriptions with their source; each is recorded once.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_CONVERSION, PageParameters, after_id};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::{KIND_CONVERSION, after_id};
 use model::id::ProductEventId;
 use model::product_event::USER_ID_BYTES_MAX;
 use model::product_event::conversion::{Conversion, ConversionKind};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::product_event::normalize_email;
 
 use super::first_id_at_or_after;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest source in a filter.
 const SOURCE_BYTES_MAX: usize = 1_024;
@@ -160,22 +151,9 @@ impl ConversionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ConversionList")]
-pub struct ConversionList {
-    /// The entries, newest first
-    conversions: Vec<ConversionView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub ConversionList { conversions: ConversionView } as "ConversionList" }
 
 /// `GET /conversions`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
     let cursor = query.page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
     super::aggregation::wait_until_counted(&state).await;
@@ -205,5 +183,5 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) 
         }
     };
     let next_cursor = next.map(|event| after_id(KIND_CONVERSION, event.to_bytes()));
-    Ok(ConversionList { conversions, has_more: next.is_some(), next_cursor })
+    Ok(ConversionList::new(conversions, next_cursor))
 }

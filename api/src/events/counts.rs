@@ -2,21 +2,12 @@
 //! only the aggregates.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::metric::Hour;
 use model::product_event::NAME_BYTES_MAX;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::time_range::{Granularity, TimeRange};
 
 /// Maximum number of rows in a response.
@@ -90,7 +81,6 @@ pub struct EventCountsView {
 }
 
 impl EventCountsView {
-    #[must_use]
     pub fn from_counts(counts: ProductEventCounts) -> Self {
         let ProductEventCounts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
         Self { count, seats, excluded, sign_ups, subscriptions, visitors }

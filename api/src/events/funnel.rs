@@ -4,21 +4,12 @@
 //! the people who did its first step in the range, at most [`PEOPLE_MAX`].
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use jiff::{SignedDuration, Timestamp};
 use model::product_event::funnel::{Funnel, GroupBy, STEPS_MAX, StepCounts, basis_points};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::json;
-use store::access::Tenant;
 
 use super::counts::parse_event_names;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::time_range::{parse_time_or_date, time_parameter};
 
 /// Maximum number of people per funnel.
@@ -155,11 +146,7 @@ pub struct FunnelView {
     groups: Vec<FunnelGroupView>,
 }
 
-/// A funnel
-#[derive(Debug, Serialize, ToSchema)]
-pub struct FunnelResponse {
-    funnel: FunnelView,
-}
+object_response! { "A funnel", pub FunnelResponse { funnel: FunnelView } }
 
 /// `GET /funnels`.
 ///

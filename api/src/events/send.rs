@@ -1,12 +1,9 @@
 //! `POST /events`: parses an event, ingests it once per idempotency key, and returns the stored copy.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_checked_body};
+use httpd::request_object::{RequestValue, bounded_text_schema, read_checked_body};
 use httpd::request_value::AnyText;
 use message::address::Address;
 use model::automation::run::RunMode;
@@ -19,18 +16,17 @@ use queue::automations::DryRunError;
 use queue::idempotency::IdempotencyKey;
 use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
 use queue::submit_error::SubmitError;
-use schema::Schemas;
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use store::access::{Actor, Tenant};
+use store::access::Actor;
 use store::engine::Batch;
 
 use super::view::SendEventResponse;
 use crate::automations::path::automation_not_found;
 use crate::automations::view::AutomationRunView;
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
-use crate::state::AppState;
 
 /// Maximum body size: the event's data and the other fields.
 const BODY_BYTES_MAX: usize = 128 << 10;

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
+use crate::list_response::list_response;
+use crate::object_response::object_response;
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,31 +37,15 @@ pub struct ProductEventView {
 }
 
 impl ProductEventView {
-    #[must_use]
     pub fn from_event(event: ProductEvent) -> Self {
         let ProductEvent { id, account: _, name, user_id, email, data, source, created_at } = event;
         Self { id, name, user_id, email, data, source, created_at: JsonTimestamp(created_at) }
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ProductEventList")]
-pub struct ProductEventList {
-    /// The entries, newest first
-    pub events: Vec<ProductEventView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub ProductEventList { events: ProductEventView } as "ProductEventList" }
 
-/// A product event
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneProductEvent")]
-pub struct ProductEventResponse {
-    pub event: ProductEventView,
-}
+object_response! { "A product event", pub ProductEventResponse { event: ProductEventView } as "OneProductEvent" }
 
 /// The event was accepted
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,7 +64,6 @@ pub struct SendEventResponse {
 
 impl SendEventResponse {
     /// The response for an ingested event, with its effects on automations.
-    #[must_use]
     pub fn from_accepted_event(accepted: &IngestedProductEvent) -> Self {
         Self {
             event: ProductEventView::from_event(accepted.event.clone()),
@@ -90,7 +75,6 @@ impl SendEventResponse {
     }
 
     /// The response for a dry run, with its run.
-    #[must_use]
     pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
         let event = ProductEventView::from_event(event.redacted());
         Self { event, matched_automations: 1, resumed_runs: 0, cancelled_runs: 0, run: Some(run) }

@@ -5,18 +5,11 @@
 //! URI, to which the person may go back: nobody is led there without a decision, because anybody can register a client.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{body_spec, read_body};
 use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
 use store::access::SignedInUser;
 use store::engine::Batch;
 
@@ -28,7 +21,7 @@ use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
 use super::resolved_client::ResolvedClient;
 use crate::credentials::policy::{policy_schema, policy_view};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A longer `state` is refused.
 const STATE_BYTES_MAX: usize = 2 << 10;

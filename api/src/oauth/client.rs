@@ -1,12 +1,11 @@
 //! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
 
-use httpd::problem::Problem;
 use model::id::OAuthClientId;
 use model::oauth::{ClientReference, OAuthClient};
 use store::engine::Batch;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The id of the command line's client.
 pub const CLI_CLIENT_ID: &str = "postrider-cli";
@@ -61,9 +60,6 @@ pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient
 
 /// Extends the life of a registered client, because a grant of it is created or refreshed. The commit conflicts if the
 /// client was changed meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
 pub(super) async fn note_use(
     state: &AppState,
     batch: &mut Batch,

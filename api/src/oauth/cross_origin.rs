@@ -11,7 +11,6 @@ use httpd::response::Response;
 use super::{DEVICE_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
 
 /// The response to `OPTIONS`; `None` for other paths.
-#[must_use]
 pub fn preflight(path: &str) -> Option<Response> {
     let is_endpoint = [TOKEN_PATH, REVOKE_PATH, REGISTER_PATH, DEVICE_PATH].contains(&path);
     let is_metadata = path.starts_with("/.well-known/oauth-");

@@ -1,26 +1,23 @@
 //! The decision of a user about a request: approve with some of the scopes, or deny.
 
 use httpd::fields;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request_object::{RequestObject, RequestValue};
+use httpd::request_object::RequestValue;
 use model::client_policy::ClientPolicy;
 use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::{ClientReference, Grantor};
 use model::user::UserRole;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use store::access::SignedInUser;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, read_policy};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The user's decision
 #[derive(Debug, RequestObject)]
-pub(super) struct Decision {
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
+pub struct Decision {
     /// False denies the request
     pub(super) approve: bool,
     /// The scopes to allow, at most the requested ones; all of them if absent
@@ -149,7 +146,6 @@ pub(super) async fn decided_policy(
     Ok(policy)
 }
 
-/// The user as grantor.
 pub(super) fn grantor(user: &SignedInUser) -> Grantor {
     Grantor { account: user.user().account, user: user.user().id, role: user.user().role }
 }

@@ -2,18 +2,9 @@
 //! dashboard.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{body_spec, read_body};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 use store::access::SignedInUser;
 use store::engine::{Batch, CommitError};
 
@@ -28,7 +19,7 @@ use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm};
 use super::resolved_client::ResolvedClient;
 use crate::credentials::policy::{policy_schema, policy_view};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Attempts to find a user code that is not in use.
 const TRIES_MAX: usize = 3;
@@ -130,7 +121,6 @@ fn code_parameter() -> Value {
     schema::path_parameter(CODE, "The user code, with or without its hyphen")
 }
 
-/// A user code.
 #[derive(Debug)]
 pub struct UserCodePath {
     code: Option<String>,
@@ -151,25 +141,6 @@ impl FromRequest for UserCodePath {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         Ok(Self::from_call(call))
-    }
-}
-
-/// A decision about the request of a device.
-#[derive(Debug)]
-pub struct DecideDevice {
-    path: UserCodePath,
-    decision: Decision,
-}
-
-impl FromRequest for DecideDevice {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Decision>(schemas, vec![code_parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { path: UserCodePath::from_call(call), decision: read_body(call)? })
     }
 }
 
@@ -236,8 +207,11 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
 /// # Errors
 /// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser rules, or
 /// the user must prove their identity again; 409 when the request was decided at the same time.
-pub async fn decide(state: Arc<AppState>, user: SignedInUser, request: DecideDevice) -> Result<OkResponse, Problem> {
-    let DecideDevice { path, decision } = request;
+pub async fn decide(
+    state: Arc<AppState>,
+    user: SignedInUser,
+    (path, decision): (UserCodePath, Decision),
+) -> Result<OkResponse, Problem> {
     let (device, client) = find_pending(&state, &user, &path).await?;
     let (decided, policy) = match decision.approve {
         true => {

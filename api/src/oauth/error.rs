@@ -35,7 +35,6 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -64,13 +63,11 @@ pub struct OAuthError {
 }
 
 impl OAuthError {
-    #[must_use]
     pub fn new(code: OAuthErrorCode, description: impl Into<String>) -> Self {
         Self { code, description: description.into() }
     }
 
     /// `invalid_request`.
-    #[must_use]
     pub fn request(description: impl Into<String>) -> Self {
         Self::new(OAuthErrorCode::InvalidRequest, description)
     }
@@ -113,9 +110,6 @@ pub struct OAuthResponse<T>(Result<T, OAuthError>);
 
 impl<T> OAuthResponse<T> {
     /// Separates refusals, which the client gets in the form of OAuth, from problems.
-    ///
-    /// # Errors
-    /// The problem.
     pub fn from_result(result: Result<T, OAuthFailure>) -> Result<Self, Problem> {
         match result {
             Ok(content) => Ok(Self(Ok(content))),
@@ -125,7 +119,6 @@ impl<T> OAuthResponse<T> {
     }
 
     /// A success response.
-    #[must_use]
     pub fn success(content: T) -> Self {
         Self(Ok(content))
     }

@@ -1,22 +1,12 @@
 //! Grants of the account's users: list, get, revoke.
 
-use std::sync::Arc;
-
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::ok_response::OkResponse;
-use httpd::paging::{KIND_GRANT, PageParameters, after_id};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::{KIND_GRANT, after_id};
 use model::client_policy::ClientPolicy;
 use model::credential::LastUse;
 use model::id::{GrantId, UserId};
 use model::oauth::OAuthGrant;
 use model::oauth::scope::OAuthScope;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
-use store::access::{SignedInUser, Tenant};
+use store::access::SignedInUser;
 use store::engine::{Batch, CommitError};
 
 use super::authorization::resource_words;
@@ -24,12 +14,12 @@ use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// A user's allowance for a program
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Grant")]
-struct GrantView {
+pub struct GrantView {
     /// `grant_…`
     id: GrantId,
     /// The client's id: `client_…`, or the URL of its metadata document
@@ -73,68 +63,23 @@ impl GrantView {
     }
 }
 
-/// A grant
-#[derive(Debug, Serialize, ToSchema)]
-pub struct GrantResponse {
-    grant: GrantView,
-}
+object_response! { "A grant", pub GrantResponse { grant: GrantView } }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-pub struct GrantList {
-    /// The entries, newest first
-    grants: Vec<GrantView>,
-    /// Whether there are more
-    has_more: bool,
-    /// The `cursor` of the next page
-    next_cursor: Option<String>,
-}
+list_response! { pub GrantList { grants: GrantView } }
 
-/// Parameters of `GET /grants`.
-#[derive(Debug)]
-pub struct ListGrants(PageParameters);
-
-impl FromRequest for ListGrants {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
-    }
-}
-
-/// Path of a grant.
-#[derive(Debug, Clone, Copy)]
-pub struct GrantPath(GrantId);
-
-impl FromRequest for GrantPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter("id", "The grant's id (`grant_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("grant"))
-    }
-}
+id_path! { GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
 
 /// `GET /grants`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, ListGrants(page): ListGrants) -> Result<GrantList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<GrantList, Problem> {
     let (account, now) = (tenant.account().id, state.services.clock.now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
     let mut found = store::oauth::grant::list(&state.services.store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next_cursor = found.last().filter(|_| has_more).map(|grant| after_id(KIND_GRANT, grant.id.to_bytes()));
+    let next_cursor = page.cut(&mut found, |grant| after_id(KIND_GRANT, grant.id.to_bytes()));
     found.retain(|grant| now < grant.expires_at);
     let ids: Vec<_> = found.iter().map(|grant| grant.id.to_bytes()).collect();
     let used = state.accounts.credentials.last_used(account, &ids).await?;
     let grants = found.iter().zip(used).map(|(grant, used)| GrantView::new(grant, used)).collect();
-    Ok(GrantList { grants, has_more, next_cursor })
+    Ok(GrantList::new(grants, next_cursor))
 }
 
 async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant, Problem> {
@@ -144,9 +89,6 @@ async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGra
 }
 
 /// `GET /grants/{id}`.
-///
-/// # Errors
-/// The grant does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
     let grant = find(&state, &tenant, id).await?;
     let used = state.accounts.credentials.last_used(tenant.account().id, &[id.to_bytes()]).await?;
@@ -162,9 +104,6 @@ async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem
 }
 
 /// `DELETE /grants/{id}`.
-///
-/// # Errors
-/// The grant does not exist; the store cannot be read or written.
 pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse, Problem> {
     end(&state, &find(&state, &tenant, id).await?).await
 }

@@ -1,6 +1,5 @@
 //! Creating grants and tokens.
 
-use httpd::problem::Problem;
 use model::client_policy::ClientPolicy;
 use model::id::GrantId;
 use model::oauth::scope::ScopeSet;
@@ -14,9 +13,8 @@ use store::engine::{Batch, ReadError};
 use super::client;
 use super::error::OAuthFailure;
 use super::token_response::TokenResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 
-/// The terms of a new grant.
 pub(super) struct GrantTerms {
     pub(super) grantor: Grantor,
     pub(super) client: ClientReference,

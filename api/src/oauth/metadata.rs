@@ -1,18 +1,12 @@
 //! Metadata of the authorization server (RFC 8414) and of the protected resources (RFC 9728).
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
-use httpd::request::NoInput;
 use model::oauth::OAuthResource;
 use model::oauth::scope::OAuthScope;
-use schema::ToSchema;
-use serde::Serialize;
 
 use super::error::OAuthResponse;
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::{AUTHORIZE_PAGE, DEVICE_PATH, MCP_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Metadata of the authorization server (RFC 8414 2)
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,7 +54,6 @@ fn scopes() -> Vec<&'static str> {
     OAuthScope::ALL.map(OAuthScope::word).to_vec()
 }
 
-/// The URI of a resource.
 pub(super) fn resource_uri(base_url: &str, resource: OAuthResource) -> String {
     match resource {
         OAuthResource::Api => base_url.to_owned(),
@@ -69,7 +62,6 @@ pub(super) fn resource_uri(base_url: &str, resource: OAuthResource) -> String {
 }
 
 /// The URL of a resource's metadata, for `WWW-Authenticate` (RFC 9728 5.1).
-#[must_use]
 pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String {
     let suffix = match resource {
         OAuthResource::Api => "",
@@ -79,9 +71,6 @@ pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String 
 }
 
 /// `GET /.well-known/oauth-authorization-server`.
-///
-/// # Errors
-/// None.
 pub async fn authorization_server(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ServerMetadata>, Problem> {
     let base = &state.options.base_url;
     let at = |path: &str| format!("{base}{path}");
@@ -119,17 +108,11 @@ fn resource(state: &AppState, resource: OAuthResource, resource_name: &'static s
 }
 
 /// `GET /.well-known/oauth-protected-resource`.
-///
-/// # Errors
-/// None.
 pub async fn api_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
     Ok(resource(&state, OAuthResource::Api, "postrider API"))
 }
 
 /// `GET /.well-known/oauth-protected-resource/mcp`.
-///
-/// # Errors
-/// None.
 pub async fn mcp_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
     Ok(resource(&state, OAuthResource::Mcp, "postrider MCP server"))
 }

@@ -2,20 +2,16 @@
 //! is trusted, registrations are limited by network, and a client without a grant is deleted after 24 hours.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use model::id::OAuthClientId;
 use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::{OAuthClient, REDIRECT_URIS_MAX, UNUSED_CLIENT_TTL, client_name};
-use schema::{Schemas, ToSchema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use store::engine::Batch;
 
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Largest registration.
 const BODY_BYTES_MAX: usize = 16 << 10;

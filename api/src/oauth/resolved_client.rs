@@ -24,7 +24,6 @@ pub struct ResolvedClient {
 
 impl ResolvedClient {
     /// Returns whether a redirect URI of a request is the client's.
-    #[must_use]
     pub fn has_redirect_uri(&self, requested: &str) -> bool {
         self.redirect_uris.iter().any(|registered| redirect_uri::matches(registered, requested))
     }

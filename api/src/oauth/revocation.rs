@@ -1,19 +1,14 @@
 //! `POST /oauth/revoke`: revocation of a token by its client (RFC 7009). An access token ends alone, a refresh token with
 //! its grant.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use model::oauth::TokenKind;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use schema::ToSchema;
-use serde::Serialize;
 use store::engine::Batch;
 
 use super::error::{OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm, OAuthParameters};
 use super::token::end_grant;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The fields of the revocation request.
 #[derive(Debug)]
@@ -34,9 +29,6 @@ impl OAuthFields for RevocationFields {
 pub struct RevocationResponse {}
 
 /// `POST /oauth/revoke`. The response is the same for unknown tokens (RFC 7009 2.2).
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn revoke(
     state: Arc<AppState>,
     form: OAuthForm<RevocationFields>,

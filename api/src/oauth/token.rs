@@ -3,9 +3,6 @@
 //! A code and a refresh token work once. The second use of either means that somebody else has it, so it ends the grant
 //! (RFC 6749 4.1.2, RFC 9700 4.14.2).
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use model::id::{AccountId, GrantId};
 use model::oauth::scope::ScopeSet;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -19,7 +16,7 @@ use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::issue::{GrantTerms, create_grant, current_grantor, refresh_grant};
 use super::token_response::TokenResponse;
 use crate::auth::login_links::{self, AccessGrant};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Attempts after a concurrent change.
 const TRIES_MAX: usize = 3;
@@ -45,9 +42,6 @@ impl OAuthFields for TokenFields {
 }
 
 /// `POST /oauth/token`.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn exchange(
     state: Arc<AppState>,
     form: OAuthForm<TokenFields>,

@@ -233,7 +233,6 @@ fn error_response(status: u16, codes: &[ErrorCode], keyed: bool) -> Value {
     })
 }
 
-/// The header components.
 pub(super) fn header_components() -> Value {
     let text = |description: &str, example: &str| json!({"description": description, "schema": {"type": "string"}, "example": example});
     let count = |description: &str, example: u32| json!({"description": description, "schema": {"type": "integer", "minimum": 0}, "example": example});

@@ -73,13 +73,11 @@ fn success_content(entry: &Value) -> Option<(&str, &Value, &str)> {
 }
 
 /// `sdk/operations.json` as text.
-#[must_use]
 pub fn render_operations(operations: &[Operation]) -> String {
     serde_json::to_string_pretty(&operations_document(operations)).unwrap_or_default() + "\n"
 }
 
 /// Builds the content of `sdk/operations.json`.
-#[must_use]
 pub fn operations_document(operations: &[Operation]) -> Value {
     let document = document(operations, "");
     let mut described = Vec::new();

@@ -18,7 +18,6 @@ fn cookie_name(is_secure: bool) -> &'static str {
 }
 
 /// The first well-formed session token among a request's cookies.
-#[must_use]
 pub fn token(headers: &HeaderMap, is_secure: bool) -> Option<PortalToken> {
     values(headers, cookie_name(is_secure)).find_map(PortalToken::parse)
 }
@@ -31,13 +30,11 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item =
 }
 
 /// The `Set-Cookie` value that stores the token.
-#[must_use]
 pub fn set_cookie(token: &PortalToken, is_secure: bool) -> Option<HeaderValue> {
     set_cookie_field(&token.text(), SESSION_TTL.as_secs(), is_secure)
 }
 
 /// The `Set-Cookie` value that deletes the cookie.
-#[must_use]
 pub fn clear_cookie(is_secure: bool) -> Option<HeaderValue> {
     set_cookie_field("", 0, is_secure)
 }

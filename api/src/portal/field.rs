@@ -82,21 +82,12 @@ impl Renderable for TextField<'_> {
 }
 
 /// An address to share, in a field from which it is easily copied.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SharedAddress<'a> {
-    pub(super) id: &'a str,
-    pub(super) address: &'a str,
-}
-
-impl Renderable for SharedAddress<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.field {
-                label for=(self.id) { "Share this link" }
-                input.address id=(self.id) type="text" readonly value=(input_value(self.address));
-            }
+pub(super) fn shared_address(id: &str, address: &str) -> impl Renderable {
+    maud! {
+        div.field {
+            label for=(id) { "Share this link" }
+            input.address id=(id) type="text" readonly value=(input_value(address));
         }
-        .render_to(buffer);
     }
 }
 

@@ -13,7 +13,6 @@ use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
 use html::fragment::Fragment;
 use http::StatusCode;
-use httpd::problem::Problem;
 use model::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use model::affiliate::portal::PortalToken;
 
@@ -26,7 +25,7 @@ use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
 use super::{cookie, join, postbacks};
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest destination URL and note of a link.
 const URL_BYTES_MAX: usize = 2_000;

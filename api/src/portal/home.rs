@@ -11,7 +11,7 @@ use model::affiliate::money::Currency;
 use model::affiliate::partner::PartnerLink;
 
 use super::chart::PartnerActivity;
-use super::field::SharedAddress;
+use super::field::shared_address;
 use super::layout::PageContext;
 use super::{join, texts};
 use crate::state::AppState;
@@ -63,7 +63,7 @@ async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink)
     Fragment::new(maud! {
         section.card {
             h2 { "Your link" }
-            (SharedAddress { id: "link", address: &address })
+            (shared_address("link", &address))
             @if let Some(campaign) = &campaign {
                 p.soft.small {
                     (join::commission_offer(program, campaign))

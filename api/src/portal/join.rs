@@ -8,7 +8,6 @@ use ::affiliate::portal::application::PartnerApplication;
 use html::document::RenderedPage;
 use html::text::input_value;
 use http::StatusCode;
-use httpd::problem::Problem;
 use hypertext::prelude::*;
 use message::address::Address;
 use model::affiliate::campaign::{Campaign, CommissionRate};
@@ -23,7 +22,7 @@ use super::program::{find_program, no_program_page};
 use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
 use super::{layout, sign_in, texts};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// `GET /portal/join`.
 pub(super) async fn show_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
@@ -166,7 +165,6 @@ async fn submit_application(
     applied
 }
 
-/// Parses the form.
 fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<PartnerApplication, String> {
     let email = form.get("email").parse::<Address>().map_err(|_| "This is not a valid email address.".to_owned())?;
     let accepts_terms = form.is_checked("terms");

@@ -8,7 +8,7 @@ use html::badge::Tone;
 use html::document::{Document, PageStyle, RenderedPage};
 use html::fragment::Fragment;
 use html::message::Sentence;
-use html::notice::{Alert, Notice};
+use html::notice::{Notice, alert};
 use html::style::{self, BASE, CONTROLS, KIT};
 use hypertext::prelude::*;
 use model::affiliate::partner::PartnerStatus;
@@ -152,7 +152,7 @@ impl<'a> PageContext<'a> {
             PartnerStatus::Invited | PartnerStatus::Active | PartnerStatus::Rejected => None,
         };
         Fragment::new(maud! {
-            @if let Some(reason) = reason { (Alert(reason)) }
+            @if let Some(reason) = reason { (alert(reason)) }
             @if let Some(text) = done { (Notice { tone: Tone::Good, text }) }
             @if status == PartnerStatus::Invited { (self.invitation_form()) }
             @if let Some(text) = status_text { div.notice.warning { p { (text) } } }
@@ -229,14 +229,13 @@ pub(super) fn signed_out_page(
     let body = maud! {
         main #main {
             h1 { (title) }
-            @if let Some(error) = error { (Alert(error)) }
+            @if let Some(error) = error { (alert(error)) }
             div.card { (content) }
         }
     };
     Document { title, style: PageStyle::File(&style_path(up)), class: "portal signed-out", body }.render()
 }
 
-/// A page with one message.
 pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> RenderedPage {
     signed_out_page(title, up, None, Sentence(text))
 }

@@ -9,7 +9,7 @@ use hypertext::prelude::*;
 use model::affiliate::partner::{LINKS_MAX, PartnerLink};
 use model::affiliate::referral::ReferralCounts;
 
-use super::field::{SharedAddress, TextField};
+use super::field::{TextField, shared_address};
 use super::layout::{PageContext, submit_button};
 use crate::state::AppState;
 
@@ -30,7 +30,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
                     h2 { (link.label.as_deref().unwrap_or(link.token.as_str())) }
                     @if link.id == partner.primary_link { (Badge::new("your main link", Tone::Neutral)) }
                 }
-                (SharedAddress { id: &id, address: &address })
+                (shared_address(&id, &address))
                 (link_counts(
                     clicks.by_link.get(&link.id).copied().unwrap_or_default(),
                     referrals.links.get(&link.id).copied().unwrap_or_default(),
@@ -136,7 +136,7 @@ async fn recruiting_link(
                 "Partners who join through this link earn their own commission, and you earn " (share)
                 " % of their sales in addition."
             }
-            (SharedAddress { id: "recruiting", address: &address })
+            (shared_address("recruiting", &address))
         }
     }))
 }

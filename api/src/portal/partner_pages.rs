@@ -1,12 +1,11 @@
 //! The pages of a signed-in partner, by name.
 
 use html::document::RenderedPage;
-use httpd::problem::Problem;
 
 use super::layout::PageContext;
 use super::{earnings, home, links, payouts, referrals, settings};
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Renders a page of a signed-in partner.
 pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<RenderedPage, Problem> {

@@ -60,7 +60,6 @@ fn payout_table(payouts: &[PayoutView]) -> Table {
     table
 }
 
-/// The status of a payout.
 fn status_text(view: &PayoutView) -> Fragment {
     let badge = |text, tone| Fragment::new(Badge::new(text, tone));
     match (view.status, view.payout.paid_at) {
@@ -161,7 +160,7 @@ fn receipt_lines(receipt: &Receipt) -> impl Renderable + use<> {
             p { "Corrections" }
             p.small.soft { "refunds of purchases that you were already paid for" }
         };
-        table.push(Row::new().cell(texts::Dash).cell(corrections).cell(amount(adjusted)));
+        table.push(Row::new().cell(texts::dash()).cell(corrections).cell(amount(adjusted)));
     }
     let shown = receipt.lines.len();
     let is_cut = usize::try_from(all).is_ok_and(|all| shown < all);

@@ -111,7 +111,6 @@ fn log_table(sent: &[PostbackDelivery]) -> Table {
     table
 }
 
-/// The notice that shows the first secret.
 pub(super) fn first_secret_notice(secret: &str) -> Fragment {
     secret_notice(
         "Postbacks are enabled. They are signed with this secret. Copy it now: it is not shown again.",
@@ -119,7 +118,6 @@ pub(super) fn first_secret_notice(secret: &str) -> Fragment {
     )
 }
 
-/// The notice that shows a new secret.
 pub(super) fn new_secret_notice(secret: &str) -> Fragment {
     secret_notice(
         "This is the new secret of your postbacks. Copy it now: it is not shown again. The previous secret no longer \

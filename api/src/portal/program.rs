@@ -1,14 +1,13 @@
 //! The program of a page without a session.
 
 use http::StatusCode;
-use httpd::problem::Problem;
 use model::affiliate::program::AffiliateProgram;
 
 use super::layout;
 use super::page::PortalPage;
 use super::request::PortalRequest;
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The program of a page without a session: by the publishable key in the URL, else by the host.
 pub(super) async fn find_program(

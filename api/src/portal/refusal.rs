@@ -2,11 +2,10 @@
 
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use http::StatusCode;
-use httpd::problem::Problem;
 
 use super::texts;
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Status and text of an error that the visitor can correct; other errors become a `Problem`.
 pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {

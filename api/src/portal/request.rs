@@ -59,19 +59,16 @@ pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
     /// The trimmed value of a field; empty when it is missing.
-    #[must_use]
     pub fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
     }
 
     /// The trimmed value of a field, unless it is empty.
-    #[must_use]
     pub fn get_nonempty(&self, name: &str) -> Option<String> {
         Some(self.get(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// Returns whether a checkbox is ticked.
-    #[must_use]
     pub fn is_checked(&self, name: &str) -> bool {
         self.get(name) == "on"
     }

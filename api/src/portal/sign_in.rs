@@ -9,7 +9,6 @@ use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::login::LoginTarget;
 use html::document::RenderedPage;
 use http::StatusCode;
-use httpd::problem::Problem;
 use hypertext::prelude::*;
 use message::address::Address;
 use model::affiliate::partner::PartnerStatus;
@@ -21,7 +20,7 @@ use super::page::PortalPage;
 use super::program::{find_program, no_program_page};
 use super::request::PortalRequest;
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Minimum duration of the response; it hides whether a commit was made.
 pub(super) const RESPONSE_DELAY: Duration = Duration::from_millis(150);

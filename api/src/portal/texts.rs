@@ -2,7 +2,7 @@
 
 use html::badge::{Badge, Tone};
 use html::fragment::Fragment;
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use message::address::Address;
@@ -41,12 +41,8 @@ pub(super) fn format_time(at: Timestamp) -> impl Renderable {
 }
 
 /// A cell without a value.
-pub(super) struct Dash;
-
-impl Renderable for Dash {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! { span.dash { "–" } }.render_to(buffer);
-    }
+pub(super) fn dash() -> impl Renderable {
+    maud! { span.dash { "–" } }
 }
 
 /// A text that may be missing or empty.
@@ -55,7 +51,7 @@ pub(super) fn text_or_dash(text: Option<&str>) -> impl Renderable + use<'_> {
     maud! {
         @match text {
             Some(text) => { (text) }
-            None => { (Dash) }
+            None => { (dash()) }
         }
     }
 }
@@ -98,7 +94,6 @@ pub(super) fn mask_email(email: &Address) -> String {
     format!("{}•••@{}•••{end}", first(local), first(host))
 }
 
-/// The status of a referral.
 pub(super) fn referral_status(referral: &Referral) -> Badge {
     let (label, tone) = match (referral.blocked, referral.status) {
         (Some(ReferralBlock::SelfReferral), _) => ("own purchase, not counted", Tone::Bad),
@@ -113,7 +108,6 @@ pub(super) fn referral_status(referral: &Referral) -> Badge {
     Badge::new(label, tone)
 }
 
-/// The status of a commission.
 pub(super) fn commission_status(line: &Commission) -> Fragment {
     let under_review = || Badge::new("under review", Tone::Warning);
     match line.status {

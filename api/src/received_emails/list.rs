@@ -4,23 +4,16 @@
 //! arrivals follow it without gaps (`store/src/received_email.rs`). A request reads a bounded number of rows: a filtered
 //! page may be short and still have a next one.
 
-use std::sync::Arc;
-
-use httpd::paging::{self, KIND_RECEIVED, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_RECEIVED;
 use jiff::Timestamp;
 use message::address::Address;
 use model::id::DomainId;
 use model::received::{ReceivedEmail, SpamStatus};
-use schema::Schemas;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::ScanOrder;
 use store::received_email::{self, ReceivedQuery};
 
 use super::view::{ReceivedEmailList, ReceivedEmailView};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Parameters of `GET /received-emails`.
 #[derive(Debug)]
@@ -109,9 +102,6 @@ impl FromRequest for ListReceivedEmails {
 }
 
 /// `GET /received-emails`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -1,16 +1,10 @@
 //! Path of a received email, and the email and message that it names.
 
+use crate::prelude::*;
 use bytes::Bytes;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::id::ReceivedId;
 use model::received::ReceivedEmail;
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
 use store::received_email;
-
-use crate::state::AppState;
 
 const ID: &str = "id";
 

@@ -3,15 +3,9 @@
 //! Both use the same intake as any send: plan, suppressions and access level are checked. A received message is
 //! forwarded as an attachment of a new message, so that nothing is sent under the name of its author.
 
-use std::sync::Arc;
-
 use http::HeaderMap;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{
-    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
-};
+use httpd::request_object::{RequestValue, bounded_text_schema, read_checked_body};
 use message::address::Mailbox;
 use message::compose::{Attachment, Composition, CustomHeader};
 use message::received::thread_headers;
@@ -21,10 +15,7 @@ use model::id::ReceivedId;
 use model::idempotency::IdempotencyScope;
 use model::received::ReceivedEmail;
 use model::recipient::{DsnOptions, RecipientKind};
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::path::{ReceivedEmailPath, find, id_parameter, load_message};
 use crate::emails::recipients::{RecipientLists, read_recipients};
@@ -32,7 +23,7 @@ use crate::emails::send::SendResponse;
 use crate::emails::send_fields::{CONTENT_BYTES_MAX, recipients_schema};
 use crate::emails::send_idempotent;
 use crate::idempotency::{self, IdempotentResponse};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Both texts with JSON escapes.
 const BODY_BYTES_MAX: usize = 4 * CONTENT_BYTES_MAX;

@@ -1,5 +1,6 @@
 //! JSON views of received emails: the summary of lists and webhooks, and the full detail.
 
+use crate::object_response::object_response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use httpd::json_timestamp::JsonTimestamp;
@@ -111,7 +112,6 @@ pub struct ReceivedEmailView {
 
 impl ReceivedEmailView {
     /// The view of lists; the same fields as in the webhook event.
-    #[must_use]
     pub fn from_received(received: &ReceivedEmail) -> Self {
         let AuthenticationResults { spf, dkim, dmarc, .. } = received.auth;
         let attachments = received.heading.attachments.iter().cloned();
@@ -213,7 +213,6 @@ pub struct ReceivedEmailDetail {
 
 impl ReceivedEmailDetail {
     /// Builds the view; `inline` includes the attachments' bytes.
-    #[must_use]
     pub fn from_received(received: &ReceivedEmail, content: ParsedReceivedEmail, inline: bool) -> Self {
         let AuthenticationResults { spf, dkim, dmarc, arc } = received.auth;
         let files = content.attachments.into_iter().enumerate();
@@ -234,9 +233,4 @@ impl ReceivedEmailDetail {
     }
 }
 
-/// A received email
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneReceivedEmail")]
-pub struct ReceivedEmailResponse {
-    pub received_email: ReceivedEmailDetail,
-}
+object_response! { "A received email", pub ReceivedEmailResponse { received_email: ReceivedEmailDetail } as "OneReceivedEmail" }

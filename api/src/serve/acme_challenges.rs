@@ -21,9 +21,6 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 const PATH: &str = "/.well-known/acme-challenge/";
 
 /// Serves challenge responses until `stop`. `answer` returns the response for a host and a token.
-///
-/// # Errors
-/// The listener cannot be used.
 pub async fn serve_acme_challenges<A, F>(
     listener: TcpListener,
     find_proof: A,

@@ -4,8 +4,6 @@
 //! request ─► path? ─► head: refusal? ─► credentials ─► body (bounded) ─► MountedService::answer ─► dispatch for each operation
 //! ```
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -14,8 +12,6 @@ use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
 use httpd::body::{self, ResponseBody};
 use httpd::header_limits;
-use httpd::problem::Problem;
-use httpd::request::Media;
 use hyper::body::Body;
 use model::id::AccountId;
 use net::limit::memory_budget::{MemoryHolder, MemoryShare};
@@ -25,8 +21,8 @@ use crate::approvals::policy;
 use crate::dispatch::{self, dispatch, problem_response};
 use crate::mounted_service::{AllowedOperation, MountedService, OperationDispatcher, ResponseTooLarge};
 use crate::operation::Operation;
+use crate::prelude::*;
 use crate::server::ApiServer;
-use crate::state::AppState;
 
 /// Largest response of an operation that a mounted service takes.
 const RESPONSE_BYTES_MAX: usize = 8 << 20;

@@ -64,9 +64,6 @@ pub struct OpsPageRequest {
 
 /// Serves the operator's listener until `stop`. `render` writes the metrics; `health` returns the reason if the
 /// service is unhealthy (see [`crate::health::unhealthy_reason`]).
-///
-/// # Errors
-/// The listener cannot be used.
 pub async fn serve_ops(
     listener: TcpListener,
     render: impl Fn() -> String + Send + Sync + 'static,

@@ -31,7 +31,6 @@ pub enum ClientKind {
 /// Path prefix of browser clients.
 const BROWSER_PREFIX: &str = "/api";
 
-/// A matched operation.
 #[derive(Debug)]
 pub struct MatchedOperation<'a> {
     pub operation: &'a Operation,
@@ -55,7 +54,6 @@ impl fmt::Debug for OperationRouter {
 impl OperationRouter {
     /// Builds the router. Two operations with the same method and path, or two paths that differ only in a
     /// parameter's name, are a mistake in the table that a test finds.
-    #[must_use]
     pub fn new(operations: Vec<Operation>) -> Self {
         let mut by_path: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (n, operation) in operations.iter().enumerate() {
@@ -73,19 +71,15 @@ impl OperationRouter {
     }
 
     /// The operation table.
-    #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The operation with an id.
-    #[must_use]
     pub fn operation(&self, id: &str) -> Option<&Operation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 
     /// Finds the operation, with or without the prefix `/api`. HEAD is handled as GET (RFC 9110 9.3.2).
-    #[must_use]
     pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
         if path.len() > PATH_BYTES_MAX {
             return RouteMatch::NotFound;

@@ -51,7 +51,6 @@ pub trait Overlay: Debug + Send + Sync + 'static {
     }
 }
 
-/// The methods of a page that is only read.
 pub const READ_METHODS: &[Method] = &[Method::GET, Method::HEAD];
 
 /// Takes the status of an API response.
@@ -72,7 +71,6 @@ pub enum Policy {
 
 impl Policy {
     /// The value of the header.
-    #[must_use]
     pub const fn header(self) -> &'static str {
         match self {
             Self::Strict => html::policy::SCRIPTED,
@@ -131,7 +129,6 @@ pub struct StaticPage {
 
 impl StaticPage {
     /// A page with status 200.
-    #[must_use]
     pub fn new(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -145,13 +142,11 @@ impl StaticPage {
     }
 
     /// A page with foreign content, which is not trusted.
-    #[must_use]
     pub fn untrusted(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
         Self { policy: Policy::Foreign, ..Self::new(media_type, body) }
     }
 
     /// An error in plain text.
-    #[must_use]
     pub fn error(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, ..Self::new("text/plain; charset=utf-8", text.into()) }
     }

@@ -3,13 +3,9 @@
 //! An address that is suppressed already gets the status `exists`. The stronger and longer of both suppressions
 //! applies; if the result differs from the request or from before, `warnings` contains a warning.
 
-use std::sync::Arc;
-
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{BatchEntryError, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
+use httpd::problem::BatchEntryError;
+use httpd::request_object::{bounded_text_schema, read_checked_body};
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use message::address::ADDRESS_BYTES_MAX;
@@ -18,14 +14,10 @@ use model::import::NOTE_CHARS_MAX;
 use model::quota::Noun;
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
 use queue::suppressions::{SuppressionResult, SuppressionService};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::view::SuppressionResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::suppressions::commit_error::suppression_problem;
 
 /// Most addresses of one request.
@@ -173,9 +165,6 @@ impl ToSchema for AddSuppressionsResponse {
 }
 
 /// `POST /suppressions`.
-///
-/// # Errors
-/// A field is invalid; the store cannot be read or written.
 pub async fn add(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -3,27 +3,18 @@
 //! An entry that is not an address gets an error of its own, as in `POST /suppressions`, so the other addresses are
 //! answered. An entry that is not a string is refused with 400.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::{BatchEntryError, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::problem::BatchEntryError;
 use model::id::SuppressionId;
 use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The addresses to check
 #[derive(Debug, RequestObject)]
-#[schema(name = "CheckSuppressions")]
+#[schema(name = "CheckSuppressions", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CheckSuppressions {
     #[field(foreign = ["email", "EmailAddresses"], read = read_targets, schema = targets_schema)]
     emails: Vec<Result<SuppressionTarget, InvalidTarget>>,
@@ -34,18 +25,6 @@ pub struct CheckSuppressions {
 struct InvalidTarget {
     text: String,
     message: String,
-}
-
-impl FromRequest for CheckSuppressions {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
 }
 
 fn targets_schema(_: &mut Schemas) -> Value {
@@ -111,9 +90,6 @@ pub struct CheckSuppressionsResponse {
 }
 
 /// `POST /suppressions/check`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn check(
     state: Arc<AppState>,
     tenant: Tenant,

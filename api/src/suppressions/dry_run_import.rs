@@ -1,17 +1,11 @@
 //! `POST /suppressions/import/dry-run`: what an import of the list would do. Nothing is written.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use model::import::ImportCounts;
 use model::suppression::SuppressionReason;
 use queue::suppression_import::forecast::{ImportForecast, LineForecast, LineOutcome};
-use schema::ToSchema;
-use serde::Serialize;
-use store::access::Tenant;
 
 use super::import::ImportSuppressions;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const RESULTS: &[&str] = &["created", "exists", "repeated", "invalid"];
 
@@ -68,7 +62,7 @@ struct ForecastCountsView {
 /// The result that an import would have
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SuppressionImportForecast")]
-struct ForecastView {
+pub struct ForecastView {
     counts: ForecastCountsView,
     /// The first 100 lines that would be left out
     left_out: Vec<LineForecastView>,
@@ -76,11 +70,7 @@ struct ForecastView {
     lines: Vec<LineForecastView>,
 }
 
-/// A response with the result that an import would have
-#[derive(Debug, Serialize, ToSchema)]
-pub struct DryRunImportResponse {
-    dry_run: ForecastView,
-}
+object_response! { "A response with the result that an import would have", pub DryRunImportResponse { dry_run: ForecastView } }
 
 /// `POST /suppressions/import/dry-run`.
 ///

@@ -3,27 +3,19 @@
 //! The response is streamed: one page of the list at a time, the next one when the client has read the last. So any
 //! number of suppressions needs the memory of a few pages.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::{BodyStream, BodyStreamError, IntoResponse, Response};
 use model::csv::{self, CsvCell};
 use model::id::{AccountId, SuppressionId};
 use model::suppression::Suppression;
-use schema::Schemas;
-use serde_json::{Value, json};
-use store::access::Tenant;
 use store::engine::Store;
 use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
 use super::query::SuppressionQuery;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Suppressions in one chunk of the response.
 const CHUNK_ROWS: usize = 500;
@@ -79,9 +71,6 @@ impl IntoResponse for SuppressionsCsv {
 }
 
 /// `GET /suppressions/export`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn export(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -4,26 +4,17 @@
 //! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
 //! import resumes after a restart. `model/src/import.rs` lists the known formats.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, KIND_SUPPRESSION_IMPORT, PageParameters};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body};
+use httpd::paging::KIND_SUPPRESSION_IMPORT;
 use httpd::request_value::AnyText;
 use model::csv::CsvReader;
 use model::id::ImportId;
 use model::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Longest list in bytes: about half a million addresses.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -80,7 +71,7 @@ struct BadLineView {
 
 /// An import of suppressions
 #[derive(Debug, Serialize, ToSchema)]
-struct ImportView {
+pub struct ImportView {
     /// Id (`imp_…`)
     id: ImportId,
     /// Status
@@ -119,12 +110,7 @@ impl ImportCountsView {
     }
 }
 
-/// An import of suppressions
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneImport")]
-pub struct ImportResponse {
-    import: ImportView,
-}
+object_response! { "An import of suppressions", pub ImportResponse { import: ImportView } as "OneImport" }
 
 impl ImportView {
     fn from_import(import: &SuppressionImport) -> Self {
@@ -159,39 +145,14 @@ pub struct ImportList {
     next_cursor: Option<String>,
 }
 
-/// Query of `GET /suppressions/import`.
-#[derive(Debug)]
-pub struct ListImports {
-    page: PageParameters,
-}
-
-impl FromRequest for ListImports {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { page: PageParameters::from_query(&call.query)? })
-    }
-}
-
 /// `GET /suppressions/import`.
-///
-/// # Errors
-/// The cursor is invalid; the store cannot be read.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ListImports { page }: ListImports,
-) -> Result<ImportList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ImportList, Problem> {
     let before = page.before_id(KIND_SUPPRESSION_IMPORT)?.map(ImportId::from_bytes);
     let (store, account) = (&state.services.store, tenant.account().id);
     let mut found = store::suppression_import::list(store, account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let last = found.last().filter(|_| has_more);
-    let next_cursor = last.map(|import| paging::after_id(KIND_SUPPRESSION_IMPORT, import.id.to_bytes()));
-    Ok(ImportList { imports: found.iter().map(ImportView::from_import).collect(), has_more, next_cursor })
+    let next_cursor = page.cut(&mut found, |import| paging::after_id(KIND_SUPPRESSION_IMPORT, import.id.to_bytes()));
+    let imports = found.iter().map(ImportView::from_import).collect();
+    Ok(ImportList { imports, has_more: next_cursor.is_some(), next_cursor })
 }
 
 /// `POST /suppressions/import`.
@@ -225,26 +186,9 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
     Ok(ImportResponse::from_import(&import))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ImportPath(ImportId);
-
-const ID: &str = "id";
-
-impl FromRequest for ImportPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![schema::path_parameter(ID, "The import's id (`imp_…`)")];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| Problem::not_found("import"))
-    }
-}
+id_path! { ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
 
 /// `GET /suppressions/import/{id}`.
-///
-/// # Errors
-/// The import does not exist; the store cannot be read.
 pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
     let found = store::suppression_import::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;

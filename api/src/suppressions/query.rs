@@ -50,7 +50,6 @@ impl SuppressionQuery {
     }
 
     /// The OpenAPI description of the parameters.
-    #[must_use]
     pub fn parameters() -> Vec<Value> {
         let text = || json!({"type": "string"});
         let reason = format!("Any of these reasons, separated by commas: {}", SuppressionReason::WORDS.join(", "));

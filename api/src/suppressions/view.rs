@@ -1,5 +1,7 @@
 //! JSON views of suppressions.
 
+use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::reply::Enhanced;
 use model::id::{EmailId, SuppressionId};
@@ -43,7 +45,6 @@ pub struct SuppressionView {
 }
 
 impl SuppressionView {
-    #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self {
             id: suppression.id,
@@ -63,27 +64,11 @@ impl SuppressionView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "SuppressionList")]
-pub struct SuppressionList {
-    /// The entries, newest first
-    pub suppressions: Vec<SuppressionView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub SuppressionList { suppressions: SuppressionView } as "SuppressionList" }
 
-/// A suppression
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneSuppression")]
-pub struct SuppressionResponse {
-    suppression: SuppressionView,
-}
+object_response! { "A suppression", pub SuppressionResponse { suppression: SuppressionView } as "OneSuppression" }
 
 impl SuppressionResponse {
-    #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self { suppression: SuppressionView::from_suppression(suppression) }
     }

@@ -4,10 +4,8 @@
 
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{
-    FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema, read_optional_body,
-};
+use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::request_object::{FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema};
 use httpd::request_value::{Line, Name};
 use jiff::Timestamp;
 use message::address::Mailbox;
@@ -25,7 +23,6 @@ use schema::{Schemas, ToSchema};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::path::TemplatePath;
 use crate::emails::recipients::{REPLY_TO_MAX, read_author, read_reply_to};
 use crate::emails::send_fields::{addresses_schema, author_schema};
 use crate::emails::tags_and_headers::read_category;
@@ -527,14 +524,14 @@ impl DraftUpdate {
     }
 }
 
-impl FromRequestAt<TemplatePath> for UpdateTemplate {
+impl FromRequest for UpdateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<TemplateChange>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<TemplateChange>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
         let change = TemplateChange::read_fields(&mut FieldReader::new(&fields, &mut notes));
@@ -548,13 +545,13 @@ impl FromRequestAt<TemplatePath> for UpdateTemplate {
         if !notes.errors.is_empty() {
             return Err(validation_problem(notes, &markup));
         }
-        let update = UpdateTemplate { edit, update: DraftUpdate { status, if_version } };
-        Ok((TemplatePath::from_request(call), update))
+        Ok(Self { edit, update: DraftUpdate { status, if_version } })
     }
 }
 
 /// The copy
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = 16 << 10, optional_body)]
 pub struct DuplicateTemplate {
     /// Name; default: `… (copy)`
     #[field(foreign = ["Name"], reader = Name<NAME_BYTES_MAX>)]
@@ -562,20 +559,6 @@ pub struct DuplicateTemplate {
     /// Alias; none by default
     #[field(foreign = ["Alias"], parse = parse_alias, schema = alias_schema)]
     pub alias: Option<String>,
-}
-
-impl FromRequestAt<TemplatePath> for DuplicateTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DuplicateTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let copy = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), copy))
-    }
 }
 
 fn reply_to_schema(_: &mut Schemas) -> Value {

@@ -3,12 +3,7 @@
 //! A preview renders what it can, leaves the tags of missing variables visible, and returns warnings. A test email
 //! passes the same checks as any other email.
 
-use std::sync::Arc;
-
 use httpd::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::{FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
 use message::address::Mailbox;
 use message::compose::Composition;
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -16,11 +11,8 @@ use model::email::{Category, Ingress};
 use model::idempotency::IdempotencyScope;
 use model::template::render::VARIABLES_BYTES_MAX;
 use model::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use store::access::Tenant;
 
 use super::draft::{self, TemplateEdit, UnsavedDraft};
 use super::path::TemplatePath;
@@ -32,7 +24,7 @@ use crate::emails::send_fields::{author_schema, recipients_schema};
 use crate::emails::send_idempotent;
 use crate::emails::template::{parse_variables, parse_version, variables_schema, version_schema};
 use crate::idempotency::IdempotentResponse;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Gmail clips a message whose HTML is longer than this.
 const GMAIL_BYTES_MAX: usize = 102 << 10;
@@ -54,6 +46,7 @@ pub struct RenderRequest {
 
 /// The variables and version to render, and unsaved changes
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = PREVIEW_BYTES_MAX, optional_body)]
 pub struct PreviewTemplate {
     #[field(flatten)]
     rendering: RenderRequest,
@@ -131,20 +124,6 @@ impl RenderRequest {
             Ok(work(&program, &bodies, advice, &Value::Object(self.variables.unwrap_or_default())))
         });
         done.await.map_err(Problem::internal)?
-    }
-}
-
-impl FromRequestAt<TemplatePath> for PreviewTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(PREVIEW_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PreviewTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let preview = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), preview))
     }
 }
 
@@ -239,9 +218,6 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 }
 
 /// `POST /templates/{id_or_alias}/preview`.
-///
-/// # Errors
-/// The template or version does not exist.
 pub async fn preview(
     state: Arc<AppState>,
     tenant: Tenant,
@@ -253,6 +229,7 @@ pub async fn preview(
 
 /// A test email
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = REQUEST_BYTES_MAX)]
 pub struct SendTestTemplate {
     /// Recipients: an address or a list
     #[field(foreign = ["To"], read = read_to, schema = recipients_schema)]
@@ -270,19 +247,6 @@ fn read_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Re
 
 fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
     fields.value("from").and_then(|_| read_author(fields, notes))
-}
-
-impl FromRequestAt<TemplatePath> for SendTestTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<SendTestTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let test = read_body(call)?;
-        Ok((TemplatePath::from_request(call), test))
-    }
 }
 
 /// `POST /templates/{id_or_alias}/test-send`.

@@ -6,7 +6,6 @@ use serde_json::json;
 
 /// 400: the template cannot be rendered. `details.missing_variables` names the
 /// missing variables.
-#[must_use]
 pub(crate) fn render_error_problem(error: &RenderError) -> Problem {
     let mut fields = FieldErrors::default();
     for (name, message) in &error.invalid {

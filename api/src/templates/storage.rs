@@ -1,16 +1,13 @@
 //! Reads and commits of a template that concurrent changes may conflict with.
 
-use httpd::problem::{ErrorCode, Problem};
 use model::quota::Noun;
 use model::template::{Template, TemplateBodies, TemplateKey};
 use queue::storage_quota::StorageReservation;
-use serde_json::json;
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 
 use super::draft::CompiledEdit;
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// Tries of a change that conflicts with a concurrent one.

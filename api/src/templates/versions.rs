@@ -1,15 +1,8 @@
 //! Versions of templates: publish, list, get, roll back.
 
-use std::sync::Arc;
-
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, read_optional_body};
+use httpd::request_object::read_optional_body;
 use httpd::request_value::Line;
 use model::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
-use schema::Schemas;
-use store::access::Tenant;
 use store::engine::Batch;
 
 use super::path::TemplatePath;
@@ -19,7 +12,7 @@ use super::view::{
     TemplateView,
 };
 use crate::emails::template::{parse_version, version_schema};
-use crate::state::AppState;
+use crate::prelude::*;
 
 const NUMBER: &str = "number";
 /// Longest body with a note.
@@ -27,6 +20,7 @@ const NOTE_REQUEST_BYTES_MAX: usize = 16 << 10;
 
 /// A publication
 #[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = NOTE_REQUEST_BYTES_MAX, optional_body)]
 pub struct PublishTemplate {
     /// Note of the version
     #[field(foreign = ["Note"], reader = Line<NOTE_BYTES_MAX>)]
@@ -46,20 +40,6 @@ impl PublishTemplate {
     }
 }
 
-impl FromRequestAt<TemplatePath> for PublishTemplate {
-    const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PublishTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let publication = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), publication))
-    }
-}
-
 /// A rollback
 #[derive(Debug, RequestObject)]
 pub struct RollBackTemplate {
@@ -70,16 +50,15 @@ pub struct RollBackTemplate {
     publication: PublishTemplate,
 }
 
-impl FromRequestAt<TemplatePath> for RollBackTemplate {
+impl FromRequest for RollBackTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<RollBackTemplate>(schemas, vec![TemplatePath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<(TemplatePath, Self), Problem> {
-        let rollback = read_optional_body(call)?;
-        Ok((TemplatePath::from_request(call), rollback))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        read_optional_body(call)
     }
 }
 
@@ -158,47 +137,20 @@ pub async fn roll_back(
     Err(conflict_problem())
 }
 
-/// Parameters of `GET /templates/{id_or_alias}/versions`.
-#[derive(Debug)]
-pub struct ListTemplateVersions(TemplatePath, PageParameters);
-
-impl FromRequest for ListTemplateVersions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![TemplatePath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(TemplatePath::from_request(call), PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET /templates/{id_or_alias}/versions`.
-///
-/// # Errors
-/// The template does not exist; the cursor is invalid.
 pub async fn list(
     state: Arc<AppState>,
     tenant: Tenant,
-    input: ListTemplateVersions,
+    (TemplatePath(key), page): (TemplatePath, PageParameters),
 ) -> Result<TemplateVersionList, Problem> {
-    let ListTemplateVersions(TemplatePath(key), page) = input;
     let before = page.before_template_version()?;
     let template = find(&state, &tenant, &key).await?;
     let mut found = store::template::list_versions(&state.services.store, &template, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let last = found.last().filter(|_| has_more);
-    let next_cursor = last.map(|version| paging::after_template_version(version.number));
-    Ok(TemplateVersionList {
-        versions: found.iter().map(TemplateVersionView::from_version).collect(),
-        has_more,
-        next_cursor,
-    })
+    let next_cursor = page.cut(&mut found, |last| paging::after_template_version(last.number));
+    let versions = found.iter().map(TemplateVersionView::from_version).collect();
+    Ok(TemplateVersionList::new(versions, next_cursor))
 }
 
-/// A version of a template in a path.
 #[derive(Debug)]
 pub struct TemplateVersionPath(TemplateKey, Option<u32>);
 
@@ -216,9 +168,6 @@ impl FromRequest for TemplateVersionPath {
 }
 
 /// `GET /templates/{id_or_alias}/versions/{number}`.
-///
-/// # Errors
-/// The template or version does not exist.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -1,5 +1,6 @@
 //! JSON views of templates and their versions.
 
+use crate::list_response::list_response;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::request_object::RequestObject as _;
 use model::email::Category;
@@ -117,13 +118,11 @@ impl TemplateSettingsView {
 
 impl TemplateView {
     /// The view of one template, with its bodies.
-    #[must_use]
     pub fn with_bodies(template: &Template, bodies: TemplateBodies) -> Self {
         Self::from_template(template, Some(bodies))
     }
 
     /// The view of a template in a list.
-    #[must_use]
     pub fn without_bodies(template: &Template) -> Self {
         Self::from_template(template, None)
     }
@@ -155,17 +154,7 @@ pub struct TemplateResponse {
     pub warnings: Vec<String>,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "TemplateList")]
-pub struct TemplateList {
-    /// The entries, newest first
-    pub templates: Vec<TemplateView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub TemplateList { templates: TemplateView } as "TemplateList" }
 
 /// A published version
 #[derive(Debug, Serialize, ToSchema)]
@@ -182,7 +171,6 @@ pub struct TemplateVersionView {
 }
 
 impl TemplateVersionView {
-    #[must_use]
     pub fn from_version(version: &TemplateVersion) -> Self {
         Self {
             number: version.number,
@@ -203,7 +191,6 @@ pub struct TemplateVersionDetail {
 }
 
 impl TemplateVersionDetail {
-    #[must_use]
     pub fn from_version(version: &TemplateVersion, bodies: TemplateBodies) -> Self {
         let settings = TemplateSettingsView::from_settings(&version.settings, Some(bodies));
         Self { version: TemplateVersionView::from_version(version), settings }
@@ -217,17 +204,7 @@ pub struct TemplateVersionResponse {
     pub version: TemplateVersionDetail,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "TemplateVersionList")]
-pub struct TemplateVersionList {
-    /// The entries, newest first
-    pub versions: Vec<TemplateVersionView>,
-    /// Whether there are more
-    pub has_more: bool,
-    /// The `cursor` of the next page
-    pub next_cursor: Option<String>,
-}
+list_response! { pub TemplateVersionList { versions: TemplateVersionView } as "TemplateVersionList" }
 
 /// The template and its new version
 #[derive(Debug, Serialize, ToSchema)]

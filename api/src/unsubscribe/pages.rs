@@ -3,14 +3,13 @@
 use html::document::RenderedPage;
 use html::fragment::Fragment;
 use html::message::{MessagePage, Sentence};
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 use model::email::Category;
 use model::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
 use model::unsubscribe::UnsubscribeScope;
 
 use super::form::{FORM, NOTHING};
 
-/// The content of a page.
 #[derive(Debug)]
 pub(super) struct UnsubscribePageContent {
     pub(super) token: String,
@@ -105,21 +104,13 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
                 fieldset {
                     legend { "I want to receive" }
                     @for category in OPTIONAL_CATEGORIES {
-                        (CheckboxChoice {
-                            name: category_word(category),
-                            label: category_label(category),
-                            is_checked: is_chosen(category),
-                        })
+                        (checkbox_choice(category_word(category), category_label(category), is_chosen(category)))
                     }
                 }
                 @if !content.blocked {
                     fieldset {
                         legend { "Or" }
-                        (CheckboxChoice {
-                            name: NOTHING,
-                            label: "Send me no email at all, not even receipts and messages about my account",
-                            is_checked: content.unsubscribed_from_all,
-                        })
+                        (checkbox_choice(NOTHING, "Send me no email at all, not even receipts and messages about my account", content.unsubscribed_from_all))
                     }
                 }
                 button.button.primary type="submit" { "Save" }
@@ -129,21 +120,12 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
 }
 
 /// A checkbox with its label.
-struct CheckboxChoice<'a> {
-    name: &'a str,
-    label: &'a str,
-    is_checked: bool,
-}
-
-impl Renderable for CheckboxChoice<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.choice {
-                input id=(self.name) type="checkbox" name=(self.name) checked[self.is_checked];
-                label for=(self.name) { (self.label) }
-            }
+fn checkbox_choice(name: &str, label: &str, is_checked: bool) -> impl Renderable {
+    maud! {
+        div.choice {
+            input id=(name) type="checkbox" name=(name) checked[is_checked];
+            label for=(name) { (label) }
         }
-        .render_to(buffer);
     }
 }
 

@@ -31,7 +31,6 @@ enum LimitKey {
 
 /// Limits of what browsers and mail programs report.
 pub(crate) struct VisitLimits {
-    /// Page visits.
     pub(crate) pages: VisitRateLimiter,
     /// Referral visits of an affiliate program.
     pub(crate) referrals: VisitRateLimiter,
@@ -52,7 +51,6 @@ impl VisitLimits {
     }
 }
 
-/// The rate limiter of visits.
 #[derive(Debug, Default)]
 pub struct VisitRateLimiter(Mutex<HashMap<LimitKey, RateBucket>>);
 

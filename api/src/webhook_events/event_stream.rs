@@ -4,22 +4,19 @@
 //! heartbeat comment keeps idle connections open. The stream ends at shutdown, and when its key or session loses
 //! access (`access::revalidation`). The client reconnects with the `id` of the last event that it received.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use httpd::paging::{self, KIND_STREAM};
-use httpd::problem::{ErrorCode, Problem};
+use httpd::paging::KIND_STREAM;
 use httpd::response::{BodyStream, BodyStreamError};
 use queue::webhooks::stream_subscribers::StreamSubscriber;
-use store::access::Tenant;
 use store::engine::ReadError;
 use store::event_log::CHUNKS_MAX;
 use tokio::sync::mpsc;
 
 use super::request::ListWebhookEvents;
 use super::view::WebhookEventView;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// The start of the stream: a comment that confirms the connection, and the reconnection delay.
 pub(super) const BEGINNING: Bytes = Bytes::from_static(b": connected\nretry: 2000\n\n");

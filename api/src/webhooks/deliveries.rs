@@ -1,29 +1,20 @@
 //! Deliveries to a webhook endpoint, and their replay.
 
-use std::sync::Arc;
-
 use httpd::fields;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_checked_body};
+use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use model::id::{DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use queue::webhooks::ReplaySelection;
-use schema::Schemas;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
 
 use super::error::webhook_error_problem;
 use super::request::{WebhookPath, event_names, events_schema, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
-use crate::state::AppState;
+use crate::prelude::*;
 
 const DELIVERY_ID: &str = "delivery_id";
 /// Most deliveries that one page scans, whatever the filter matches.
@@ -79,15 +70,11 @@ impl FromRequest for ListDeliveries {
     }
 }
 
-/// Parses the name of an event.
 pub(crate) fn parse_event_name(word: &str) -> Option<String> {
     model::webhook::is_event(word).then(|| word.to_owned())
 }
 
 /// `GET /webhooks/{id}/deliveries`.
-///
-/// # Errors
-/// The endpoint does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
     let account = tenant.account().id;
     let found = state.accounts.webhooks.webhook(account, input.webhook).await;
@@ -109,11 +96,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -
     // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
     let (deliveries, next) = (listed.0, listed.1.filter(|next| !old(next)));
-    Ok(WebhookDeliveryList {
-        deliveries: deliveries.iter().map(WebhookDeliveryView::from_delivery).collect(),
-        has_more: next.is_some(),
-        next_cursor: next.map(|id| paging::after_id(paging::KIND_DELIVERY, id.to_bytes())),
-    })
+    Ok(WebhookDeliveryList::new(
+        deliveries.iter().map(WebhookDeliveryView::from_delivery).collect(),
+        next.map(|id| paging::after_id(paging::KIND_DELIVERY, id.to_bytes())),
+    ))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -136,9 +122,6 @@ impl FromRequest for WebhookDeliveryPath {
 }
 
 /// `GET /webhooks/{id}/deliveries/{delivery_id}`.
-///
-/// # Errors
-/// The delivery does not exist; the store cannot be read.
 pub async fn get(
     state: Arc<AppState>,
     tenant: Tenant,

@@ -1,9 +1,8 @@
 //! Problem responses of webhook endpoints and deliveries.
 
-use httpd::problem::{ErrorCode, Problem};
 use queue::webhooks::WebhookError;
 
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 pub(crate) fn webhook_not_found() -> Problem {

@@ -1,10 +1,9 @@
 //! Request bodies and paths of webhook endpoints.
 
 use httpd::fields;
-use httpd::paging::PageParameters;
 use httpd::problem::Problem;
-use httpd::request::{FromRequest, FromRequestAt, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body, read_optional_body};
+use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use httpd::request_object::RequestObject;
 use httpd::request_value::{AddressPatterns, Integer, Line};
 use message::address_pattern::AddressPattern;
 use model::event::EventKind;
@@ -25,7 +24,6 @@ const GRACE_HOURS: u64 = 24;
 /// Longest grace period in hours: a week.
 const GRACE_HOURS_MAX: i64 = 168;
 
-/// The names of all events.
 pub(super) fn event_names() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
@@ -57,20 +55,6 @@ impl FromRequest for WebhookPath {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         Self::from_request(call)
-    }
-}
-
-/// Parameters of `GET /webhooks`.
-#[derive(Debug)]
-pub struct ListWebhooks(pub(super) PageParameters);
-
-impl FromRequest for ListWebhooks {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PageParameters::from_query(&call.query).map(Self)
     }
 }
 
@@ -160,7 +144,7 @@ fn parse_domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
 
 /// The endpoint to create
 #[derive(Debug, RequestObject)]
-#[schema(name = "CreateWebhook")]
+#[schema(name = "CreateWebhook", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct CreateWebhook {
     /// URL for deliveries: https, at a public address
     #[field(
@@ -172,21 +156,9 @@ pub struct CreateWebhook {
     pub(super) options: WebhookOptions,
 }
 
-impl FromRequest for CreateWebhook {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        read_body(call)
-    }
-}
-
 /// The fields to change
 #[derive(Debug, RequestObject)]
-#[schema(name = "ChangeWebhook")]
+#[schema(name = "ChangeWebhook", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct UpdateWebhook {
     /// URL for deliveries: https, at a public address
     #[field(
@@ -198,22 +170,9 @@ pub struct UpdateWebhook {
     pub(super) options: WebhookOptions,
 }
 
-impl FromRequestAt<WebhookPath> for UpdateWebhook {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<UpdateWebhook>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(WebhookPath, Self), Problem> {
-        let change = read_body(call)?;
-        Ok((WebhookPath::from_request(call)?, change))
-    }
-}
-
 /// The grace period
 #[derive(Debug, RequestObject)]
-#[schema(name = "RotateWebhookSecret")]
+#[schema(name = "RotateWebhookSecret", body_bytes_max = SMALL_BYTES_MAX, optional_body)]
 pub struct RotateWebhookSecret {
     /// Hours during which the old secret still signs, in addition to the new one
     #[field(
@@ -221,18 +180,4 @@ pub struct RotateWebhookSecret {
         default = GRACE_HOURS,
     )]
     pub(super) grace_hours: u64,
-}
-
-impl FromRequestAt<WebhookPath> for RotateWebhookSecret {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<RotateWebhookSecret>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<(WebhookPath, Self), Problem> {
-        let rotation = read_optional_body(call)?;
-        Ok((WebhookPath::from_request(call)?, rotation))
-    }
 }

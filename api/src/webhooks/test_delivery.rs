@@ -1,50 +1,21 @@
 //! Tests an endpoint: sends one example event, with a single attempt.
 
-use std::sync::Arc;
-
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, body_spec, read_body};
-use model::id::{EventId, WebhookId};
-use schema::Schemas;
-use serde_json::Value;
-use store::access::Tenant;
+use model::id::EventId;
 
 use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
 use crate::emails::test_event::example_payloads::example_for;
-use crate::state::AppState;
-
-/// Path and body of `POST /webhooks/{id}/test`.
-#[derive(Debug)]
-pub struct TestWebhook {
-    webhook: WebhookId,
-    test: TestedEvent,
-}
+use crate::prelude::*;
 
 /// The event to send
 #[derive(Debug, RequestObject)]
-#[schema(name = "TestWebhook")]
-struct TestedEvent {
+#[schema(name = "TestWebhook", body_bytes_max = SMALL_BYTES_MAX)]
+pub struct TestedEvent {
     /// An event name
     #[field(aliases = ["type"], examples = ["email.delivered"])]
     event: ExampleEvent,
-}
-
-impl FromRequest for TestWebhook {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<TestedEvent>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let test = read_body(call)?;
-        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
-        Ok(Self { webhook, test })
-    }
 }
 
 /// `POST /webhooks/{id}/test`.
@@ -54,16 +25,16 @@ impl FromRequest for TestWebhook {
 pub async fn send_test(
     state: Arc<AppState>,
     tenant: Tenant,
-    input: TestWebhook,
+    (WebhookPath(webhook), test): (WebhookPath, TestedEvent),
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let webhook = state.accounts.webhooks.webhook(tenant.account().id, input.webhook).await;
+    let webhook = state.accounts.webhooks.webhook(tenant.account().id, webhook).await;
     let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {
         return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
     }
     let now = state.services.clock.now();
     let id = EventId::new(now, state.services.entropy.unique_bits());
-    let ExampleEvent(kind) = input.test.event;
+    let ExampleEvent(kind) = test.event;
     let mut data = example_for(kind).data(id);
     data.insert("test".to_owned(), Value::Bool(true));
     let event = kind.name();

@@ -1,5 +1,7 @@
 //! JSON views of webhook endpoints and deliveries.
 
+use crate::list_response::list_response;
+use crate::object_response::object_response;
 use httpd::json_timestamp::JsonTimestamp;
 use message::address_pattern::AddressPattern;
 use model::id::{DeliveryId, DomainId, EventId, WebhookId};
@@ -43,7 +45,6 @@ pub struct WebhookView {
 }
 
 impl WebhookView {
-    #[must_use]
     pub fn from_webhook(webhook: &Webhook) -> Self {
         Self {
             id: webhook.id,
@@ -62,12 +63,7 @@ impl WebhookView {
     }
 }
 
-/// An endpoint
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneWebhook")]
-pub struct WebhookResponse {
-    webhook: WebhookView,
-}
+object_response! { "An endpoint", pub WebhookResponse { webhook: WebhookView } as "OneWebhook" }
 
 impl WebhookResponse {
     pub(super) fn from_webhook(webhook: &Webhook) -> Self {
@@ -84,17 +80,7 @@ pub struct WebhookWithSecretResponse {
     pub(super) secret: String,
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "WebhookList")]
-pub struct WebhookList {
-    /// The entries, newest first
-    pub(super) webhooks: Vec<WebhookView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
+list_response! { pub WebhookList { webhooks: WebhookView } as "WebhookList" }
 
 /// The delivery of an event to an endpoint
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,7 +109,6 @@ pub struct WebhookDeliveryView {
 }
 
 impl WebhookDeliveryView {
-    #[must_use]
     pub fn from_delivery(delivery: &WebhookDelivery) -> Self {
         Self {
             id: delivery.id,
@@ -140,17 +125,7 @@ impl WebhookDeliveryView {
     }
 }
 
-/// A page of the list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "WebhookDeliveryList")]
-pub struct WebhookDeliveryList {
-    /// The entries, newest first
-    pub(super) deliveries: Vec<WebhookDeliveryView>,
-    /// Whether there are more
-    pub(super) has_more: bool,
-    /// The `cursor` of the next page
-    pub(super) next_cursor: Option<String>,
-}
+list_response! { pub WebhookDeliveryList { deliveries: WebhookDeliveryView } as "WebhookDeliveryList" }
 
 /// An attempt
 #[derive(Debug, Serialize, ToSchema)]
@@ -172,7 +147,7 @@ struct WebhookAttemptView {
 /// A delivery with its body and attempts
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "WholeWebhookDelivery")]
-struct WebhookDeliveryDetail {
+pub struct WebhookDeliveryDetail {
     #[serde(flatten)]
     delivery: WebhookDeliveryView,
     /// The body; null when the event is no longer stored
@@ -182,12 +157,7 @@ struct WebhookDeliveryDetail {
     attempts: Vec<WebhookAttemptView>,
 }
 
-/// A delivery
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "OneWebhookDelivery")]
-pub struct WebhookDeliveryResponse {
-    delivery: WebhookDeliveryDetail,
-}
+object_response! { "A delivery", pub WebhookDeliveryResponse { delivery: WebhookDeliveryDetail } as "OneWebhookDelivery" }
 
 impl WebhookDeliveryResponse {
     pub(super) fn from_delivery(

@@ -7,7 +7,6 @@ use super::svg::{hypertext_elements, share};
 use super::unit::{Unit, percent};
 use crate::text::grouped;
 
-/// A step of a funnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunnelStep {
     pub name: String,

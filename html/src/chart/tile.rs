@@ -1,6 +1,6 @@
 //! Tiles: a value with its name, and how it changed against the time before.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use super::unit::Unit;
 use crate::badge::Tone;
@@ -59,32 +59,24 @@ pub struct Tile {
 }
 
 /// Tiles in a row.
-#[derive(Debug, Clone)]
-pub struct Tiles<'a> {
-    pub tiles: &'a [Tile],
-    /// The time before, in words: "the 30 days before".
-    pub before: &'a str,
-}
-
-impl Renderable for Tiles<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let tone = |tile: &Tile| tile.change.map_or(Tone::Neutral, |change| change.tone(tile.unit));
-        maud! {
-            dl.tiles {
-                @for tile in self.tiles {
-                    div {
-                        dt { (tile.label) }
-                        dd.tile-value { (tile.value.map_or_else(|| "–".to_owned(), |value| tile.unit.exact(value))) }
-                        @if let Some(change) = tile.change {
-                            dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (self.before) ": " (tile.unit.exact(change.before)) } {
-                                (change.text(tile.unit))
-                            }
+///
+/// `before`: the time before, in words: "the 30 days before".
+pub fn metric_tiles(tiles: &[Tile], before: &str) -> impl Renderable {
+    let tone = |tile: &Tile| tile.change.map_or(Tone::Neutral, |change| change.tone(tile.unit));
+    maud! {
+        dl.tiles {
+            @for tile in tiles {
+                div {
+                    dt { (tile.label) }
+                    dd.tile-value { (tile.value.map_or_else(|| "–".to_owned(), |value| tile.unit.exact(value))) }
+                    @if let Some(change) = tile.change {
+                        dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (before) ": " (tile.unit.exact(change.before)) } {
+                            (change.text(tile.unit))
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -11,14 +11,12 @@ static ASSETS: LazyLock<[(String, Asset); 2]> = LazyLock::new(|| {
 });
 
 /// The paths of style sheet and script.
-#[must_use]
 pub fn paths() -> (&'static str, &'static str) {
     let [(style, _), (script, _)] = &*ASSETS;
     (style, script)
 }
 
 /// Finds a file by its whole path.
-#[must_use]
 pub fn find(path: &str) -> Option<PageAnswer> {
     let (_, asset) = ASSETS.iter().find(|(known, _)| known == path)?;
     let content = PageContent::Asset { media_type: asset.media_type, content: asset.content.clone().into() };

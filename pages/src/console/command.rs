@@ -6,7 +6,6 @@ use super::duration;
 use crate::dashboard::backend::{Call, CallBody};
 
 /// The command line; `None` for calls that have none.
-#[must_use]
 pub fn command_line(call: &Call) -> Option<String> {
     let none = Value::Null;
     let body = match &call.body {

@@ -1,7 +1,6 @@
 //! The sentence of what a form did.
 
 /// The sentence of a code in the query field `done`; `None` for unknown codes, which anybody can write into a link.
-#[must_use]
 pub fn done_text(code: &str) -> Option<&'static str> {
     Some(match code {
         "assigned" => "The account sends from that pool now.",

@@ -21,7 +21,6 @@ pub fn parse(field: &str, text: &str) -> Result<Option<u64>, Failure> {
 }
 
 /// The shortest form of a duration in one unit.
-#[must_use]
 pub fn text(seconds: u64) -> String {
     let (unit, size) =
         UNITS.into_iter().find(|(_, size)| seconds >= *size && seconds.is_multiple_of(*size)).unwrap_or(('s', 1));
@@ -29,7 +28,6 @@ pub fn text(seconds: u64) -> String {
 }
 
 /// The age of something in its largest unit, for people: `3 h`.
-#[must_use]
 pub fn age(seconds: i64) -> String {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     let (unit, size) = UNITS.into_iter().find(|(_, size)| seconds >= *size).unwrap_or(('s', 1));

@@ -108,7 +108,6 @@ impl Backend for FakeAdmin {
     }
 }
 
-/// The HTML of a page.
 pub(crate) fn html(answer: ConsoleAnswer) -> String {
     match answer.answer.content {
         PageContent::Html(html) => html,

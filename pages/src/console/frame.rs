@@ -25,7 +25,6 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
     ("Console", &[("/commands", "Commands")]),
 ];
 
-/// A page in its frame.
 pub struct ConsoleFrame<'f> {
     pub context: &'f Context<'f>,
     pub page: &'f Page,
@@ -33,7 +32,6 @@ pub struct ConsoleFrame<'f> {
 
 impl ConsoleFrame<'_> {
     /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    #[must_use]
     pub fn render(&self) -> String {
         let html = render(self);
         display_text(&html).into_owned()
@@ -59,9 +57,9 @@ impl Renderable for ConsoleFrame<'_> {
                 }
                 body.dashboard.signed-out[context.viewer.is_none()] {
                     a.skip href="#content" { "Skip to content" }
-                    @if context.viewer.is_some() { (ConsoleHeader(self)) (ConsoleNavigation(self)) }
+                    @if context.viewer.is_some() { (console_header(self)) (console_navigation(self)) }
                     main #content tabindex="-1" {
-                        (ConsoleTitleBar(self))
+                        (console_title_bar(self))
                         @if let Some(text) = done_text(context.query().get("done")) {
                             (Notice { tone: Tone::Good, text })
                         }
@@ -78,71 +76,56 @@ impl Renderable for ConsoleFrame<'_> {
     }
 }
 
-struct ConsoleHeader<'f>(&'f ConsoleFrame<'f>);
-
-impl Renderable for ConsoleHeader<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let context = self.0.context;
-        maud! {
-            header.top {
-                input #menu type="checkbox" aria-label="Show the navigation";
-                a.brand href=(PATH) { span.mark aria-hidden="true" {} span { "postrider " span.where { "console" } } }
-                form.sign-out method="post" action=(SIGN_IN) {
-                    input type="hidden" name="csrf" value=(context.csrf());
-                    input type="hidden" name="form" value="sign-out";
-                    button.button type="submit" { "Sign out" }
-                }
-                label.menu for="menu" aria-hidden="true" { "Menu" }
+fn console_header(frame: &ConsoleFrame<'_>) -> impl Renderable {
+    let context = frame.context;
+    maud! {
+        header.top {
+            input #menu type="checkbox" aria-label="Show the navigation";
+            a.brand href=(PATH) { span.mark aria-hidden="true" {} span { "postrider " span.where { "console" } } }
+            form.sign-out method="post" action=(SIGN_IN) {
+                input type="hidden" name="csrf" value=(context.csrf());
+                input type="hidden" name="form" value="sign-out";
+                button.button type="submit" { "Sign out" }
             }
+            label.menu for="menu" aria-hidden="true" { "Menu" }
         }
-        .render_to(buffer);
     }
 }
 
-struct ConsoleNavigation<'f>(&'f ConsoleFrame<'f>);
-
-impl Renderable for ConsoleNavigation<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            nav.sidebar aria-label="Console" {
-                @for (title, pages) in NAVIGATION {
-                    @if !title.is_empty() { p.group { (title) } }
-                    ul {
-                        @for (path, title) in *pages {
-                            li {
-                                a href={ (PATH) (path) } aria-current=[self.0.is_current(path).then_some("page")] {
-                                    (title)
-                                }
+fn console_navigation(frame: &ConsoleFrame<'_>) -> impl Renderable {
+    maud! {
+        nav.sidebar aria-label="Console" {
+            @for (title, pages) in NAVIGATION {
+                @if !title.is_empty() { p.group { (title) } }
+                ul {
+                    @for (path, title) in *pages {
+                        li {
+                            a href={ (PATH) (path) } aria-current=[frame.is_current(path).then_some("page")] {
+                                (title)
                             }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
-struct ConsoleTitleBar<'f>(&'f ConsoleFrame<'f>);
-
-impl Renderable for ConsoleTitleBar<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let page = self.0.page;
-        maud! {
-            div.title {
-                @if !page.trail.is_empty() {
-                    nav.trail aria-label="Above this page" {
-                        ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
-                    }
+fn console_title_bar(frame: &ConsoleFrame<'_>) -> impl Renderable {
+    let page = frame.page;
+    maud! {
+        div.title {
+            @if !page.trail.is_empty() {
+                nav.trail aria-label="Above this page" {
+                    ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
                 }
-                div.title-row {
-                    h1 { (page.title) }
-                    @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
-                }
-                @if let Some(lead) = &page.lead { p.lead { (lead) } }
             }
+            div.title-row {
+                h1 { (page.title) }
+                @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+            }
+            @if let Some(lead) = &page.lead { p.lead { (lead) } }
         }
-        .render_to(buffer);
     }
 }
 
@@ -170,7 +153,6 @@ impl Renderable for SameCommands<'_> {
 }
 
 /// A page that says why there is no other.
-#[must_use]
 pub fn failure_page(failure: &Failure) -> Page {
     let title = match failure.status {
         404 => "Not found",

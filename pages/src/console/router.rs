@@ -7,14 +7,13 @@ use crate::dashboard::backend::{Backend, Failure};
 use crate::dashboard::context::{Context, RefusedForm};
 use crate::dashboard::page::Page;
 use crate::dashboard::request::PageRequest;
-use crate::dashboard::router::same_secret;
+use crate::dashboard::router::{check_csrf, find_form};
 use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
 use crate::dashboard::viewer::Viewer;
 
 /// The path of the sign-in page; the token of a link is below it.
 pub const SIGN_IN: &str = "/console/sign-in";
 
-/// An answer of the console.
 #[derive(Debug)]
 pub struct ConsoleAnswer {
     pub answer: PageAnswer,
@@ -29,7 +28,6 @@ impl From<PageAnswer> for ConsoleAnswer {
 }
 
 /// Returns whether a path belongs to the console.
-#[must_use]
 pub fn is_console(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -64,24 +62,8 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
 
 /// Carries out the form that the request names.
 async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let name = context.form().get("form");
-    if let Some(viewer) = context.viewer
-        && !same_secret(context.form().get("csrf"), &viewer.csrf)
-    {
-        return Err(Failure {
-            status: 403,
-            code: "forbidden".into(),
-            message: "The form is older than your session; check it and send it again".into(),
-            ..Failure::default()
-        });
-    }
-    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
-        status: 400,
-        code: "bad_request".into(),
-        message: "This page has no such form; reload it and try again".into(),
-        ..Failure::default()
-    })?;
-    (form.submit)(context).await
+    check_csrf(context)?;
+    (find_form(row, context.form().get("form"))?.submit)(context).await
 }
 
 fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> ConsoleAnswer {

@@ -9,7 +9,6 @@ pub fn pages() -> impl Iterator<Item = &'static PageRow> {
 }
 
 /// Finds a page by its path below `/console`, with its parameters.
-#[must_use]
 pub fn find(path: &str) -> Option<(&'static PageRow, Vec<(String, String)>)> {
     find_in(pages(), path)
 }

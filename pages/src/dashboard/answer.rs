@@ -37,17 +37,14 @@ pub enum PageContent {
 }
 
 impl PageAnswer {
-    #[must_use]
     pub fn html(status: u16, html: String) -> Self {
         Self { status, content: PageContent::Html(html), cookies: Vec::new(), fault: None }
     }
 
-    #[must_use]
     pub fn leave(url: impl Into<String>) -> Self {
         Self { status: 303, content: PageContent::Leave(url.into()), cookies: Vec::new(), fault: None }
     }
 
-    #[must_use]
     pub fn see_other(path: impl Into<String>) -> Self {
         Self { status: 303, content: PageContent::SeeOther(path.into()), cookies: Vec::new(), fault: None }
     }

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Calls operations as the signed-in user; without one, public operations.
 pub trait Backend: Send + Sync {
@@ -39,7 +40,6 @@ pub struct Call {
     pub if_match: Option<String>,
 }
 
-/// The body of a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum CallBody {
     #[default]
@@ -50,7 +50,6 @@ pub enum CallBody {
 }
 
 impl Call {
-    #[must_use]
     pub fn new(operation: &'static str) -> Self {
         Self { operation, ..Self::default() }
     }
@@ -111,6 +110,17 @@ impl Reply {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))
     }
+
+    /// Reads one field of the JSON body.
+    ///
+    /// # Errors
+    /// There is no such field, or it has another form.
+    pub fn read_field<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        let fields: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))?;
+        let field = fields.get(name).ok_or_else(|| Failure::internal(format!("the answer has no `{name}`")))?;
+        serde_json::from_str(field.get()).map_err(|error| Failure::internal(error.to_string()))
+    }
 }
 
 /// An operation refused the call, or failed.
@@ -130,7 +140,6 @@ pub struct Failure {
 
 impl Failure {
     /// A failure of this program. `cause` is for the log of the server and is not shown.
-    #[must_use]
     pub fn internal(cause: String) -> Self {
         Self {
             status: 500,
@@ -142,18 +151,15 @@ impl Failure {
     }
 
     /// A form that was sent to look at its effect: the page is shown again with what was entered, without an error.
-    #[must_use]
     pub fn preview() -> Self {
         Self { status: 200, code: "preview".into(), ..Self::default() }
     }
 
-    #[must_use]
     pub fn not_found() -> Self {
         Self { status: 404, code: "not_found".into(), message: "There is no such page".into(), ..Self::default() }
     }
 
     /// A field of a form is wrong.
-    #[must_use]
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use html::fragment::raw;
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::backend::{Backend, Call, Failure, Reply};
@@ -26,7 +27,40 @@ pub struct Context<'a> {
     pub refused: Option<RefusedForm>,
 }
 
-/// A form that was refused.
+/// A page of a list of the API, whatever the API calls the entries.
+#[derive(Debug, Clone, Deserialize)]
+pub struct List<T> {
+    #[serde(
+        alias = "accounts",
+        alias = "approvals",
+        alias = "attempts",
+        alias = "automations",
+        alias = "category_opt_outs",
+        alias = "claims",
+        alias = "conversions",
+        alias = "data",
+        alias = "deliveries",
+        alias = "domains",
+        alias = "events",
+        alias = "grants",
+        alias = "imports",
+        alias = "logs",
+        alias = "runs",
+        alias = "suppressions",
+        alias = "templates",
+        alias = "versions",
+        alias = "webhooks"
+    )]
+    pub entries: Vec<T>,
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), next_cursor: None }
+    }
+}
+
 #[derive(Debug)]
 pub struct RefusedForm {
     /// The form's name in the page table.
@@ -37,7 +71,6 @@ pub struct RefusedForm {
 }
 
 impl RefusedForm {
-    #[must_use]
     pub fn new(name: impl Into<String>, failure: Failure) -> Self {
         Self { name: name.into(), failure, is_shown: AtomicBool::new(false) }
     }
@@ -45,59 +78,49 @@ impl RefusedForm {
 
 impl Context<'_> {
     /// A path parameter, decoded; empty if the path has none of that name.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
     /// The path parameter `id`.
-    #[must_use]
     pub fn id(&self) -> &str {
         self.parameter("id")
     }
 
-    #[must_use]
     pub fn query(&self) -> &Fields {
         &self.request.query
     }
 
-    #[must_use]
     pub fn form(&self) -> &Fields {
         &self.request.form
     }
 
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.backend.now()
     }
 
-    #[must_use]
     pub fn allows(&self, operation: &str) -> bool {
         self.backend.allows(operation)
     }
 
     /// Calls an operation.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn perform(&self, call: &Call) -> Result<Reply, Failure> {
         self.backend.perform(call).await
     }
 
     /// Calls an operation and reads its answer.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Failure> {
         self.perform(call).await?.read()
+    }
+
+    /// Calls an operation and reads one field of its answer.
+    pub async fn read_field<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<T, Failure> {
+        self.perform(call).await?.read_field(name)
     }
 
     /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
     /// at a bounded number: the search then goes on, for a bounded time and number of requests. `page_of` returns the
     /// number of entries and the next cursor of an answer.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read_page<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -118,8 +141,12 @@ impl Context<'_> {
         Ok(found)
     }
 
+    /// Reads a page of a list, as [`Self::read_page`].
+    pub async fn read_list<T: DeserializeOwned>(&self, call: &Call) -> Result<List<T>, Failure> {
+        self.read_page(call, |list: &List<T>| (list.entries.len(), list.next_cursor.as_deref())).await
+    }
+
     /// The failure of a form, when its page is shown again.
-    #[must_use]
     pub fn failure_of(&self, form: &str) -> Option<&Failure> {
         self.refused.as_ref().filter(|refused| refused.name == form).map(|refused| &refused.failure)
     }
@@ -132,20 +159,17 @@ impl Context<'_> {
     }
 
     /// The failure of a form that the rendered page does not show: of a button, or of a form that is gone.
-    #[must_use]
     pub fn stray_failure(&self) -> Option<&Failure> {
         let refused = self.refused.as_ref().filter(|refused| !refused.is_shown.load(Ordering::Relaxed))?;
         Some(&refused.failure).filter(|failure| !failure.message.is_empty())
     }
 
     /// True if a form was sent to look at its effect only.
-    #[must_use]
     pub fn is_preview(&self) -> bool {
         self.refused.as_ref().is_some_and(|refused| refused.failure.status == 200)
     }
 
     /// The CSRF token of the session; empty without one.
-    #[must_use]
     pub fn csrf(&self) -> &str {
         self.viewer.map_or("", |viewer| &viewer.csrf)
     }

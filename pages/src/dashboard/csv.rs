@@ -15,9 +15,6 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// A filtered list as a file, the newest rows first. `call` is the list's call; `rows` takes the rows of a page and the
 /// cursor of the next one.
-///
-/// # Errors
-/// A call failed.
 pub async fn export_list<L: DeserializeOwned, const N: usize>(
     context: &Context<'_>,
     name: &str,
@@ -52,19 +49,16 @@ pub struct CsvText {
 
 impl CsvText {
     /// A file with its header row.
-    #[must_use]
     pub fn new(columns: &[&str]) -> Self {
         Self { text: columns.join(",") + "\r\n", rows: 0 }
     }
 
     /// The number of rows without the header.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// True if the file has reached its longest size: no further page is read.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.text.len() >= BYTES_MAX
     }
@@ -99,7 +93,6 @@ impl CsvText {
     }
 
     /// The file of a page: `emails-2026-11-26.csv`; `part` stands after the day.
-    #[must_use]
     pub fn into_file(self, context: &Context<'_>, name: &str, part: &str) -> View {
         let file_name = format!("{name}-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
         View::File { media_type: "text/csv; charset=utf-8", file_name, content: self.text }

@@ -38,7 +38,6 @@ impl FakeBackend {
         Self::default()
     }
 
-    /// Sets the answer of an operation.
     pub(crate) fn answer(mut self, operation: &'static str, body: Value) -> Self {
         self.answers.push((operation, Ok(body)));
         self
@@ -145,7 +144,6 @@ impl Backend for FakeBackend {
     }
 }
 
-/// The HTML of a page.
 pub(crate) fn html(answer: PageAnswer) -> String {
     match answer.content {
         PageContent::Html(html) => html,

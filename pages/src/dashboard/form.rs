@@ -15,7 +15,6 @@ use super::seen_version;
 /// Hidden fields that keep what was sent when the form is shown again.
 const KEPT_HIDDEN: [&str; 2] = [form_key::FIELD, seen_version::FIELD];
 
-/// A form of a page.
 #[derive(Debug, Clone)]
 pub struct Form<'a> {
     /// The name in the page table.
@@ -34,7 +33,6 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
         Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
@@ -52,7 +50,6 @@ impl<'a> Form<'a> {
     }
 
     /// The form in a context: with the values and errors of the last attempt.
-    #[must_use]
     pub fn within<'c>(&'c self, context: &'c Context<'c>) -> FormView<'c> {
         FormView { form: self, context }
     }
@@ -67,9 +64,6 @@ impl<'a> Form<'a> {
 }
 
 /// Reads fields into a JSON object.
-///
-/// # Errors
-/// As [`Form::read`].
 pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
     let (mut body, mut failure) = (Map::new(), None::<Failure>);
     for field in rows.iter().filter(|field| field.empty != Empty::Ignored) {
@@ -200,7 +194,6 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-#[must_use]
 pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
@@ -369,7 +362,7 @@ impl ControlView<'_> {
                 @for &(first, group) in &numbered {
                     div role="group" aria-labelledby={ (self.id) "-group-" (first) } {
                         p.choice-title id={ (self.id) "-group-" (first) } { (group.title) }
-                        (Choices { control: self, kind: "checkbox", choices: &group.choices, first })
+                        (choice_list(self, "checkbox", &group.choices, first))
                     }
                 }
             }
@@ -379,27 +372,16 @@ impl ControlView<'_> {
 }
 
 /// Choices of a control; their ids are numbered from `first`.
-struct Choices<'f> {
-    control: &'f ControlView<'f>,
-    kind: &'f str,
-    choices: &'f [(String, String)],
-    first: usize,
-}
-
-impl Renderable for Choices<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { control, kind, choices, first } = *self;
-        maud! {
-            @for (n, (choice, label)) in choices.iter().enumerate() {
-                @let n = n + first;
-                div.choice {
-                    input id={ (control.id) "-" (n) } type=(kind) name=(control.field.name) value=(choice)
-                        checked[control.is_chosen(choice)];
-                    label for={ (control.id) "-" (n) } { (label) }
-                }
+fn choice_list(control: &ControlView<'_>, kind: &str, choices: &[(String, String)], first: usize) -> impl Renderable {
+    maud! {
+        @for (n, (choice, label)) in choices.iter().enumerate() {
+            @let n = n + first;
+            div.choice {
+                input id={ (control.id) "-" (n) } type=(kind) name=(control.field.name) value=(choice)
+                    checked[control.is_chosen(choice)];
+                label for={ (control.id) "-" (n) } { (label) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -424,9 +406,9 @@ impl Renderable for ControlView<'_> {
                 }
             }
             .render_to(buffer),
-            Control::Radio(choices) => Choices { control: self, kind: "radio", choices, first: 0 }.render_to(buffer),
+            Control::Radio(choices) => choice_list(self, "radio", choices, 0).render_to(buffer),
             Control::Checkboxes(choices) => {
-                Choices { control: self, kind: "checkbox", choices, first: 0 }.render_to(buffer);
+                choice_list(self, "checkbox", choices, 0).render_to(buffer);
             }
             Control::CheckboxGroups(groups) => self.groups(groups, buffer),
             Control::Checkbox => maud! {

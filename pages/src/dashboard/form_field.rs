@@ -104,7 +104,6 @@ pub enum Empty {
 }
 
 impl Field {
-    #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, label: impl Into<Cow<'static, str>>, control: Control) -> Self {
         Self {
             name: name.into(),
@@ -119,13 +118,11 @@ impl Field {
         }
     }
 
-    #[must_use]
     pub fn text(name: &'static str, label: &'static str) -> Self {
         Self::new(name, label, Control::Text)
     }
 
     /// A hidden field with a value.
-    #[must_use]
     pub fn hidden(name: &'static str, value: impl Into<String>) -> Self {
         Self::new(name, "", Control::Hidden).value(value)
     }

@@ -12,13 +12,11 @@ use super::form_field::Field;
 pub const FIELD: &str = "form_key";
 
 /// A hidden field with a new key, for a form that is shown.
-#[must_use]
 pub fn field(context: &Context<'_>) -> Field {
     Field::hidden(FIELD, mint(context)).ignored()
 }
 
 /// A key that no other form has.
-#[must_use]
 pub fn mint(context: &Context<'_>) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -29,7 +27,6 @@ pub fn mint(context: &Context<'_>) -> String {
 
 /// The key of a request that the form makes. The same form with other content is another request: a person corrects
 /// what was refused, and sends the form again. `None` for a form without a key.
-#[must_use]
 pub fn request_key(context: &Context<'_>, content: &[&[u8]]) -> Option<String> {
     let key = context.form().get(FIELD);
     (!key.is_empty()).then(|| {

@@ -17,7 +17,6 @@ use super::table;
 use crate::display_text::display_text;
 use crate::layout::ICON;
 
-/// A group of the navigation.
 struct NavigationGroup {
     title: &'static str,
     /// Path below `/dashboard`, and title.
@@ -78,7 +77,6 @@ const NAVIGATION: &[NavigationGroup] = &[
     },
 ];
 
-/// A page in its frame.
 pub struct Frame<'f> {
     pub context: &'f Context<'f>,
     pub page: &'f Page,
@@ -86,7 +84,6 @@ pub struct Frame<'f> {
 
 impl Frame<'_> {
     /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    #[must_use]
     pub fn render(&self) -> String {
         let html = render(self);
         display_text(&html).into_owned()
@@ -122,7 +119,7 @@ impl Renderable for Frame<'_> {
                         header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
                     }
                     main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
-                        (TitleBar(self))
+                        (title_bar(self))
                         @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
                             (Notice { tone: Tone::Good, text })
                         }
@@ -205,33 +202,27 @@ impl Renderable for Navigation<'_> {
     }
 }
 
-struct TitleBar<'f>(&'f Frame<'f>);
-
-impl Renderable for TitleBar<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let page = self.0.page;
-        maud! {
-            div.title {
-                @if !page.trail.is_empty() {
-                    nav.trail aria-label="Above this page" {
-                        ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
-                    }
-                }
-                div.title-row {
-                    div.title-text {
-                        h1 { (page.title) }
-                        @if let Some(lead) = &page.lead { p.lead { (lead) } }
-                    }
-                    @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+fn title_bar(frame: &Frame<'_>) -> impl Renderable {
+    let page = frame.page;
+    maud! {
+        div.title {
+            @if !page.trail.is_empty() {
+                nav.trail aria-label="Above this page" {
+                    ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
                 }
             }
+            div.title-row {
+                div.title-text {
+                    h1 { (page.title) }
+                    @if let Some(lead) = &page.lead { p.lead { (lead) } }
+                }
+                @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
+            }
         }
-        .render_to(buffer);
     }
 }
 
 /// A page that says why there is no other.
-#[must_use]
 pub fn failure_page(failure: &Failure) -> Page {
     let title = match failure.status {
         403 => "Not allowed",

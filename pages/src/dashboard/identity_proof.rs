@@ -11,13 +11,10 @@ pub const REAUTHENTICATION_REQUIRED: &str = "reauthentication_required";
 pub const PROOF: &str = "proof";
 
 /// The field that a refused form gets if its operation needs a proof of identity.
-#[must_use]
 pub fn proof_field(failure: &Failure) -> Option<Field> {
     (failure.code == REAUTHENTICATION_REQUIRED).then(proof)
 }
 
-/// The field for the proof.
-#[must_use]
 pub fn proof() -> Field {
     Field::new(PROOF, "Your password, or a one-time password", Control::Password)
         .required()

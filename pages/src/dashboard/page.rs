@@ -26,7 +26,6 @@ pub struct Page {
 }
 
 impl Page {
-    #[must_use]
     pub fn new(title: impl Into<String>, body: impl Renderable) -> Self {
         Self { title: title.into(), body: render(body), ..Self::default() }
     }
@@ -50,7 +49,6 @@ impl Page {
         self
     }
 
-    /// Shows a call as "same as".
     #[must_use]
     pub fn same_as(mut self, call: Call) -> Self {
         self.same_as.push(call);

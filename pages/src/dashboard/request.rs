@@ -13,31 +13,26 @@ pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
     /// Reads the fields of a form; `None` if it has too many, so that none is lost unnoticed.
-    #[must_use]
     pub fn parse_form(encoded: &[u8]) -> Option<Self> {
         (form_urlencoded::parse(encoded).take(FIELDS_MAX + 1).count() <= FIELDS_MAX).then(|| Self::parse(encoded))
     }
 
     /// Reads `application/x-www-form-urlencoded` data, such as a query; what exceeds the limit is left out.
-    #[must_use]
     pub fn parse(encoded: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(encoded).take(FIELDS_MAX);
         Self(pairs.map(|(name, value)| (name.into_owned(), normalize_lines(value).into_owned())).collect())
     }
 
-    #[must_use]
     pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
 
     /// The first value; empty if there is none.
-    #[must_use]
     pub fn get(&self, name: &str) -> &str {
         self.find(name).unwrap_or_default()
     }
 
     /// The first value.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
@@ -52,7 +47,6 @@ impl Fields {
     }
 
     /// Sets a value in place of all values of its name; removes the name if the value is empty.
-    #[must_use]
     pub fn with(&self, name: &str, value: &str) -> Self {
         let mut pairs: Vec<_> = self.0.iter().filter(|(other, _)| other != name).cloned().collect();
         if !value.is_empty() {
@@ -62,7 +56,6 @@ impl Fields {
     }
 
     /// Encodes the fields that are not empty as a query.
-    #[must_use]
     pub fn to_query(&self) -> String {
         let filled = self.0.iter().filter(|(_, value)| !value.is_empty());
         form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish()
@@ -83,7 +76,6 @@ pub struct UploadedFile {
     pub content: Bytes,
 }
 
-/// A request.
 #[derive(Debug, Clone, Default)]
 pub struct PageRequest {
     pub is_post: bool,
@@ -99,7 +91,6 @@ pub struct PageRequest {
 
 impl PageRequest {
     /// Path and query, without the notice of what was done before.
-    #[must_use]
     pub fn target(&self) -> String {
         let query = self.query.with("done", "").to_query();
         if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }

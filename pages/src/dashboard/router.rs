@@ -10,7 +10,7 @@ use super::identity_proof::{PROOF, REAUTHENTICATE, REAUTHENTICATION_REQUIRED, pr
 use super::page::Page;
 use super::request::PageRequest;
 use super::screens::{self, assets, sign_in};
-use super::table::{self, Outcome, PageAccess, PageRow, View};
+use super::table::{self, FormRow, Outcome, PageAccess, PageRow, View};
 use super::viewer::Viewer;
 
 /// The path of the sign-in page.
@@ -20,7 +20,6 @@ pub const SIGN_IN: &str = "/dashboard/sign-in";
 const RECOVERY_CODE_CHARS: usize = 16;
 
 /// Returns whether a path belongs to the dashboard. The API has operations below `/dashboard/api`.
-#[must_use]
 pub fn is_dashboard(path: &str) -> bool {
     path.strip_prefix(PATH)
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest != "/api" && !rest.starts_with("/api/")))
@@ -78,28 +77,14 @@ const PREVIEW: &str = "preview";
 /// The form was refused, or only its effect is asked for ([`Failure::preview`]).
 async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = context.form().get("form");
-    if let Some(viewer) = context.viewer
-        && !same_secret(context.form().get("csrf"), &viewer.csrf)
-    {
-        return Err(Failure {
-            status: 403,
-            code: "forbidden".into(),
-            message: "The form is older than your session; check it and send it again".into(),
-            ..Failure::default()
-        });
-    }
+    check_csrf(context)?;
     if context.viewer.is_some() && (name == REAUTHENTICATE || context.form().find(PROOF).is_some()) {
         confirm(context).await?;
         if name == REAUTHENTICATE {
             return Ok(Outcome::SeeOther(context.request.target()));
         }
     }
-    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
-        status: 400,
-        code: "bad_request".into(),
-        message: "This page has no such form; reload it and try again".into(),
-        ..Failure::default()
-    })?;
+    let form = find_form(row, name)?;
     if !context.allows(form.operation) {
         return Err(role_failure());
     }
@@ -107,6 +92,28 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
         return Err(Failure::preview());
     }
     (form.submit)(context).await
+}
+
+/// Checks that a form of a signed-in person comes from a page of this session.
+pub fn check_csrf(context: &Context<'_>) -> Result<(), Failure> {
+    match context.viewer {
+        Some(viewer) if !same_secret(context.form().get("csrf"), &viewer.csrf) => Err(Failure {
+            status: 403,
+            code: "forbidden".into(),
+            message: "The form is older than your session; check it and send it again".into(),
+            ..Failure::default()
+        }),
+        _ => Ok(()),
+    }
+}
+
+pub fn find_form(row: &PageRow, name: &str) -> Result<&'static FormRow, Failure> {
+    row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
+        status: 400,
+        code: "bad_request".into(),
+        message: "This page has no such form; reload it and try again".into(),
+        ..Failure::default()
+    })
 }
 
 /// Proves the user's identity again, with a one-time password or the password.
@@ -137,13 +144,12 @@ fn confirm_page(context: &Context<'_>) -> Page {
 }
 
 /// The form that every page accepts: it proves the user's identity and leads back to the page.
-#[must_use]
 pub fn confirm_form() -> Form<'static> {
     Form::new(REAUTHENTICATE, "Go on", vec![proof()])
 }
 
 /// Compares secrets without revealing by time where they differ.
-pub(crate) fn same_secret(a: &str, b: &str) -> bool {
+fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 

@@ -87,7 +87,6 @@ pub const ALL: &[&[PageRow]] = &[
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Encodes a path segment or a query value.
-#[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }

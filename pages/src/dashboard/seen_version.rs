@@ -20,7 +20,6 @@ use super::form_field::Field;
 pub const FIELD: &str = "seen_version";
 
 /// The hidden field with the version that [`Context::read_version`] returned.
-#[must_use]
 pub fn field(version: &str) -> Field {
     Field::hidden(FIELD, version).ignored()
 }
@@ -37,7 +36,6 @@ fn refuse(failure: Failure) -> Failure {
 
 impl Context<'_> {
     /// The version that the form shows: that of the form that was sent, or the current one.
-    #[must_use]
     pub fn shown_version<'v>(&'v self, current: &'v str) -> &'v str {
         self.form().find(FIELD).unwrap_or(current)
     }
@@ -55,9 +53,6 @@ impl Context<'_> {
     }
 
     /// Reads an object with its version; the version is empty if the operation has none.
-    ///
-    /// # Errors
-    /// The operation refused or failed.
     pub async fn read_version<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, String), Failure> {
         let reply = self.perform(call).await?;
         Ok((reply.read()?, reply.etag.unwrap_or_default()))

@@ -43,6 +43,39 @@ pub struct FormRow {
     pub submit: Submit,
 }
 
+/// Rows of the page table for signed-in people. Arguments in parentheses follow the context.
+///
+/// ```text
+/// "/webhooks/{id}" => detail::show, reads ["get_webhook"], forms {
+///     "enable" => detail::set_enabled(true), calls "update_webhook";
+/// };
+/// ```
+macro_rules! page_rows {
+    ($(
+        $path:expr => $($show:ident)::+ $(($($show_argument:expr),*))? $(, reads [$($read:expr),*])? $(, forms {$(
+            $name:expr => $($submit:ident)::+ $(($($argument:expr),*))?, calls $operation:expr;
+        )*})?;
+    )*) => {
+        &[$($crate::dashboard::table::PageRow {
+            path: $path,
+            access: $crate::dashboard::table::PageAccess::SignedIn,
+            reads: &[$($($read),*)?],
+            show: |context| Box::pin($($show)::+(context $($(, $show_argument)*)?)),
+            forms: &[$($($crate::dashboard::table::FormRow {
+                name: $name,
+                operation: $operation,
+                submit: |context| Box::pin($($submit)::+(context $($(, $argument)*)?)),
+            }),*)?],
+        }),*]
+    };
+}
+pub(crate) use page_rows;
+
+/// A form whose effect is only shown, by the page's frame.
+pub async fn preview(_: &Context<'_>) -> Result<Outcome, Failure> {
+    Err(Failure::preview())
+}
+
 /// The answer to GET.
 #[derive(Debug)]
 pub enum View {
@@ -87,7 +120,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Goes to a page that says what was done: a code of [`notice`](super::kit::notice).
-    #[must_use]
     pub fn done(path: impl AsRef<str>, notice: &str) -> Self {
         let path = path.as_ref();
         let mark = if path.contains('?') { '&' } else { '?' };
@@ -101,7 +133,6 @@ pub fn pages() -> impl Iterator<Item = &'static PageRow> {
 }
 
 /// Finds a page by its path below `/dashboard`, with its parameters. A path without parameters is preferred.
-#[must_use]
 pub fn find(path: &str) -> Option<(&'static PageRow, Vec<(String, String)>)> {
     find_in(pages(), path)
 }

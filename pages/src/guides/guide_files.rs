@@ -90,19 +90,16 @@ const CONFIGURATION: &str = include_str!("../../../etc/postrider.toml");
 const INCLUDE: &str = "{{#include ../../etc/postrider.toml}}";
 
 /// The text of a file, if it is embedded.
-#[must_use]
 pub fn text_of(file: &str) -> Option<&'static str> {
     FILES.iter().find(|(name, _)| *name == file).map(|(_, text)| *text)
 }
 
 /// A text with the files that it includes.
-#[must_use]
 pub fn with_includes(text: &str) -> String {
     text.replace(INCLUDE, CONFIGURATION.trim_end())
 }
 
 /// The path of a file's page below `/docs`: `guides/webhooks` of `WEBHOOKS.md`, `guides/backup` of `user/backup.md`.
-#[must_use]
 pub fn guide_path(file: &str) -> String {
     let name = file.strip_suffix(".md").unwrap_or(file).to_lowercase();
     match name.strip_prefix("user/").unwrap_or(&name) {

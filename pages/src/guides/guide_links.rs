@@ -3,7 +3,6 @@
 use super::guide_files::{guide_path, text_of};
 use crate::reference::page_path;
 
-/// The target of a link on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget {
     /// A path, an anchor, or an address with https.
@@ -13,7 +12,6 @@ pub enum LinkTarget {
 }
 
 /// Resolves the destination of a link in a file of `docs/`.
-#[must_use]
 pub fn resolve_link(file: &str, destination: &str) -> LinkTarget {
     if destination.starts_with("https://") || destination.starts_with('#') {
         return LinkTarget::Address(destination.to_owned());

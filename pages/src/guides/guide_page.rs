@@ -11,7 +11,6 @@ use crate::inline::plain_text;
 use crate::prose::{MARKDOWN_OPTIONS, anchor};
 
 /// Parses a file. `title` is used if it has no heading of the first level.
-#[must_use]
 pub fn parse(file: &str, title: &str, text: &str) -> DocPage {
     let text = rewrite(file, &with_includes(text));
     let outline = Outline::of(&text);

@@ -17,7 +17,6 @@ pub struct SummaryEntry<'a> {
 }
 
 /// Reads the parts. Entries before the first part (the introduction) are left out.
-#[must_use]
 pub fn parse_summary(text: &str) -> Vec<SummaryPart<'_>> {
     let mut parts: Vec<SummaryPart<'_>> = Vec::new();
     for line in text.lines().skip(1) {

@@ -8,7 +8,6 @@ use super::{text_section, words};
 use crate::block::{Block, DocPage, Section};
 
 /// Writes the page.
-#[must_use]
 pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
     let example = json!({"error": {
         "message": "`from` is missing",

@@ -220,7 +220,6 @@ http.Handle("/webhooks", postrider.WebhookHandler(secrets,
 ];
 
 /// The same in each language.
-#[must_use]
 pub fn examples(title: &str, text: impl Fn(&ExampleLanguage) -> String) -> Block {
     let panels = LANGUAGES.iter().map(|language| ExamplePanel {
         key: language.key,
@@ -232,7 +231,6 @@ pub fn examples(title: &str, text: impl Fn(&ExampleLanguage) -> String) -> Block
 }
 
 /// JSON, indented.
-#[must_use]
 pub fn json_block(title: &str, value: &serde_json::Value) -> Block {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     Block::Code(CodeBlock { title: title.into(), language: CodeLanguage::Json, text })

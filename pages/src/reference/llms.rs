@@ -9,7 +9,6 @@ use crate::guides::Guides;
 use crate::inline::plain_text;
 
 /// Writes the text. Links are absolute, because readers pass them on.
-#[must_use]
 pub fn text(reference: &Reference, guides: &Guides, base_url: &str) -> String {
     let base_url = display_text(base_url.trim_end_matches('/'));
     let mut text = format!(

@@ -32,7 +32,6 @@ pub struct ApiTable {
     pub resource_texts: BTreeMap<String, String>,
 }
 
-/// An operation.
 #[derive(Debug, Deserialize)]
 pub struct ApiOperation {
     pub id: String,
@@ -90,7 +89,6 @@ pub struct Parameter {
     pub explode: Option<bool>,
 }
 
-/// A request body.
 #[derive(Debug, Deserialize)]
 pub struct RequestBody {
     pub media_types: Vec<String>,
@@ -106,7 +104,6 @@ pub struct SuccessResponse {
     pub schema: Value,
 }
 
-/// A webhook event.
 #[derive(Debug, Deserialize)]
 pub struct WebhookEvent {
     #[serde(rename = "type")]
@@ -115,7 +112,6 @@ pub struct WebhookEvent {
     pub example: Value,
 }
 
-/// A code of errors.
 #[derive(Debug, Deserialize)]
 pub struct ApiErrorCode {
     pub code: String,
@@ -125,13 +121,11 @@ pub struct ApiErrorCode {
 
 impl ApiOperation {
     /// The resource at the top: `emails` of `emails.events`.
-    #[must_use]
     pub fn top_resource(&self) -> &str {
         self.resource.split('.').next().unwrap_or(&self.resource)
     }
 
     /// The anchor of the operation.
-    #[must_use]
     pub fn anchor(&self) -> String {
         self.id.replace('_', "-")
     }
@@ -142,7 +136,6 @@ impl ApiTable {
     ///
     /// # Panics
     /// Never: a test reads the files.
-    #[must_use]
     pub fn load() -> &'static Self {
         static TABLE: LazyLock<ApiTable> = LazyLock::new(|| {
             ApiTable::parse().unwrap_or_else(|error| panic!("a file of sdk/ has another form: {error}"))
@@ -162,14 +155,11 @@ impl ApiTable {
         Ok(table)
     }
 
-    /// The operation with an id.
-    #[must_use]
     pub fn operation(&self, id: &str) -> Option<&ApiOperation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 
     /// The errors by name, in the order of their status.
-    #[must_use]
     pub fn errors(&self) -> Vec<(&str, ApiErrorCode)> {
         let parsed = self.error_codes.iter().filter_map(|(name, code)| {
             let code = ApiErrorCode::deserialize(code).ok()?;
@@ -181,7 +171,6 @@ impl ApiTable {
     }
 
     /// The schema that a reference names.
-    #[must_use]
     pub fn referenced<'t>(&'t self, schema: &Value) -> Option<(&'t str, &'t Value)> {
         let name = schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")?;
         self.schemas.get_key_value(name).map(|(name, schema)| (name.as_str(), schema))
@@ -189,7 +178,6 @@ impl ApiTable {
 }
 
 /// Replaces `{{email_id}}` by `EMAIL_ID`. `{{name}}`, a variable of templates, stays.
-#[must_use]
 pub fn name_placeholders(code: &str) -> String {
     let (mut named, mut rest) = (String::new(), code);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -5,7 +5,6 @@ use super::{text_section, words};
 use crate::block::{Block, DocPage, Section, TableRow};
 
 /// Writes the page.
-#[must_use]
 pub fn page(table: &ApiTable) -> DocPage {
     let mut sections: Vec<Section> = Vec::new();
     for (_, resources) in words::groups(table) {

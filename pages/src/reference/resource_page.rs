@@ -12,7 +12,6 @@ use crate::highlight::CodeLanguage;
 const CURSOR_PARAMETERS: &[&str] = &["limit", "cursor"];
 
 /// Writes the page of a top resource.
-#[must_use]
 pub fn page(table: &ApiTable, resource: &str) -> DocPage {
     let operations: Vec<&ApiOperation> = table.operations.iter().filter(|one| one.top_resource() == resource).collect();
     let bodies = operations.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.schema);

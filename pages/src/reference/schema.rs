@@ -10,7 +10,6 @@ use crate::block::{DocField, FieldGroup};
 /// Objects within objects are described to this depth; schemas are not recursive, so it is not reached.
 const DEPTH_MAX: usize = 12;
 
-/// Reads schemas for one page.
 #[derive(Debug)]
 pub struct SchemaReader<'t> {
     table: &'t ApiTable,
@@ -38,13 +37,11 @@ impl TypeText {
 
 impl<'t> SchemaReader<'t> {
     /// A reader without shared objects.
-    #[must_use]
     pub const fn new(table: &'t ApiTable) -> Self {
         Self { table, shared: BTreeSet::new(), is_request: false }
     }
 
     /// Finds the objects that several of these schemas contain. The schemas themselves are not among them.
-    #[must_use]
     pub fn sharing(table: &'t ApiTable, schemas: &[&'t Value]) -> Self {
         let mut uses = BTreeMap::new();
         for outer in schemas.iter().flat_map(|schema| outer_parts(table, schema)) {
@@ -64,7 +61,6 @@ impl<'t> SchemaReader<'t> {
     }
 
     /// The fields of a schema whose own name is not linked.
-    #[must_use]
     pub fn outer_groups(&self, schema: &Value) -> Vec<FieldGroup> {
         match outer_parts(self.table, schema).as_slice() {
             [outer] => self.type_text(outer, 0).groups,
@@ -73,7 +69,6 @@ impl<'t> SchemaReader<'t> {
     }
 
     /// A parameter or another schema with a name.
-    #[must_use]
     pub fn field(&self, name: &str, schema: &Value, description: &str, required: bool) -> DocField {
         self.field_at(name, schema, Some(description), required, 0)
     }
@@ -219,7 +214,6 @@ impl<'t> SchemaReader<'t> {
 }
 
 /// The anchor of a shared object's section.
-#[must_use]
 pub fn object_anchor(name: &str) -> String {
     let mut anchor = String::new();
     for one in name.chars() {
@@ -333,7 +327,6 @@ fn range(min: &Value, max: &Value, unit: &str) -> Option<String> {
 }
 
 /// An example value of a schema, for answers that were not recorded.
-#[must_use]
 pub fn example_value(table: &ApiTable, schema: &Value) -> Value {
     let schema = table.referenced(schema).map_or(schema, |(_, schema)| schema);
     if let Some(example) = schema["examples"].get(0).or_else(|| schema.get("example")).or_else(|| schema.get("const")) {

@@ -7,7 +7,6 @@ use crate::block::{Block, CodeBlock, DocPage, Section};
 use crate::highlight::CodeLanguage;
 
 /// Writes the page.
-#[must_use]
 pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
     DocPage {
         slug: String::new(),

@@ -18,7 +18,6 @@ webhook-signature: v1,leGq6P5XZxszBtppSdgPTG85IB61BP80s0YeiHeC2vU=
 {"type":"email.delivered","created_at":"2026-01-01T10:00:01.000Z","data":{"event_id":"evt_01TEST","email_id":"msg_01TEST","status":"delivered"}}"#;
 
 /// Writes the page.
-#[must_use]
 pub fn page(table: &ApiTable) -> DocPage {
     let mut sections = vec![delivery_section(), verification_section(), overview_section()];
     let reader = SchemaReader::new(table);
@@ -50,7 +49,6 @@ pub fn page(table: &ApiTable) -> DocPage {
 }
 
 /// The anchor of an event: `email-delivered`.
-#[must_use]
 pub fn event_anchor(kind: &str) -> String {
     kind.replace(['.', '_'], "-")
 }

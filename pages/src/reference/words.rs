@@ -16,7 +16,6 @@ const fn error(name: &'static str, class: &'static str, advice: &'static str) ->
     ErrorAdvice { name, class, advice }
 }
 
-/// All errors.
 pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "bad_request",
@@ -229,7 +228,6 @@ const GROUPS: &[(&str, &[&str])] = &[
 const REST: &str = "More";
 
 /// The groups of the navigation with the resources of the table. Each resource is in one group.
-#[must_use]
 pub fn groups(table: &ApiTable) -> Vec<(&'static str, Vec<&str>)> {
     let mut resources: Vec<&str> = Vec::new();
     for operation in &table.operations {
@@ -249,7 +247,6 @@ pub fn groups(table: &ApiTable) -> Vec<(&'static str, Vec<&str>)> {
 
 /// The slug of a resource's page: `received-emails`. `/docs/webhooks` explains the events, so that the operations on
 /// endpoints have another one.
-#[must_use]
 pub fn resource_slug(resource: &str) -> String {
     match resource {
         "webhooks" => "webhook-endpoints".into(),
@@ -258,7 +255,6 @@ pub fn resource_slug(resource: &str) -> String {
 }
 
 /// The title of a resource: `Received emails`.
-#[must_use]
 pub fn resource_title(resource: &str) -> String {
     match resource {
         "webhooks" => "Webhook endpoints".into(),
@@ -290,7 +286,6 @@ fn separated(name: &str, separator: char) -> String {
 }
 
 /// The page and anchor of an operation.
-#[must_use]
 pub fn operation_path(operation: &super::operation::ApiOperation) -> String {
     format!("{}#{}", super::page_path(&resource_slug(operation.top_resource())), operation.anchor())
 }

@@ -1,8 +1,6 @@
 //! `GET /r/{token}`: a partner's link that works without the script. It redirects to the link's destination with the
 //! visit in `stx_ref`. HEAD requests, prefetches and crawlers are redirected without a visit.
 
-use std::sync::Arc;
-
 use ::affiliate::visits::{LinkTarget, VisitRequest, VisitSource};
 use ::message::address::DomainName;
 use bytes::Bytes;
@@ -10,18 +8,13 @@ use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER};
-use httpd::paging;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::affiliate::partner::PartnerLinkToken;
 use model::affiliate::program::AffiliateProgram;
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use super::request::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text};
 use crate::affiliate::refusal::refusal_problem;
-use crate::state::AppState;
+use crate::prelude::*;
 
 /// Page for browsers if the link belongs to no program.
 fn no_such_link_page() -> RenderedPage {

@@ -1,20 +1,16 @@
 //! `GET /stx.js`: the browser script, built from `web/stx.src.js`. The bytes are the same for every site. Usage is
 //! documented in `docs/STX.md`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::response::{ExtraResponse, IntoResponse, Response};
-use schema::Schemas;
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::request::header_text;
-use crate::state::AppState;
+use crate::prelude::*;
 
 const SCRIPT: &str = include_str!("../../../../web/stx.js");
 /// Cacheable for an hour; for one more day while it is revalidated.
@@ -84,9 +80,6 @@ impl IntoResponse for ReferralScript {
 }
 
 /// `GET /stx.js`.
-///
-/// # Errors
-/// None.
 pub async fn get(_: Arc<AppState>, request: GetReferralScript) -> Result<ReferralScript, Problem> {
     Ok(ReferralScript { not_modified: request.etag_matches })
 }

@@ -4,23 +4,18 @@
 //! report is applied after the response.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use httpd::response::{IntoResponse, Response};
 use message::address::Address;
 use model::affiliate::program::AffiliateProgram;
 use model::id::VisitId;
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use super::request::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
-use crate::state::AppState;
+use crate::prelude::*;
 use ::affiliate::error::AffiliateError;
 
 /// Fixed delay of the response. On a healthy disk the report is applied by then.
@@ -121,9 +116,6 @@ pub async fn report_sign_up(state: Arc<AppState>, person: ReportPerson) -> Resul
 }
 
 /// `POST /affiliate/identify`.
-///
-/// # Errors
-/// As [`report_sign_up`].
 pub async fn report_identity(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
     accept_report(state, person, PersonReportKind::Identify).await
 }

@@ -62,7 +62,6 @@ pub struct BatchResponse {
 }
 
 impl BatchResponse {
-    /// Renders the results.
     pub(super) fn from_results(results: &[Result<BatchEntry, Problem>]) -> Self {
         let entry = |(index, result): (usize, &Result<BatchEntry, Problem>)| match result {
             Ok(entry) => entry.clone(),

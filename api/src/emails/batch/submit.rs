@@ -9,9 +9,6 @@
 //! An email with a transient error (429, 503) remains open under the batch's key. Repeating the batch with the same key
 //! submits only the open emails and responds for all of them.
 
-use std::sync::Arc;
-
-use httpd::problem::Problem;
 use jiff::Timestamp;
 use model::approval::CONTENT_BYTES_MAX;
 use model::draft::Draft;
@@ -20,7 +17,6 @@ use net::limit::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, 
 use queue::idempotency::{IdempotencyGuard, InProgressHold};
 use queue::intake::SubmitReceipt;
 use queue::submit_error::SubmitError;
-use store::access::Tenant;
 use store::engine::Batch;
 use tokio::time::Instant;
 
@@ -28,7 +24,7 @@ use super::BatchRequest;
 use super::response::{BatchEntry, BatchResponse, batch_outcome};
 use crate::emails::send::{SendRequest, SendResponse};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
-use crate::state::AppState;
+use crate::prelude::*;
 use crate::submit_problem;
 
 /// An email of the batch before the intake's result.

@@ -31,7 +31,6 @@ pub(crate) enum PayloadSubject {
     Object,
 }
 
-/// The example of an event.
 #[derive(Debug)]
 pub(crate) struct EventExample {
     pub(crate) subject: PayloadSubject,
@@ -39,7 +38,6 @@ pub(crate) struct EventExample {
     pub(crate) fields: Value,
 }
 
-/// The example of an event.
 pub(crate) fn example_for(kind: EventKind) -> EventExample {
     let (subject, fields) = match kind {
         EventKind::Received => (Object, received()),

@@ -20,7 +20,6 @@ impl<'a> CsvRows<'a> {
         Self { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 }
     }
 
-    /// Reads one record.
     fn record(&mut self) -> CsvRow {
         let mut row = CsvRow { line: self.line, cells: Vec::new(), is_whole: true };
         let (mut cell, mut is_quoted, mut length) = (String::new(), false, 0);

@@ -15,7 +15,6 @@ pub(super) struct ExportRow {
     pub(super) fields: Result<Map<String, Value>, String>,
 }
 
-/// An export file.
 pub(super) struct ExportFile {
     path: String,
     content: ExportContent,

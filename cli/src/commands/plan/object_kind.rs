@@ -28,7 +28,6 @@ pub(super) enum StateField {
     Status,
 }
 
-/// A kind of object.
 #[derive(Debug)]
 pub(super) struct ObjectKind {
     /// Name of the section.

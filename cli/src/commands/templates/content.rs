@@ -80,7 +80,6 @@ pub(super) struct TemplateContent {
 }
 
 impl TemplateContent {
-    /// Reads a template of the API.
     pub(super) fn from_api(template: &Value) -> Result<Self, CliError> {
         let names =
             ["name", "category", "from", "reply_to", "subject", "preheader", "unsubscribe_enabled", "variables"];

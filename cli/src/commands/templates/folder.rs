@@ -26,7 +26,6 @@ pub(super) struct SyncState {
 /// Times and sizes of the files of a folder.
 pub(super) type FolderStamp = Vec<Option<(SystemTime, u64)>>;
 
-/// The folder of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TemplateFolder {
     pub(super) path: PathBuf,

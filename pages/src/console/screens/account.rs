@@ -1,61 +1,23 @@
 //! One account: plan, reach, suspension, a session of its owner, and the reset of a user.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
 use super::queue::counted;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/accounts/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["account_show"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow { name: "plan", operation: "account_update", submit: |context| Box::pin(change_plan(context)) },
-            FormRow {
-                name: "production",
-                operation: "account_update",
-                submit: |context| Box::pin(change_reach(context)),
-            },
-            FormRow {
-                name: "session",
-                operation: "session_create",
-                submit: |context| Box::pin(create_session(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/accounts/{id}/suspension",
-        access: PageAccess::SignedIn,
-        reads: &["account_show"],
-        show: |context| Box::pin(show_suspension(context)),
-        forms: &[FormRow {
-            name: "suspension",
-            operation: "account_update",
-            submit: |context| Box::pin(change_suspension(context)),
-        }],
-    },
-    PageRow {
-        path: "/accounts/{id}/reset",
-        access: PageAccess::SignedIn,
-        reads: &["account_show"],
-        show: |context| Box::pin(show_reset(context)),
-        forms: &[FormRow { name: "reset", operation: "user_reset", submit: |context| Box::pin(reset(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/accounts/{id}" => show, reads ["account_show"], forms {
+        "plan" => change_plan, calls "account_update";
+        "production" => change_reach, calls "account_update";
+        "session" => create_session, calls "session_create";
+    };
+    "/accounts/{id}/suspension" => show_suspension, reads ["account_show"], forms {
+        "suspension" => change_suspension, calls "account_update";
+    };
+    "/accounts/{id}/reset" => show_reset, reads ["account_show"], forms {
+        "reset" => reset, calls "user_reset";
+    };
+};
 
 /// The answer of `account show`.
 #[derive(Debug, Default, Deserialize)]

@@ -1,53 +1,21 @@
 //! Accounts: the list, and a new one.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/accounts";
 const PAGE_SIZE: u64 = 50;
 const PLANS: &[&str] = &["free", "pro", "scale", "dedicated"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/accounts",
-        access: PageAccess::SignedIn,
-        reads: &["account_list"],
-        show: |context| Box::pin(show(context)),
-        forms: &[FormRow { name: "find", operation: "account_show", submit: |context| Box::pin(find(context)) }],
-    },
-    PageRow {
-        path: "/accounts/new",
-        access: PageAccess::SignedIn,
-        reads: &[],
-        show: |context| Box::pin(async move { Ok(show_new(context)) }),
-        forms: &[FormRow { name: "create", operation: "account_create", submit: |context| Box::pin(create(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/accounts" => show, reads ["account_list"], forms {
+        "find" => find, calls "account_show";
+    };
+    "/accounts/new" => show_new, forms {
+        "create" => create, calls "account_create";
+    };
+};
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AccountList {
-    accounts: Vec<CustomerAccount>,
-    next_cursor: Option<String>,
-}
-
-/// An account.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CustomerAccount {
@@ -88,9 +56,9 @@ pub(super) fn plan_field(empty: &str) -> Field {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let cursor = Some(context.query().get("cursor")).filter(|cursor| !cursor.is_empty());
     let call = Call::new("account_list").json(json!({"page": {"limit": PAGE_SIZE, "cursor": cursor}}));
-    let list: AccountList = context.read(&call).await?;
+    let list: List<CustomerAccount> = context.read(&call).await?;
     let mut table = Table::new("Accounts", &["Owner", "Plan", "State", "May send to", "Created", "Id"]);
-    for account in &list.accounts {
+    for account in &list.entries {
         table.push(
             Row::new()
                 .link(account_path(&account.id), &account.email)
@@ -118,18 +86,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(Page::new("Accounts", body).actions(actions).same_as(call).into())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FoundAccount {
-    account: CustomerAccount,
-}
-
 async fn find(context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = context.form().get("account").trim();
     let call = Call::new("account_show").json(json!({"account": name}));
-    let found: FoundAccount =
-        context.read(&call).await.map_err(|failure| Failure::field("account", failure.message))?;
-    Ok(Outcome::SeeOther(account_path(&found.account.id)))
+    let found = context.read_field::<CustomerAccount>("account", &call).await;
+    let account = found.map_err(|failure| Failure::field("account", failure.message))?;
+    Ok(Outcome::SeeOther(account_path(&account.id)))
 }
 
 fn new_form() -> Form<'static> {
@@ -142,7 +104,7 @@ fn new_form() -> Form<'static> {
     Form::new("create", "Create", fields)
 }
 
-fn show_new(context: &Context<'_>) -> View {
+async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = new_form();
     let body = maud_borrow! {
         div.card {
@@ -152,7 +114,7 @@ fn show_new(context: &Context<'_>) -> View {
     };
     let call =
         Call::new("account_create").json(json!({"email": "owner@example.com", "plan": "pro", "production": true}));
-    Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into()
+    Ok(Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into())
 }
 
 #[derive(Debug, Default, Deserialize)]

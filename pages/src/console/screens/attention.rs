@@ -1,11 +1,9 @@
 //! The list of what needs the operator: the problems of the status, and what the doctor found.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::doctor::{DoctorFinding, Fix};
 use super::server_status::ServerStatus;
 use crate::dashboard::form::plain;
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::prelude::*;
 
 /// An entry, the most severe first.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,35 +55,30 @@ fn capitalized(text: &str) -> String {
 }
 
 /// The entries as a section of a page.
-pub(super) struct AttentionSection<'a>(pub(super) &'a [AttentionEntry]);
-
-impl Renderable for AttentionSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let badge = |entry: &AttentionEntry| match entry.is_severe {
-            true => Badge::new("Problem", Tone::Bad),
-            false => Badge::new("Warning", Tone::Warning),
-        };
-        maud! {
-            section {
-                h2 { "What needs attention" }
-                @if self.0.is_empty() {
-                    p.card.calm { "Nothing at the moment." }
-                } @else {
-                    ul.attention {
-                        @for entry in self.0 {
-                            li {
-                                (badge(entry))
-                                div {
-                                    @for line in entry.text.lines() { p { (plain(line)) } }
-                                    @if let Some(fix) = &entry.fix { (Fix(fix)) }
-                                    @if let Some((path, label)) = entry.page { p.help { a href=(path) { (label) } } }
-                                }
+pub(super) fn attention_section(entries: &[AttentionEntry]) -> impl Renderable {
+    let badge = |entry: &AttentionEntry| match entry.is_severe {
+        true => Badge::new("Problem", Tone::Bad),
+        false => Badge::new("Warning", Tone::Warning),
+    };
+    maud! {
+        section {
+            h2 { "What needs attention" }
+            @if entries.is_empty() {
+                p.card.calm { "Nothing at the moment." }
+            } @else {
+                ul.attention {
+                    @for entry in entries {
+                        li {
+                            (badge(entry))
+                            div {
+                                @for line in entry.text.lines() { p { (plain(line)) } }
+                                @if let Some(fix) = &entry.fix { (Fix(fix)) }
+                                @if let Some((path, label)) = entry.page { p.help { a href=(path) { (label) } } }
                             }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }

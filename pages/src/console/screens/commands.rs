@@ -1,47 +1,16 @@
 //! Commands that take long: started by other pages, with their progress and their results.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::console::PATH;
 use crate::console::command::command_line;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/commands";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/commands",
-        access: PageAccess::SignedIn,
-        reads: &["command_runs"],
-        show: |context| Box::pin(show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/commands/{number}",
-        access: PageAccess::SignedIn,
-        reads: &["command_run"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CommandRuns {
-    runs: Vec<CommandRun>,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/commands" => show_list, reads ["command_runs"];
+    "/commands/{number}" => show, reads ["command_run"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -112,9 +81,9 @@ pub(super) async fn start(context: &Context<'_>, call: &Call) -> Result<Outcome,
 }
 
 async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
-    let list: CommandRuns = context.read(&Call::new("command_runs")).await?;
+    let runs: Vec<CommandRun> = context.read_field("runs", &Call::new("command_runs")).await?;
     let mut table = Table::new("Commands", &["Command", "State", "Result", "Started"]);
-    for run in &list.runs {
+    for run in &runs {
         let line = run.line();
         let outcome = run.error.clone().unwrap_or_else(|| run.outcome());
         table.push(
@@ -132,7 +101,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
             (table)
         }
     };
-    let is_running = list.runs.iter().any(|run| run.ended_at.is_none());
+    let is_running = runs.iter().any(|run| run.ended_at.is_none());
     let page = Page::new("Commands", body).lead("Commands that were started in this console since the server started.");
     Ok(if is_running { page.live() } else { page }.into())
 }

@@ -1,14 +1,9 @@
 //! The depth of the queue over time, as a chart of the whole queue or of a domain.
 
-use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::json;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// The ranges: the word in the query, and the label.
 const RANGES: [(&str, &str); 3] = [("1h", "Hour"), ("6h", "6 hours"), ("24h", "24 hours")];
@@ -99,26 +94,18 @@ impl QueueDepth {
 }
 
 /// The chart with the choice of its range.
-pub(super) struct DepthSection<'a> {
-    pub(super) depth: &'a QueueDepth,
-    /// The path of the page.
-    pub(super) path: &'a str,
-}
-
-impl Renderable for DepthSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { depth, path } = *self;
-        let link = |word: &str| if word == DEFAULT_RANGE { path.to_owned() } else { format!("{path}?{FIELD}={word}") };
-        maud! {
-            section.depth {
-                nav.tabs aria-label="Range of the queue depth" {
-                    @for (word, label) in RANGES {
-                        a href=(link(word)) aria-current=[(word == depth.range).then_some("true")] { (label) }
-                    }
+///
+/// `path`: the path of the page.
+pub(super) fn depth_section(depth: &QueueDepth, path: &str) -> impl Renderable {
+    let link = move |word: &str| if word == DEFAULT_RANGE { path.to_owned() } else { format!("{path}?{FIELD}={word}") };
+    maud! {
+        section.depth {
+            nav.tabs aria-label="Range of the queue depth" {
+                @for (word, label) in RANGES {
+                    a href=(link(word)) aria-current=[(word == depth.range).then_some("true")] { (label) }
                 }
-                (depth.chart())
             }
+            (depth.chart())
         }
-        .render_to(buffer);
     }
 }

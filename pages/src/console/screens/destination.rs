@@ -1,27 +1,14 @@
 //! A recipient domain: what waits for it now and waited over time, and what was decided about it.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde_json::json;
-
-use super::depth::{DepthSection, QueueDepth};
+use super::depth::{QueueDepth, depth_section};
 use super::destinations::Override;
 use super::queue::destination_page;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/queue/{domain}",
-    access: PageAccess::SignedIn,
-    reads: &["queue_depth", "destination_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/queue/{domain}" => show, reads ["queue_depth", "destination_list"];
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = context.parameter("domain");
@@ -37,7 +24,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (path, name) = (destination_page(domain), encode(domain));
     let body = maud_borrow! {
         div.card { (facts) }
-        (DepthSection { depth: &depth, path: &path })
+        (depth_section(&depth, &path))
         p.soft.small { "A minute in which the domain was not among the twenty with the longest queues has no figure." }
     };
     let actions = maud_borrow! {

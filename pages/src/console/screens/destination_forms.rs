@@ -1,40 +1,21 @@
 //! The forms of destinations: suspend, limits, route.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde_json::{Value, json};
-
 use super::destinations::{LIST, Override, destination_call};
 use super::mail_change::{RouteChoice, route_fields, smarthost_name};
 use crate::console::duration;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/destinations/suspend",
-        access: PageAccess::SignedIn,
-        reads: &[],
-        show: |context| Box::pin(async move { Ok(show_suspend(context)) }),
-        forms: &[FormRow { name: "suspend", operation: "destination", submit: |context| Box::pin(suspend(context)) }],
-    },
-    PageRow {
-        path: "/destinations/pace",
-        access: PageAccess::SignedIn,
-        reads: &["destination_list"],
-        show: |context| Box::pin(show_pace(context)),
-        forms: &[FormRow { name: "pace", operation: "destination", submit: |context| Box::pin(pace(context)) }],
-    },
-    PageRow {
-        path: "/destinations/route",
-        access: PageAccess::SignedIn,
-        reads: &["destination_list"],
-        show: |context| Box::pin(show_route(context)),
-        forms: &[FormRow { name: "route", operation: "destination", submit: |context| Box::pin(route(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/destinations/suspend" => show_suspend, forms {
+        "suspend" => suspend, calls "destination";
+    };
+    "/destinations/pace" => show_pace, reads ["destination_list"], forms {
+        "pace" => pace, calls "destination";
+    };
+    "/destinations/route" => show_route, reads ["destination_list"], forms {
+        "route" => route, calls "destination";
+    };
+};
 
 /// The destination of the examples in "same as".
 const EXAMPLE: &str = "example.com";
@@ -60,7 +41,7 @@ fn host_field(context: &Context<'_>) -> Field {
         .help("All mail hosts with this name or below it, for all domains that they serve.")
 }
 
-fn show_suspend(context: &Context<'_>) -> View {
+async fn show_suspend(context: &Context<'_>) -> Result<View, Failure> {
     let form = Form::new(
         "suspend",
         "Suspend",
@@ -81,7 +62,7 @@ fn show_suspend(context: &Context<'_>) -> View {
     };
     let order = json!({"suspend": {"seconds": 7200, "because": "They asked us to"}});
     let call = Call::new("destination").json(json!({"to": example(context, "to"), "order": order}));
-    Page::new("Suspend a destination", body).below(LIST, "Destinations").same_as(call).into()
+    Ok(Page::new("Suspend a destination", body).below(LIST, "Destinations").same_as(call).into())
 }
 
 async fn suspend(context: &Context<'_>) -> Result<Outcome, Failure> {

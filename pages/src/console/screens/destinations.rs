@@ -1,31 +1,17 @@
 //! Destinations: the operator's overrides, and the destinations with mail in memory.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::queue::counted;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/destinations";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/destinations",
-    access: PageAccess::SignedIn,
-    reads: &["destination_list", "queue_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "resume", operation: "destination", submit: |context| Box::pin(resume(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/destinations" => show, reads ["destination_list", "queue_list"], forms {
+        "resume" => resume, calls "destination";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -135,8 +121,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let overrides: Overrides = context.read(&Call::new("destination_list")).await?;
     let queues: ReadyQueues = context.read(&Call::new("queue_list").json(json!({"limit": 1}))).await?;
     let body = maud_borrow! {
-        (OverrideSection { overrides: &overrides.destinations, context })
-        (ReadySection(&queues))
+        (override_section(&overrides.destinations, context))
+        (ready_section(&queues))
     };
     let actions = maud! {
         a.button.primary href="/console/destinations/suspend" { "Suspend" }
@@ -150,39 +136,31 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.into())
 }
 
-struct OverrideSection<'a> {
-    overrides: &'a [Override],
-    context: &'a Context<'a>,
-}
-
-impl Renderable for OverrideSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
-        for one in self.overrides {
-            table.push(
-                Row::new()
-                    .cell(one.name())
-                    .cell(SuspensionView(one.suspended.as_ref()))
-                    .cell(one.pace())
-                    .cell(one.route.as_deref().unwrap_or("–"))
-                    .cell(OverrideActions { one, context: self.context }),
-            );
-        }
-        maud_borrow! {
-            section {
-                h2 { "Overrides" }
-                @if table.is_empty() {
-                    (EmptyState {
-                        title: "No overrides",
-                        text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
-                        action: None,
-                    })
-                } @else {
-                    (table)
-                }
+fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Renderable {
+    let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
+    for one in overrides {
+        table.push(
+            Row::new()
+                .cell(one.name())
+                .cell(SuspensionView(one.suspended.as_ref()))
+                .cell(one.pace())
+                .cell(one.route.as_deref().unwrap_or("–"))
+                .cell(OverrideActions { one, context: context }),
+        );
+    }
+    maud! {
+        section {
+            h2 { "Overrides" }
+            @if table.is_empty() {
+                (EmptyState {
+                    title: "No overrides",
+                    text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
+                    action: None,
+                })
+            } @else {
+                (table)
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -250,54 +228,43 @@ impl ReadyQueue {
     }
 }
 
-struct ReadySection<'a>(&'a ReadyQueues);
-
-impl Renderable for ReadySection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let queues = self.0;
-        let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
-        let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
-        for queue in &queues.sites {
-            let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
-            table.push(
-                Row::new()
-                    .cell(&queue.name)
-                    .cell(&queue.pool)
-                    .cell(grouped(queue.ready))
-                    .cell(format!("{} of {}", queue.connections, queue.connections_max))
-                    .cell(rate)
-                    .cell(Obstacles(queue)),
-            );
+fn ready_section(queues: &ReadyQueues) -> impl Renderable {
+    let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
+    let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
+    for queue in &queues.sites {
+        let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
+        table.push(
+            Row::new()
+                .cell(&queue.name)
+                .cell(&queue.pool)
+                .cell(grouped(queue.ready))
+                .cell(format!("{} of {}", queue.connections, queue.connections_max))
+                .cell(rate)
+                .cell(obstacle_list(queue)),
+        );
+    }
+    maud! {
+        section {
+            h2 { "In memory on this node" }
+            p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
+            @if !table.is_empty() { (table) }
         }
-        maud_borrow! {
-            section {
-                h2 { "In memory on this node" }
-                p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
-                @if !table.is_empty() { (table) }
-            }
-        }
-        .render_to(buffer);
     }
 }
 
-struct Obstacles<'a>(&'a ReadyQueue);
-
-impl Renderable for Obstacles<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let obstacles = self.0.obstacles();
-        maud! {
-            @if obstacles.is_empty() { span.dash { "–" } }
-            div.binds {
-                @for (label, until, text) in &obstacles {
-                    p {
-                        (Badge::new(*label, Tone::Warning))
-                        @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
-                    }
-                    @if let Some(text) = text { p.said { (text) } }
+fn obstacle_list(queue: &ReadyQueue) -> impl Renderable {
+    let obstacles = queue.obstacles();
+    maud! {
+        @if obstacles.is_empty() { span.dash { "–" } }
+        div.binds {
+            @for (label, until, text) in &obstacles {
+                p {
+                    (Badge::new(*label, Tone::Warning))
+                    @if let Some(until) = until { " ends " (time_or_dash(Some(until))) }
                 }
+                @if let Some(text) = text { p.said { (text) } }
             }
         }
-        .render_to(buffer);
     }
 }
 

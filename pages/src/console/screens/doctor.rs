@@ -1,28 +1,17 @@
 //! The doctor: its checks run in the background, and the findings of the last run with what to do.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Form, plain};
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::form::plain;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/doctor";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/doctor",
-    access: PageAccess::SignedIn,
-    reads: &["doctor_findings"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "run", operation: "doctor", submit: |context| Box::pin(run(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/doctor" => show, reads ["doctor_findings"], forms {
+        "run" => run, calls "doctor";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -130,7 +119,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                         action: None,
                     })
                 }
-                Some(run) => { (DoctorRunView(run)) }
+                Some(run) => { (doctor_run_view(run)) }
             }
         }
     };
@@ -145,56 +134,44 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.into())
 }
 
-struct DoctorRunView<'a>(&'a DoctorRun);
-
-impl Renderable for DoctorRunView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let run = self.0;
-        let (done, all) = (run.findings.len() as u64, (run.findings.len() + run.running.len()) as u64);
-        maud! {
-            @if let Some(error) = &run.error { div.notice.bad role="alert" { p { "The checks did not finish: " (error) } } }
-            @match &run.ended_at {
-                Some(at) => { p.soft { "Checked " (time_or_dash(Some(at))) "." } }
-                None => {
-                    div.card {
-                        (Progress { label: "Checking", done, total: Some(all), is_ended: false })
-                        p.help { (run.running.join(", ").replace('_', " ")) }
-                    }
-                }
-            }
-            div.sections {
-                section {
-                    h2.hidden { "Findings" }
-                    @for finding in &run.findings { (FindingView(finding)) }
+fn doctor_run_view(run: &DoctorRun) -> impl Renderable {
+    let (done, all) = (run.findings.len() as u64, (run.findings.len() + run.running.len()) as u64);
+    maud! {
+        @if let Some(error) = &run.error { div.notice.bad role="alert" { p { "The checks did not finish: " (error) } } }
+        @match &run.ended_at {
+            Some(at) => { p.soft { "Checked " (time_or_dash(Some(at))) "." } }
+            None => {
+                div.card {
+                    (Progress { label: "Checking", done, total: Some(all), is_ended: false })
+                    p.help { (run.running.join(", ").replace('_', " ")) }
                 }
             }
         }
-        .render_to(buffer);
+        div.sections {
+            section {
+                h2.hidden { "Findings" }
+                @for finding in &run.findings { (finding_view(finding)) }
+            }
+        }
     }
 }
 
-struct FindingView<'a>(&'a DoctorFinding);
-
-impl Renderable for FindingView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let finding = self.0;
-        maud! {
-            div.card.finding {
-                (status_badge(&finding.status))
-                div {
-                    h3 { (title(&finding.name)) }
-                    ul.lines {
-                        @for note in &finding.notes {
-                            li {
-                                @for line in note.text.lines() { p { (plain(line)) } }
-                            }
+fn finding_view(finding: &DoctorFinding) -> impl Renderable {
+    maud! {
+        div.card.finding {
+            (status_badge(&finding.status))
+            div {
+                h3 { (title(&finding.name)) }
+                ul.lines {
+                    @for note in &finding.notes {
+                        li {
+                            @for line in note.text.lines() { p { (plain(line)) } }
                         }
                     }
-                    @if let Some(fix) = &finding.fix { (Fix(fix)) }
                 }
+                @if let Some(fix) = &finding.fix { (Fix(fix)) }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,73 +1,30 @@
 //! One email: what it waits for and why, its attempts, its events, and the commands on it.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
 use super::queue::counted;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::code::Transcript;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, file_size, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::kit::code::transcript_view;
+use crate::dashboard::kit::text::{address_cell, file_size};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/emails";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/emails/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "retry",
-                operation: "queue",
-                submit: |context| Box::pin(change(context, "retry", "retried")),
-            },
-            FormRow { name: "hold", operation: "queue", submit: |context| Box::pin(change(context, "hold", "held")) },
-            FormRow {
-                name: "release",
-                operation: "queue",
-                submit: |context| Box::pin(change(context, "release", "released")),
-            },
-        ],
-    },
-    PageRow {
-        path: "/emails/{id}/fail",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_end(context, &FAIL)),
-        forms: &[FormRow { name: "fail", operation: "queue", submit: |context| Box::pin(end_email(context, &FAIL)) }],
-    },
-    PageRow {
-        path: "/emails/{id}/drop",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_end(context, &DROP)),
-        forms: &[FormRow { name: "drop", operation: "queue", submit: |context| Box::pin(end_email(context, &DROP)) }],
-    },
-    PageRow {
-        path: "/emails/{id}/reroute",
-        access: PageAccess::SignedIn,
-        reads: &["trace"],
-        show: |context| Box::pin(show_reroute(context)),
-        forms: &[FormRow {
-            name: "reroute",
-            operation: "queue",
-            submit: |context| Box::pin(change(context, "reroute", "rerouted")),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/emails/{id}" => show, reads ["trace"], forms {
+        "retry" => change("retry", "retried"), calls "queue";
+        "hold" => change("hold", "held"), calls "queue";
+        "release" => change("release", "released"), calls "queue";
+    };
+    "/emails/{id}/fail" => show_end(&FAIL), reads ["trace"], forms {
+        "fail" => end_email(&FAIL), calls "queue";
+    };
+    "/emails/{id}/drop" => show_end(&DROP), reads ["trace"], forms {
+        "drop" => end_email(&DROP), calls "queue";
+    };
+    "/emails/{id}/reroute" => show_reroute, reads ["trace"], forms {
+        "reroute" => change("reroute", "rerouted"), calls "queue";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -189,10 +146,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.sections {
             div.card { (trace.facts()) }
-            @if !trace.waiting.is_empty() { (WaitReasons(&trace)) }
-            (Recipients(&trace))
-            (Attempts(&trace))
-            (Events(&trace.events))
+            @if !trace.waiting.is_empty() { (wait_reasons(&trace)) }
+            (recipient_states(&trace))
+            (attempt_list(&trace))
+            (event_table(&trace.events))
         }
     };
     let actions = maud_borrow! {
@@ -210,130 +167,101 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The cause for which unfinished recipients wait.
-struct WaitReasons<'a>(&'a Trace);
-
-impl Renderable for WaitReasons<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let trace = self.0;
-        maud! {
-            section {
-                h2 { "Why is it not there yet" }
-                @for wait in &trace.waiting {
-                    div.card.standing {
-                        div.standing-head { h3 { (trace.address(wait.recipient)) } }
-                        p { "Waits for: " (wait.reason) "." }
-                        @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
-                        @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
-                        @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
-                        @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
-                    }
+fn wait_reasons(trace: &Trace) -> impl Renderable {
+    maud! {
+        section {
+            h2 { "Why is it not there yet" }
+            @for wait in &trace.waiting {
+                div.card.standing {
+                    div.standing-head { h3 { (trace.address(wait.recipient)) } }
+                    p { "Waits for: " (wait.reason) "." }
+                    @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
+                    @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
+                    @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
+                    @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
-struct Recipients<'a>(&'a Trace);
-
-impl Renderable for Recipients<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
-        let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
-        for recipient in &self.0.recipients {
-            let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
-            table.push(
-                Row::new()
-                    .cell(address_cell(&recipient.email))
-                    .cell(Badge::of(&recipient.status))
-                    .cell(grouped(recipient.attempts))
-                    .cell(response)
-                    .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
-            );
-        }
-        maud_borrow! { section { h2 { "Recipients" } (table) } }.render_to(buffer);
+fn recipient_states(trace: &Trace) -> impl Renderable {
+    let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
+    let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
+    for recipient in &trace.recipients {
+        let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
+        table.push(
+            Row::new()
+                .cell(address_cell(&recipient.email))
+                .cell(Badge::of(&recipient.status))
+                .cell(grouped(recipient.attempts))
+                .cell(response)
+                .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
+        );
     }
+    maud! { section { h2 { "Recipients" } (table) } }
 }
 
 /// The attempts, newest first.
-struct Attempts<'a>(&'a Trace);
+fn attempt_list(trace: &Trace) -> impl Renderable {
+    maud! {
+        section {
+            h2 { "Attempts" }
+            @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
+            @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
+        }
+    }
+}
 
-impl Renderable for Attempts<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let trace = self.0;
-        maud! {
-            section {
-                h2 { "Attempts" }
-                @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
-                @for attempt in trace.attempts.iter().rev() { (AttemptView { trace, attempt }) }
+fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
+    let response = attempt.response.as_deref().or(attempt.error.as_deref()).unwrap_or_default();
+    let badge = match response.as_bytes().first() {
+        Some(b'2') if attempt.response.is_some() => Badge::new("Accepted", Tone::Good),
+        _ if attempt.next_attempt_at.is_some() => Badge::new("Deferred", Tone::Warning),
+        _ => Badge::new("Refused", Tone::Bad),
+    };
+    let who = attempt.recipient.as_u64().map_or("", |index| trace.address(index));
+    let tls = attempt.tls.as_ref().map(|tls| {
+        [tls.version.as_deref(), tls.cipher.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    });
+    let facts = Facts::new()
+        .optional("Mail host", attempt.mx_host.as_deref())
+        .optional("Address of the host", attempt.ip.as_deref())
+        .optional("Source", attempt.source.as_str())
+        .row("Reached", sentence_case(&attempt.phase))
+        .optional("TLS", tls)
+        .optional("Next attempt", attempt.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))));
+    maud! {
+        details.card.attempt {
+            summary {
+                (badge)
+                span.attempt-who { (who) }
+                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
+            }
+            @if !response.is_empty() { p { (response) } }
+            (facts)
+            @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
+                Some(transcript) => { (transcript_view(transcript)) }
+                None => { p.soft { "There was no conversation." } }
             }
         }
-        .render_to(buffer);
     }
 }
 
-struct AttemptView<'a> {
-    trace: &'a Trace,
-    attempt: &'a TracedAttempt,
-}
-
-impl Renderable for AttemptView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { trace, attempt } = *self;
-        let response = attempt.response.as_deref().or(attempt.error.as_deref()).unwrap_or_default();
-        let badge = match response.as_bytes().first() {
-            Some(b'2') if attempt.response.is_some() => Badge::new("Accepted", Tone::Good),
-            _ if attempt.next_attempt_at.is_some() => Badge::new("Deferred", Tone::Warning),
-            _ => Badge::new("Refused", Tone::Bad),
-        };
-        let who = attempt.recipient.as_u64().map_or("", |index| trace.address(index));
-        let tls = attempt.tls.as_ref().map(|tls| {
-            [tls.version.as_deref(), tls.cipher.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
-        });
-        let facts = Facts::new()
-            .optional("Mail host", attempt.mx_host.as_deref())
-            .optional("Address of the host", attempt.ip.as_deref())
-            .optional("Source", attempt.source.as_str())
-            .row("Reached", sentence_case(&attempt.phase))
-            .optional("TLS", tls)
-            .optional("Next attempt", attempt.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))));
-        maud! {
-            details.card.attempt {
-                summary {
-                    (badge)
-                    span.attempt-who { (who) }
-                    span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
-                }
-                @if !response.is_empty() { p { (response) } }
-                (facts)
-                @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
-                    Some(transcript) => { (Transcript(transcript)) }
-                    None => { p.soft { "There was no conversation." } }
-                }
-            }
-        }
-        .render_to(buffer);
+fn event_table(events: &[TracedEvent]) -> impl Renderable {
+    let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
+    for event in events {
+        let means = event.means.iter().cloned();
+        let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
+        table.push(
+            Row::new()
+                .cell(maud! { code { (event.kind) } })
+                .cell(event.recipient.as_deref().unwrap_or("–"))
+                .cell(maud! { span.small { (detail) } })
+                .cell(time_or_dash(event.at.as_deref())),
+        );
     }
-}
-
-struct Events<'a>(&'a [TracedEvent]);
-
-impl Renderable for Events<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
-        for event in self.0 {
-            let means = event.means.iter().cloned();
-            let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
-            table.push(
-                Row::new()
-                    .cell(maud_borrow! { code { (event.kind) } })
-                    .cell(event.recipient.as_deref().unwrap_or("–"))
-                    .cell(maud_borrow! { span.small { (detail) } })
-                    .cell(time_or_dash(event.at.as_deref())),
-            );
-        }
-        maud_borrow! { section { h2 { "Events" } (table) } }.render_to(buffer);
-    }
+    maud! { section { h2 { "Events" } (table) } }
 }
 
 /// The fields of an event's detail, in words.

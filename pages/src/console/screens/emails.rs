@@ -1,31 +1,16 @@
 //! All emails, also those that are no longer in the queue.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/emails",
-    access: PageAccess::SignedIn,
-    reads: &["email_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/emails" => show, reads ["email_list"];
+};
 
 const PAGE_SIZE: u64 = 50;
 const STATES: &[&str] = &["scheduled", "queued", "deferred", "delivered", "bounced", "failed", "cancelled"];
@@ -115,7 +100,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if let Some(as_of) = &list.as_of {
                 div.notice.warning role="status" { p { "The index of emails lags behind: it is complete up to " (time_or_dash(Some(as_of))) "." } }
             }

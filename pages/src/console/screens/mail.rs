@@ -1,34 +1,18 @@
 //! Queued mail: the recipients that wait, with filters, and the commands on all that match.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-
 use super::queue::HoldNotice;
 use super::selection::{MailSelection, filters, is_filtered, selection_query};
 use super::server_status::QueueHold;
 use crate::console::PATH;
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/mail";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/mail",
-    access: PageAccess::SignedIn,
-    reads: &["queue_list"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/mail" => show, reads ["queue_list"];
+};
 
 /// Recipients on a page.
 const PAGE_SIZE: u64 = 50;
@@ -74,34 +58,29 @@ impl QueuedRecipient {
     }
 }
 
-/// Recipients as a table.
-pub(super) struct RecipientTable<'a>(pub(super) &'a [QueuedRecipient]);
-
-impl Renderable for RecipientTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
-        let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
-        for task in self.0 {
-            let route = task.route.as_deref();
-            let (email, account) = (&task.email, &task.account);
-            table.push(
-                Row::new()
-                    .cell(maud_borrow! {
-                        (address_cell(&task.recipient))
-                        @if let Some(route) = route { span.where-mail { "Route: " (route) } }
-                    })
-                    .cell(task.state())
-                    .cell(grouped(task.attempts))
-                    .cell(time_or_dash(task.due.as_deref()))
-                    .cell(maud_borrow! { span.nowrap { (sentence_case(&task.class)) } })
-                    .cell(maud_borrow! {
-                        a href={ (PATH) "/emails/" (encode(email)) } { (email) }
-                        span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
-                    }),
-            );
-        }
-        table.render_to(buffer);
+pub(super) fn recipient_table(recipients: &[QueuedRecipient]) -> impl Renderable {
+    let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
+    let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
+    for task in recipients {
+        let route = task.route.as_deref();
+        let (email, account) = (&task.email, &task.account);
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    (address_cell(&task.recipient))
+                    @if let Some(route) = route { span.where-mail { "Route: " (route) } }
+                })
+                .cell(task.state())
+                .cell(grouped(task.attempts))
+                .cell(time_or_dash(task.due.as_deref()))
+                .cell(maud! { span.nowrap { (sentence_case(&task.class)) } })
+                .cell(maud! {
+                    a href={ (PATH) "/emails/" (encode(email)) } { (email) }
+                    span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
+                }),
+        );
     }
+    table
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -125,16 +104,16 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             (HoldNotice(list.hold.as_ref()))
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if list.damaged > 0 {
                 div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: " a href="/console/server" { "check the store" } } }
             }
             @if refused.is_none() {
                 @if list.tasks.is_empty() {
-                    (EmptyMailList { is_filtered: is_filtered(query), read: list.tasks_read, has_more: list.has_more })
+                    (empty_mail_list(is_filtered(query), list.tasks_read, list.has_more))
                 } @else {
-                    (Commands { query: &selected, may_command })
-                    (RecipientTable(&list.tasks))
+                    (mail_commands(&selected, may_command))
+                    (recipient_table(&list.tasks))
                 }
                 (Pager { context, next_cursor: list.next_cursor.as_deref() })
             }
@@ -148,51 +127,33 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     .into())
 }
 
-struct EmptyMailList {
-    is_filtered: bool,
-    read: u64,
-    has_more: bool,
-}
-
-impl Renderable for EmptyMailList {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (title, text) = match (self.has_more, self.is_filtered) {
-            (true, _) => {
-                ("Nothing found yet", format!("{} recipients were read; the next page continues.", grouped(self.read)))
-            }
-            (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
-            (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
-        };
-        EmptyState { title, text: &text, action: None }.render_to(buffer);
-    }
+fn empty_mail_list(is_filtered: bool, read: u64, has_more: bool) -> impl Renderable {
+    let (title, text) = match (has_more, is_filtered) {
+        (true, _) => ("Nothing found yet", format!("{} recipients were read; the next page continues.", grouped(read))),
+        (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
+        (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
+    };
+    maud! { (EmptyState { title, text: &text, action: None }) }
 }
 
 /// Links to the commands on all that match.
-struct Commands<'a> {
-    query: &'a str,
-    may_command: bool,
-}
-
-impl Renderable for Commands<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let link = |order: &str| {
-            if self.query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{}", self.query) }
-        };
-        maud! {
-            @if self.may_command {
-                div.tools role="group" aria-label="All that match" {
-                    span.soft.small { "All that match:" }
-                    a.button href=(link("retry")) { "Retry now…" }
-                    a.button href=(link("hold")) { "Hold…" }
-                    a.button href=(link("release")) { "Release…" }
-                    a.button href=(link("reroute")) { "Reroute…" }
-                    a.button href=(link("fail")) { "End delivery…" }
-                    a.button href=(link("drop")) { "Remove…" }
-                }
-            } @else {
-                p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
+fn mail_commands(query: &str, may_command: bool) -> impl Renderable {
+    let link = move |order: &str| {
+        if query.is_empty() { format!("{LIST}/{order}") } else { format!("{LIST}/{order}?{query}") }
+    };
+    maud! {
+        @if may_command {
+            div.tools role="group" aria-label="All that match" {
+                span.soft.small { "All that match:" }
+                a.button href=(link("retry")) { "Retry now…" }
+                a.button href=(link("hold")) { "Hold…" }
+                a.button href=(link("release")) { "Release…" }
+                a.button href=(link("reroute")) { "Reroute…" }
+                a.button href=(link("fail")) { "End delivery…" }
+                a.button href=(link("drop")) { "Remove…" }
             }
+        } @else {
+            p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
         }
-        .render_to(buffer);
     }
 }

@@ -1,27 +1,19 @@
 //! A command on all queued mail that matches a filter: first what will be hit, then the button.
 
-use hypertext::{maud_borrow, prelude::*};
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::commands;
-use super::mail::{LIST, QueuedMail, RecipientTable};
+use super::mail::{LIST, QueuedMail, recipient_table};
 use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::time::Time;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/mail/{order}",
-    access: PageAccess::SignedIn,
-    reads: &["queue_list", "queue_count"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow { name: "apply", operation: "queue_many", submit: |context| Box::pin(apply(context)) }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/mail/{order}" => show, reads ["queue_list", "queue_count"], forms {
+        "apply" => apply, calls "queue_many";
+    };
+};
 
 /// Recipients shown before the command.
 const SAMPLE: u64 = 10;
@@ -240,7 +232,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if shown > 0 {
             section {
                 h2 { @if count.exact() == Some(shown) { "These" } @else { "The first " (shown) } }
-                (RecipientTable(&sample.tasks))
+                (recipient_table(&sample.tasks))
             }
         }
     };

@@ -1,29 +1,19 @@
 //! The overview: what needs attention, the queue, and the state of the server.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use jiff::Timestamp;
 
-use super::attention::{AttentionSection, entries};
-use super::depth::{DepthSection, QueueDepth};
+use super::attention::{attention_section, entries};
+use super::depth::{QueueDepth, depth_section};
 use super::doctor::LastRun;
-use super::queue::{QueueTop, TopTable};
+use super::queue::{QueueTop, top_table};
 use super::server_status::ServerStatus;
 use crate::console::{PATH, duration};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{file_size, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "",
-    access: PageAccess::SignedIn,
-    reads: &["status", "queue_top", "queue_depth", "doctor_findings"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "" => show, reads ["status", "queue_top", "queue_depth", "doctor_findings"];
+};
 
 /// Destinations shown.
 const TOP_MAX: u64 = 5;
@@ -36,21 +26,21 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let now = context.now();
     let body = maud_borrow! {
         div data-fragment="list" {
-            (AttentionSection(&attention))
+            (attention_section(&attention))
             @if last.run.is_none() {
                 p.help { "The checks of names, ports and block lists have not run since the start. " a href="/console/doctor" { "Run them" } "." }
             }
-            (QueueTiles { status: &status, now })
-            (DepthSection { depth: &depth, path: PATH })
+            (queue_tiles(&status, now))
+            (depth_section(&depth, PATH))
             section {
                 div.section-head { h2 { "Longest queues" } a href="/console/queue" { "All destinations" } }
                 @if top.destinations.is_empty() {
                     p.card.calm { "The queue is empty." }
                 } @else {
-                    (TopTable { top: &top, now })
+                    (top_table(&top, now))
                 }
             }
-            (ServerFacts(&status))
+            (server_facts(&status))
         }
     };
     let page = Page::new("Overview", body).same_as(ServerStatus::call()).same_as(QueueTop::call(TOP_MAX));
@@ -63,84 +53,59 @@ pub(super) fn age_of(time: Option<&str>, now: Timestamp) -> String {
     time.map_or_else(|| "–".to_owned(), |time| duration::age(now.duration_since(time).as_secs()))
 }
 
-struct QueueTiles<'a> {
-    status: &'a ServerStatus,
-    now: Timestamp,
-}
-
-impl Renderable for QueueTiles<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let hour = &self.status.last_hour;
-        let queue = self.status.queue.as_ref().map(|queue| {
-            let more = |has_more| if has_more { "+" } else { "" };
-            [
-                ("Recipients", grouped(queue.recipients) + more(queue.has_more)),
-                ("Due now", grouped(queue.due) + more(queue.has_more_due)),
-                ("Held", grouped(queue.held) + more(queue.has_more_due && queue.held > 0)),
-                ("Oldest", age_of(queue.oldest.as_deref(), self.now)),
-            ]
-        });
-        let hour = [
-            ("Accepted", grouped(hour.accepted)),
-            ("Delivered", grouped(hour.delivered)),
-            ("Deferred", grouped(hour.deferred)),
-            ("Bounced or failed", grouped(hour.bounced.saturating_add(hour.failed))),
-        ];
-        maud! {
-            div.columns {
-                @if let Some(queue) = &queue { (TileSection { title: "Queue", tiles: queue }) }
-                (TileSection { title: "Last hour", tiles: &hour })
-            }
+fn queue_tiles(status: &ServerStatus, now: Timestamp) -> impl Renderable {
+    let hour = &status.last_hour;
+    let queue = status.queue.as_ref().map(|queue| {
+        let more = |has_more| if has_more { "+" } else { "" };
+        [
+            ("Recipients", grouped(queue.recipients) + more(queue.has_more)),
+            ("Due now", grouped(queue.due) + more(queue.has_more_due)),
+            ("Held", grouped(queue.held) + more(queue.has_more_due && queue.held > 0)),
+            ("Oldest", age_of(queue.oldest.as_deref(), now)),
+        ]
+    });
+    let hour = [
+        ("Accepted", grouped(hour.accepted)),
+        ("Delivered", grouped(hour.delivered)),
+        ("Deferred", grouped(hour.deferred)),
+        ("Bounced or failed", grouped(hour.bounced.saturating_add(hour.failed))),
+    ];
+    maud! {
+        div.columns {
+            @if let Some(queue) = &queue { (tile_section("Queue", queue)) }
+            (tile_section("Last hour", &hour))
         }
-        .render_to(buffer);
     }
 }
 
-struct TileSection<'a> {
-    title: &'static str,
-    tiles: &'a [(&'static str, String)],
-}
-
-impl Renderable for TileSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            section {
-                h2 { (self.title) }
-                dl.tiles { @for (label, value) in self.tiles { div { dt { (label) } dd.tile-value { (value) } } } }
-            }
+fn tile_section(title: &'static str, tiles: &[(&'static str, String)]) -> impl Renderable {
+    maud! {
+        section {
+            h2 { (title) }
+            dl.tiles { @for (label, value) in tiles { div { dt { (label) } dd.tile-value { (value) } } } }
         }
-        .render_to(buffer);
     }
 }
 
-struct ServerFacts<'a>(&'a ServerStatus);
-
-impl Renderable for ServerFacts<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let status = self.0;
-        let nodes = if status.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", status.nodes) };
-        let disk = status
-            .disk
-            .as_ref()
-            .map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes)));
-        let certificate = status.certificate.as_ref();
-        let facts = Facts::new()
-            .row("Host name", &status.hostname)
-            .row("Version", &status.version)
-            .row("Cluster", format!("{nodes}; {} of 64 partitions are here", status.partitions))
-            .row("Store", &status.store.state)
-            .optional("Disk", disk)
-            .optional(
-                "Certificate",
-                certificate
-                    .map(|certificate| maud! { "valid until " (time_or_dash(certificate.expires_at.as_deref())) }),
-            );
-        maud! {
-            section {
-                div.section-head { h2 { "This server" } a href="/console/server" { "Listeners, store, nodes" } }
-                div.card { (facts) }
-            }
+fn server_facts(status: &ServerStatus) -> impl Renderable {
+    let nodes = if status.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", status.nodes) };
+    let disk =
+        status.disk.as_ref().map(|disk| format!("{} of {} free", file_size(disk.free_bytes), file_size(disk.bytes)));
+    let certificate = status.certificate.as_ref();
+    let facts = Facts::new()
+        .row("Host name", &status.hostname)
+        .row("Version", &status.version)
+        .row("Cluster", format!("{nodes}; {} of 64 partitions are here", status.partitions))
+        .row("Store", &status.store.state)
+        .optional("Disk", disk)
+        .optional(
+            "Certificate",
+            certificate.map(|certificate| maud! { "valid until " (time_or_dash(certificate.expires_at.as_deref())) }),
+        );
+    maud! {
+        section {
+            div.section-head { h2 { "This server" } a href="/console/server" { "Listeners, store, nodes" } }
+            div.card { (facts) }
         }
-        .render_to(buffer);
     }
 }

@@ -2,50 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit, as_f64};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/pools";
 /// Accounts and providers shown of one pool.
 const SHOWN_MAX: usize = 20;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/pools",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/pools/assign",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show_assign(context)),
-        forms: &[FormRow { name: "assign", operation: "pool_assign", submit: |context| Box::pin(assign(context)) }],
-    },
-    PageRow {
-        path: "/pools/{name}/warm-up",
-        access: PageAccess::SignedIn,
-        reads: &["pool_list"],
-        show: |context| Box::pin(show_warm_up(context)),
-        forms: &[FormRow { name: "warm-up", operation: "pool_warm_up", submit: |context| Box::pin(warm_up(context)) }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/pools" => show, reads ["pool_list"];
+    "/pools/assign" => show_assign, reads ["pool_list"], forms {
+        "assign" => assign, calls "pool_assign";
+    };
+    "/pools/{name}/warm-up" => show_warm_up, reads ["pool_list"], forms {
+        "warm-up" => warm_up, calls "pool_warm_up";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -149,7 +122,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
             }
         }
-        div.sections { @for pool in &list.pools { (PoolView(pool)) } }
+        div.sections { @for pool in &list.pools { (pool_view(pool)) } }
     };
     let actions = maud! { a.button.primary href="/console/pools/assign" { "Assign an account" } };
     let page = Page::new("Pools", body)
@@ -159,51 +132,45 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.into())
 }
 
-struct PoolView<'a>(&'a Pool);
-
-impl Renderable for PoolView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let pool = self.0;
-        let accounts: Vec<_> = pool.accounts.iter().take(SHOWN_MAX).collect();
-        let more = pool.accounts.len().saturating_sub(SHOWN_MAX);
-        maud_borrow! {
-            section {
-                div.section-head {
-                    h2 { (pool.name) }
-                    a href={ (LIST) "/" (encode(&pool.name)) "/warm-up" } { "Change the warm-up of " (pool.name) }
-                }
-                div.card {
-                    p {
-                        @match &pool.warm_up {
-                            Some(warm_up) => {
-                                (Badge::new("Warming up", Tone::Active))
-                                " Day " (warm_up.day) " of " (warm_up.days) ", since " (warm_up.since) ": "
-                                (grouped(warm_up.messages_per_day)) " messages to each provider today."
-                            }
-                            None => { (Badge::new("Warm", Tone::Good)) }
-                        }
-                    }
-                    (pool.facts())
-                    @if !pool.accounts.is_empty() {
-                        p.small { "Assigned accounts:" }
-                        ul.plain {
-                            @for account in &accounts { li { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } } }
-                            @if more > 0 { li { (more) " more" } }
-                        }
-                    }
-                    @if let Some(warm_up) = pool.warm_up.as_ref().filter(|warm_up| !warm_up.used_up.is_empty()) {
-                        p.small { "Today's limit is used up for:" }
-                        ul.plain {
-                            @for used in warm_up.used_up.iter().take(SHOWN_MAX) {
-                                li { (used.provider) ", until " (time_or_dash(used.until.as_deref())) }
-                            }
-                        }
-                    }
-                }
-                @if let Some(chart) = pool.chart() { (chart) }
+fn pool_view(pool: &Pool) -> impl Renderable {
+    let accounts: Vec<_> = pool.accounts.iter().take(SHOWN_MAX).collect();
+    let more = pool.accounts.len().saturating_sub(SHOWN_MAX);
+    maud! {
+        section {
+            div.section-head {
+                h2 { (pool.name) }
+                a href={ (LIST) "/" (encode(&pool.name)) "/warm-up" } { "Change the warm-up of " (pool.name) }
             }
+            div.card {
+                p {
+                    @match &pool.warm_up {
+                        Some(warm_up) => {
+                            (Badge::new("Warming up", Tone::Active))
+                            " Day " (warm_up.day) " of " (warm_up.days) ", since " (warm_up.since) ": "
+                            (grouped(warm_up.messages_per_day)) " messages to each provider today."
+                        }
+                        None => { (Badge::new("Warm", Tone::Good)) }
+                    }
+                }
+                (pool.facts())
+                @if !pool.accounts.is_empty() {
+                    p.small { "Assigned accounts:" }
+                    ul.plain {
+                        @for account in &accounts { li { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } } }
+                        @if more > 0 { li { (more) " more" } }
+                    }
+                }
+                @if let Some(warm_up) = pool.warm_up.as_ref().filter(|warm_up| !warm_up.used_up.is_empty()) {
+                    p.small { "Today's limit is used up for:" }
+                    ul.plain {
+                        @for used in warm_up.used_up.iter().take(SHOWN_MAX) {
+                            li { (used.provider) ", until " (time_or_dash(used.until.as_deref())) }
+                        }
+                    }
+                }
+            }
+            @if let Some(chart) = pool.chart() { (chart) }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,31 +1,15 @@
 //! The queue by destination: how much waits, how long, and what binds.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::overview::age_of;
 use super::server_status::QueueHold;
 use crate::console::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/queue",
-    access: PageAccess::SignedIn,
-    reads: &["queue_top"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/queue" => show, reads ["queue_top"];
+};
 
 /// Destinations shown.
 const SHOWN_MAX: u64 = 100;
@@ -125,81 +109,61 @@ pub(super) fn destination_page(domain: &str) -> String {
     format!("{PATH}/queue/{}", encode(domain))
 }
 
-/// The destinations as a table.
-pub(super) struct TopTable<'a> {
-    pub(super) top: &'a QueueTop,
-    pub(super) now: Timestamp,
-}
-
 const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "Held", "Oldest", "Next", "Blocked by"];
 
-impl Renderable for TopTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table =
-            Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
-        for destination in &self.top.destinations {
-            let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
-            table.push(
-                Row::new()
-                    .cell(Name(destination))
-                    .cell(maud_borrow! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
-                    .cell(grouped(destination.tasks))
-                    .cell(grouped(destination.due))
-                    .cell(grouped(destination.later))
-                    .cell(grouped(destination.held))
-                    .cell(age_of(destination.oldest.as_deref(), self.now))
-                    .cell(time_or_dash(next))
-                    .cell(LimitCell(destination)),
-            );
-        }
-        let note = self.top.note();
-        maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }.render_to(buffer);
+/// The destinations as a table.
+pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
+    let mut table =
+        Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
+    for destination in &top.destinations {
+        let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
+        table.push(
+            Row::new()
+                .cell(destination_name(destination))
+                .cell(maud! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
+                .cell(grouped(destination.tasks))
+                .cell(grouped(destination.due))
+                .cell(grouped(destination.later))
+                .cell(grouped(destination.held))
+                .cell(age_of(destination.oldest.as_deref(), now))
+                .cell(time_or_dash(next))
+                .cell(limit_cell(destination)),
+        );
     }
+    let note = top.note();
+    maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }
 }
 
-struct Name<'a>(&'a TopDestination);
-
-impl Renderable for Name<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let destination = self.0;
-        let domain = destination.domain.as_deref();
-        maud! {
-            @match (domain, destination.link()) {
-                (Some(domain), Some(link)) => {
-                    a href=(link) { (domain) }
-                    @if domain != destination.name { span.where-mail { (destination.name) } }
-                }
-                _ => { (destination.name) }
+fn destination_name(destination: &TopDestination) -> impl Renderable {
+    let domain = destination.domain.as_deref();
+    maud! {
+        @match (domain, destination.link()) {
+            (Some(domain), Some(link)) => {
+                a href=(link) { (domain) }
+                @if domain != destination.name { span.where-mail { (destination.name) } }
             }
+            _ => { (destination.name) }
         }
-        .render_to(buffer);
     }
 }
 
-struct LimitCell<'a>(&'a TopDestination);
-
-impl Renderable for LimitCell<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let destination = self.0;
-        let (label, tone) = destination.limit();
-        maud! {
-            div.binds {
-                p {
-                    (Badge::new(label, tone))
-                    @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
-                        " ends " (time_or_dash(Some(until)))
-                    }
-                    @if destination.connections > 0 { " · " (destination.connections) " open" }
+fn limit_cell(destination: &TopDestination) -> impl Renderable {
+    let (label, tone) = destination.limit();
+    maud! {
+        div.binds {
+            p {
+                (Badge::new(label, tone))
+                @if let Some(until) = destination.until.as_ref().filter(|_| destination.limit != "schedule") {
+                    " ends " (time_or_dash(Some(until)))
                 }
-                @if let Some(slowed) = &destination.slowed { p { (slowed) } }
-                @if let Some(reply) = &destination.last_reply { p.said { (reply) } }
+                @if destination.connections > 0 { " · " (destination.connections) " open" }
             }
+            @if let Some(slowed) = &destination.slowed { p { (slowed) } }
+            @if let Some(reply) = &destination.last_reply { p.said { (reply) } }
         }
-        .render_to(buffer);
     }
 }
 
-/// A number with its noun.
 pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -236,7 +200,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
                     @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
                 }
-                (TopTable { top: &top, now })
+                (top_table(&top, now))
             }
         }
     };

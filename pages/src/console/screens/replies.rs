@@ -1,24 +1,10 @@
 //! The classification of an SMTP reply by the server.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::json;
+use crate::dashboard::prelude::*;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
-
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/replies",
-    access: PageAccess::SignedIn,
-    reads: &[],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/replies" => show;
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

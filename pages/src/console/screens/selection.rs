@@ -1,11 +1,11 @@
 //! The filters of queued mail: read from the query, as fields of a request, and in words.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::console::duration;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The filters that a command can take.

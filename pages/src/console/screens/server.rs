@@ -1,20 +1,10 @@
 //! This server: listeners, nodes, store, certificate.
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
-
 use super::commands;
 use super::server_status::{ServerStatus, StoreHealth};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{file_size, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow, View};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
+use crate::dashboard::table::{FormRow, PageAccess};
 
 pub const PAGES: &[PageRow] = &[PageRow {
     path: "/server",

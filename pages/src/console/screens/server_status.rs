@@ -1,9 +1,6 @@
 //! The answer of `status`: the health of this server.
 
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,16 +1,10 @@
 //! Sign-in by a one-time link, and sign-out. The link shows a button, so that a program that only looks at the link
 //! does not use it.
 
-use hypertext::prelude::*;
-use serde_json::json;
-
 use crate::console::PATH;
 use crate::console::router::SIGN_IN;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
+use crate::dashboard::table::{FormRow, PageAccess};
 
 pub const PAGES: &[PageRow] = &[
     PageRow {

@@ -1,11 +1,10 @@
 //! The pages of the console, with fixed answers.
 
 use html::document::{Head, PageStyle};
-use serde_json::{Value, json};
 
 use crate::console::fake_admin::{FakeAdmin, HOSTILE, assert_harmless, html, location};
 use crate::console::table::pages;
-use crate::dashboard::backend::Failure;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::PageRequest;
 use crate::dashboard::table::PageAccess;
 

@@ -18,7 +18,6 @@ pub struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    #[must_use]
     pub fn new(label: &'a str, text: &'a str) -> Self {
         Self { text, label, is_wrapped: false }
     }
@@ -44,12 +43,6 @@ impl Renderable for Code<'_> {
     }
 }
 
-/// The conversation of a delivery attempt: one line `milliseconds direction text`. `>` was sent, `<` was received, `*`
-/// is a remark.
-#[derive(Debug, Clone, Copy)]
-pub struct Transcript<'a>(pub &'a str);
-
-/// A line of a transcript.
 #[derive(Debug, PartialEq, Eq)]
 struct TranscriptLine<'a> {
     milliseconds: &'a str,
@@ -86,24 +79,23 @@ impl<'a> TranscriptLine<'a> {
     }
 }
 
-impl Renderable for Transcript<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.copyable {
-                @if self.0.len() <= COPIED_BYTES_MAX { (CopyButton { text: self.0, label: "the transcript" }) }
-                pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
-                    @for line in self.0.lines().map(TranscriptLine::parse) {
-                        @let side = line.side.unwrap_or(("remark", ""));
-                        span class=(side.0) {
-                            span.ms { (line.milliseconds) }
-                            span.hidden { (side.1) }
-                            span.text.refusal[line.is_refusal()] { (line.text) }
-                        }
+/// The conversation of a delivery attempt: one line `milliseconds direction text`. `>` was sent, `<` was received, `*`
+/// is a remark.
+pub fn transcript_view(text: &str) -> impl Renderable {
+    maud! {
+        div.copyable {
+            @if text.len() <= COPIED_BYTES_MAX { (CopyButton { text, label: "the transcript" }) }
+            pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
+                @for line in text.lines().map(TranscriptLine::parse) {
+                    @let side = line.side.unwrap_or(("remark", ""));
+                    span class=(side.0) {
+                        span.ms { (line.milliseconds) }
+                        span.hidden { (side.1) }
+                        span.text.refusal[line.is_refusal()] { (line.text) }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -124,7 +116,7 @@ mod tests {
 
     #[test]
     fn foreign_text_is_escaped() {
-        let html = render(Transcript("  1 < 220 <script>\n")) + &render(Code::new("Source", "<b>"));
+        let html = render(transcript_view("  1 < 220 <script>\n")) + &render(Code::new("Source", "<b>"));
         assert!(html.contains("220 &lt;script&gt;") && html.contains("\n&lt;b&gt;"));
     }
 }

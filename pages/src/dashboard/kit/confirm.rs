@@ -9,8 +9,6 @@ use crate::dashboard::table::Outcome;
 
 const FIELD: &str = "confirm";
 
-/// The field for the name.
-#[must_use]
 pub fn confirm_field(name: &str) -> Field {
     Field::new(FIELD, format!("Type “{name}” to confirm"), Control::Text).required().ignored()
 }

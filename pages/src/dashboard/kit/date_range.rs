@@ -17,7 +17,6 @@ const DAYS_MAX: i64 = 731;
 /// Longer ranges have a period for each week.
 const DAYS_BY_DAY_MAX: i64 = 92;
 
-/// The length of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodLength {
     Hour,
@@ -35,7 +34,6 @@ impl PeriodLength {
     }
 
     /// The head of the column of periods.
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::Hour => "Hour (UTC)",
@@ -56,7 +54,6 @@ pub struct DateRange {
 
 impl DateRange {
     /// The filters: a range up to now, or two days.
-    #[must_use]
     pub fn filters() -> [Filter; 3] {
         let ranges = [
             ("1", "Last 24 hours"),
@@ -71,7 +68,6 @@ impl DateRange {
     }
 
     /// The range of a query. Its second part says what is wrong with the days; then the range is the usual one.
-    #[must_use]
     pub fn read(query: &Fields, now: Timestamp) -> (Self, Option<&'static str>) {
         let (from, to) = (query.get("from").trim(), query.get("to").trim());
         if from.is_empty() && to.is_empty() {
@@ -141,7 +137,6 @@ impl DateRange {
     }
 
     /// "the 30 days before".
-    #[must_use]
     pub fn before_words(self) -> String {
         match self.seconds() / DAY {
             0 | 1 if self.step == PeriodLength::Hour => "the 24 hours before".to_owned(),
@@ -151,7 +146,6 @@ impl DateRange {
     }
 
     /// The range for people: "14 Nov to 26 Nov 2026".
-    #[must_use]
     pub fn words(self) -> String {
         let last = earlier(self.to, 1);
         let (from, to) = (self.from.strftime("%-d %b %Y").to_string(), last.strftime("%-d %b %Y").to_string());
@@ -159,32 +153,27 @@ impl DateRange {
     }
 
     /// Adds the range to a call of an operation that counts by hour or day.
-    #[must_use]
     pub fn within(self, call: Call) -> Call {
         let granularity = if self.step == PeriodLength::Hour { "hour" } else { "day" };
         self.between_times(call).query("granularity", granularity)
     }
 
     /// Adds the range to a call.
-    #[must_use]
     pub fn between_times(self, call: Call) -> Call {
         call.query("from", self.from.to_string()).query("to", self.to.to_string())
     }
 
     /// The number of periods.
-    #[must_use]
     pub fn len(self) -> usize {
         let step = self.step.seconds();
         usize::try_from((self.seconds() + step - 1) / step).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// The period of a time of the API.
-    #[must_use]
     pub fn period_of(self, time: &str) -> Option<usize> {
         let time = time.parse::<Timestamp>().ok()?;
         if time < self.from || time >= self.to {
@@ -202,7 +191,6 @@ impl DateRange {
     }
 
     /// The labels of the periods.
-    #[must_use]
     pub fn labels(self) -> Vec<String> {
         let format = match self.step {
             PeriodLength::Hour => "%a %H:%M",

@@ -9,7 +9,6 @@ use crate::dashboard::context::Context;
 /// Filters that are always shown; further ones are folded away until they are used.
 const SHOWN: usize = 5;
 
-/// A filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
     /// The query parameter.
@@ -30,20 +29,17 @@ pub enum FilterControl {
 }
 
 impl Filter {
-    #[must_use]
     pub fn text(name: &'static str, label: &'static str, placeholder: &'static str) -> Self {
         Self { name, label, control: FilterControl::Text { placeholder } }
     }
 
     /// One of these words of the API, or all.
-    #[must_use]
     pub fn words(name: &'static str, label: &'static str, words: &[&str]) -> Self {
         let all = (String::new(), "All".to_owned());
         let choices = words.iter().map(|word| ((*word).to_owned(), super::text::sentence_case(word)));
         Self { name, label, control: FilterControl::Select(std::iter::once(all).chain(choices).collect()) }
     }
 
-    #[must_use]
     pub fn date(name: &'static str, label: &'static str) -> Self {
         Self { name, label, control: FilterControl::Date }
     }
@@ -58,7 +54,6 @@ pub struct FilterBar<'c> {
 
 impl FilterBar<'_> {
     /// True if a filter is set.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.filters.iter().any(|filter| !self.context.query().get(filter.name).is_empty())
     }
@@ -69,7 +64,7 @@ impl Renderable for FilterBar<'_> {
         let request = self.context.request;
         let (shown, more) = self.filters.split_at(self.filters.len().min(SHOWN));
         let is_used = more.iter().any(|filter| !request.query.get(filter.name).is_empty());
-        let view = |filter| FilterView { filter, value: request.query.get(filter.name) };
+        let view = |filter| filter_view(filter, request.query.get(filter.name));
         maud! {
             form.filters method="get" action=(request.path) role="search" data-swap="list" {
                 @for filter in shown { (view(filter)) }
@@ -102,46 +97,31 @@ pub fn or_refused<T: Default>(answer: Result<T, Failure>) -> Result<(T, Option<F
 }
 
 /// Says which filter was refused, and why.
-#[derive(Debug, Clone, Copy)]
-pub struct RefusedFilter<'a>(pub &'a Failure);
-
-impl Renderable for RefusedFilter<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.notice.bad role="alert" { p { "The list was not read: " (self.0.message.replace('`', "")) } }
-        }
-        .render_to(buffer);
+pub fn refused_filter(failure: &Failure) -> impl Renderable {
+    maud! {
+        div.notice.bad role="alert" { p { "The list was not read: " (failure.message.replace('`', "")) } }
     }
 }
 
-struct FilterView<'f> {
-    filter: &'f Filter,
-    value: &'f str,
-}
-
-impl Renderable for FilterView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { filter, value } = *self;
-        let id = format!("filter-{}", filter.name);
-        maud! {
-            div.field {
-                label for=(id) { (filter.label) }
-                @match &filter.control {
-                    FilterControl::Text { placeholder } => {
-                        input id=(id) type="search" name=(filter.name) value=(input_value(value)) placeholder=(*placeholder)
-                            autocomplete="off";
-                    }
-                    FilterControl::Select(choices) => {
-                        select id=(id) name=(filter.name) {
-                            @for (choice, label) in choices {
-                                option value=(choice) selected[choice == value] { (label) }
-                            }
+fn filter_view(filter: &Filter, value: &str) -> impl Renderable {
+    let id = format!("filter-{}", filter.name);
+    maud! {
+        div.field {
+            label for=(id) { (filter.label) }
+            @match &filter.control {
+                FilterControl::Text { placeholder } => {
+                    input id=(id) type="search" name=(filter.name) value=(input_value(value)) placeholder=(*placeholder)
+                        autocomplete="off";
+                }
+                FilterControl::Select(choices) => {
+                    select id=(id) name=(filter.name) {
+                        @for (choice, label) in choices {
+                            option value=(choice) selected[choice == value] { (label) }
                         }
                     }
-                    FilterControl::Date => { input id=(id) type="date" name=(filter.name) value=(input_value(value)); }
                 }
+                FilterControl::Date => { input id=(id) type="date" name=(filter.name) value=(input_value(value)); }
             }
         }
-        .render_to(buffer);
     }
 }

@@ -4,9 +4,11 @@
 use hypertext::{Buffer, prelude::*};
 
 use super::empty::EmptyState;
+use super::filter::refused_filter;
 use super::pager::Pager;
 use super::table::Table;
 use super::time::time_or_dash;
+use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 
 /// A table of entries.
@@ -31,6 +33,13 @@ impl Renderable for ListView<'_> {
             }
         }
         .render_to(buffer);
+    }
+}
+
+/// The part of a page that is replaced when its filters change: the list, or why it was refused.
+pub fn list_fragment(refused: Option<&Failure>, list: ListView<'_>) -> impl Renderable {
+    maud! {
+        div data-fragment="list" { @if let Some(refused) = refused { (refused_filter(refused)) } @else { (list) } }
     }
 }
 

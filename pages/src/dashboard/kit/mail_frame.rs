@@ -19,7 +19,6 @@ pub struct MailFrame<'c> {
 }
 
 impl<'c> MailFrame<'c> {
-    #[must_use]
     pub fn new(context: &'c Context<'c>, path: &'c str, html: &str) -> Self {
         Self { context, path, has_remote: has_remote(html) }
     }
@@ -33,7 +32,6 @@ fn has_remote(html: &str) -> bool {
 }
 
 /// The HTML of a mail as the frame shows it: links open in a window of their own.
-#[must_use]
 pub fn framed_html(html: &str) -> String {
     const BASE: &str = "<base target=\"_blank\">";
     // A document type stays first: without it, browsers lay out as they did in 1998.

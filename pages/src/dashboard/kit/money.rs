@@ -12,7 +12,6 @@ const WITH_THREE_DECIMALS: &[&str] = &["bhd", "jod", "kwd", "omr", "tnd"];
 const RATE_DECIMALS: usize = 2;
 
 /// The number of decimals of a currency, by its code in lower case.
-#[must_use]
 pub fn decimals(currency: &str) -> usize {
     if WITHOUT_DECIMALS.contains(&currency) {
         0
@@ -34,7 +33,6 @@ pub struct Money<'a> {
 
 impl Money<'_> {
     /// The text; digits are grouped by narrow spaces.
-    #[must_use]
     pub fn text(&self) -> String {
         let plain = plain_text(self.amount, decimals(self.currency));
         let unsigned = plain.trim_start_matches('-');
@@ -52,7 +50,6 @@ impl Renderable for Money<'_> {
 }
 
 /// An amount for a control, without its currency: `1234.50`.
-#[must_use]
 pub fn amount_value(amount: i64, currency: &str) -> String {
     plain_text(amount, decimals(currency))
 }
@@ -75,13 +72,11 @@ pub fn parse_amount(text: &str, currency: &str) -> Result<i64, String> {
 }
 
 /// A rate for reading: `12.5 %`, with a space that does not break.
-#[must_use]
 pub fn percent_text(basis_points: i64) -> String {
     format!("{}\u{a0}%", percent_value(basis_points))
 }
 
 /// A rate for a control: `12.5`.
-#[must_use]
 pub fn percent_value(basis_points: i64) -> String {
     let text = plain_text(basis_points, RATE_DECIMALS);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -103,7 +98,6 @@ pub fn parse_percent(text: &str) -> Result<i64, String> {
 
 /// The rate that makes an amount out of a sale, in basis points, if the amount is such a share rounded half up. Only
 /// multiples of 0.25 %: other amounts are more likely flat, capped, or of several rates. Of several rates, the roundest.
-#[must_use]
 pub fn rate_of(amount: i64, sale: i64) -> Option<i64> {
     if amount <= 0 || sale <= 0 {
         return None;

@@ -3,7 +3,6 @@
 pub use html::notice::Notice;
 
 /// The sentence of a code in the query field `done`; `None` for unknown codes, which anybody can write into a link.
-#[must_use]
 pub fn done_text(code: &str) -> Option<&'static str> {
     Some(match code {
         "access_ended" => "The program has no access any more.",

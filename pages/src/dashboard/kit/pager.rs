@@ -13,7 +13,6 @@ pub struct Pager<'c> {
 
 impl Pager<'_> {
     /// The path of the page that begins at a cursor; an empty one is the first page.
-    #[must_use]
     pub fn path(&self, cursor: &str) -> String {
         let request = self.context.request;
         let query = request.query.with("cursor", cursor).with("done", "").to_query();

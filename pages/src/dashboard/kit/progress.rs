@@ -18,7 +18,6 @@ pub struct Progress<'a> {
 
 impl Progress<'_> {
     /// `12 of 40`, or `12 so far`.
-    #[must_use]
     pub fn text(&self) -> String {
         match self.total {
             Some(total) => format!("{} of {}", grouped(self.done), grouped(total)),

@@ -14,7 +14,6 @@ pub struct SecretUse {
     pub code: String,
 }
 
-/// A secret on the only page that shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownSecret<'a> {
     /// `API key`, `Password`.
@@ -38,34 +37,28 @@ impl Renderable for ShownSecret<'_> {
                 }
                 p { a.button href=(next.0) { (next.1) } }
             }
-            (SecretUses(uses))
+            (secret_uses(uses))
         }
         .render_to(buffer);
     }
 }
 
 /// Ways to use a secret, folded up but for the first.
-#[derive(Debug, Clone, Copy)]
-pub struct SecretUses<'a>(pub &'a [SecretUse]);
-
-impl Renderable for SecretUses<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            @if !self.0.is_empty() {
-                section {
-                    h2 { "How to use it" }
-                    div.card.folds {
-                        @for (n, one) in self.0.iter().enumerate() {
-                            details open[n == 0] {
-                                summary { (one.title) }
-                                (Code::new(one.title, &one.code))
-                            }
+pub fn secret_uses(uses: &[SecretUse]) -> impl Renderable {
+    maud! {
+        @if !uses.is_empty() {
+            section {
+                h2 { "How to use it" }
+                div.card.folds {
+                    @for (n, one) in uses.iter().enumerate() {
+                        details open[n == 0] {
+                            summary { (one.title) }
+                            (Code::new(one.title, &one.code))
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

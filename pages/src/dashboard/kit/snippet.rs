@@ -14,7 +14,6 @@ use crate::reference::operation::{ApiOperation, ApiTable};
 /// Widest line of an object before it is broken into lines.
 const LINE_CHARS_MAX: usize = 84;
 
-/// A language of the snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnippetLanguage {
     Curl,
@@ -26,7 +25,6 @@ pub enum SnippetLanguage {
 impl SnippetLanguage {
     pub const ALL: [Self; 4] = [Self::Curl, Self::Cli, Self::Node, Self::Python];
 
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Curl => "curl",
@@ -36,7 +34,6 @@ impl SnippetLanguage {
         }
     }
 
-    #[must_use]
     pub const fn code_language(self) -> CodeLanguage {
         match self {
             Self::Curl | Self::Cli => CodeLanguage::Shell,
@@ -47,7 +44,6 @@ impl SnippetLanguage {
 }
 
 /// Writes a call in a language; `None` if the operation accepts no API keys, so that no other client has it.
-#[must_use]
 pub fn snippet(call: &Call, language: SnippetLanguage, base_url: &str) -> Option<String> {
     let table = ApiTable::load();
     let operation = table.operation(call.operation)?;

@@ -26,7 +26,6 @@ struct TimelineStep {
 
 impl Timeline {
     /// A timeline; `label` describes it to screen readers.
-    #[must_use]
     pub fn new(label: impl Into<String>) -> Self {
         Self { label: label.into(), steps: Vec::new() }
     }
@@ -37,7 +36,6 @@ impl Timeline {
         self.steps.push(TimelineStep { tone, title, time, details: render(details) });
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

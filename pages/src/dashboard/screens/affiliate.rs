@@ -30,40 +30,16 @@ pub mod terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field};
-use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::or_refused;
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::View;
 
 /// The path of the overview; the other pages are below it.
 pub const PATH: &str = "/dashboard/affiliate";
 /// The largest CSV file of an import, in bytes.
 const CSV_BYTES_MAX: usize = 4 << 20;
-
-/// A page of a list of the API.
-#[derive(Debug, Clone, Deserialize)]
-pub struct AffiliateList<T> {
-    pub data: Vec<T>,
-    #[serde(default)]
-    pub next_cursor: Option<String>,
-}
-
-impl<T> Default for AffiliateList<T> {
-    fn default() -> Self {
-        Self { data: Vec::new(), next_cursor: None }
-    }
-}
 
 /// Reads a list. A refused filter is no failure: the page keeps its filters.
 ///
@@ -72,20 +48,11 @@ impl<T> Default for AffiliateList<T> {
 pub async fn read_list<T: DeserializeOwned>(
     context: &Context<'_>,
     call: &Call,
-) -> Result<(AffiliateList<T>, Option<Failure>), Failure> {
-    or_refused(
-        context
-            .read_page::<AffiliateList<T>>(call, |list: &AffiliateList<T>| {
-                (list.data.len(), list.next_cursor.as_deref())
-            })
-            .await,
-    )
+) -> Result<(List<T>, Option<Failure>), Failure> {
+    or_refused(context.read_list(call).await)
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.
-///
-/// # Errors
-/// The failure is another one.
 pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
     if failure.status != 404 {
         return Err(failure);
@@ -114,13 +81,10 @@ impl PartnerNames {
         Self(join_all(reads).await.into_iter().flatten().collect())
     }
 
-    /// A link to a partner.
-    #[must_use]
     pub fn link<'n>(&'n self, id: &'n str) -> PartnerLabel<'n> {
         PartnerLabel { id, name: self.0.get(id).map_or(id, String::as_str) }
     }
 
-    #[must_use]
     pub fn name<'n>(&'n self, id: &'n str) -> &'n str {
         self.0.get(id).map_or(id, String::as_str)
     }
@@ -140,13 +104,11 @@ impl Renderable for PartnerLabel<'_> {
 }
 
 /// Choices of a select from values with their labels.
-#[must_use]
 pub fn labelled(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
 }
 
 /// The name of a payout method.
-#[must_use]
 pub fn method_name(method: &str) -> String {
     match method {
         "paypal" => "PayPal".into(),
@@ -157,19 +119,16 @@ pub fn method_name(method: &str) -> String {
 }
 
 /// The payout methods with their names.
-#[must_use]
 pub fn method_choices() -> Vec<(String, String)> {
     ["paypal", "wise", "bank", "other", "stripe"].map(|word| (word.to_owned(), method_name(word))).into()
 }
 
 /// The start of a day for a filter by time: the control gives a date.
-#[must_use]
 pub fn start_of_day(date: &str) -> String {
     if date.len() == 10 { format!("{date}T00:00:00Z") } else { date.to_owned() }
 }
 
 /// The fields of a CSV upload: a file, or pasted text.
-#[must_use]
 pub fn csv_fields(pasted_help: &'static str) -> Vec<Field> {
     vec![
         Field::new("file", "CSV file", Control::File { accept: ".csv,text/csv" }),
@@ -198,7 +157,6 @@ pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
 }
 
 /// Shows an error of an uploaded file beside the field for its rows.
-#[must_use]
 pub fn at_csv(mut failure: Failure) -> Failure {
     if failure.status == 400 {
         let message = failure.fields.remove("body").unwrap_or_else(|| failure.message.clone());
@@ -209,7 +167,6 @@ pub fn at_csv(mut failure: Failure) -> Failure {
 }
 
 /// Shows an error without a field of the form as the message of the form.
-#[must_use]
 pub fn without_field(mut failure: Failure, name: &str) -> Failure {
     if let Some(message) = failure.fields.remove(name) {
         failure.message = sentence(&message);
@@ -218,7 +175,6 @@ pub fn without_field(mut failure: Failure, name: &str) -> Failure {
 }
 
 /// Shows a conflict beside a field.
-#[must_use]
 pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
     if failure.status == 409 && failure.fields.is_empty() {
         failure.fields.insert(name.to_owned(), failure.message.clone());
@@ -227,19 +183,16 @@ pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
 }
 
 /// A number of days: `1 day`, `30 days`.
-#[must_use]
 pub fn days_text(days: i64) -> String {
     if days == 1 { "1 day".into() } else { format!("{days} days") }
 }
 
 /// The trimmed value of a field, unless it is empty.
-#[must_use]
 pub fn filled(fields: &Fields, name: &str) -> Option<String> {
     fields.find(name).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
 /// A message of the API as a sentence.
-#[must_use]
 pub fn sentence(message: &str) -> String {
     let mut chars = message.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
@@ -248,7 +201,6 @@ pub fn sentence(message: &str) -> String {
 }
 
 /// A JSON object from pairs.
-#[must_use]
 pub fn object<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     Value::Object(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -8,27 +8,11 @@
 #[cfg(test)]
 mod tests;
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/approvals";
 const STATUSES: &[&str] =
@@ -41,52 +25,14 @@ const INTERRUPTED: &str = "The request was interrupted while it was carried out:
 const ATTACHMENTS_NOTE: &str = "The contents of attachments are not shown. Compare the SHA-256 with that of the file you \
                                 expect.";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/approvals",
-        access: PageAccess::SignedIn,
-        reads: &["list_approvals"],
-        show: |context| Box::pin(show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/approvals/{id}/html/{number}",
-        access: PageAccess::SignedIn,
-        reads: &["get_approval"],
-        show: |context| Box::pin(show_html(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/approvals/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_approval"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "approve",
-                operation: "approve_request",
-                submit: |context| Box::pin(decide(context, "approve_request")),
-            },
-            FormRow {
-                name: "reject",
-                operation: "reject_request",
-                submit: |context| Box::pin(decide(context, "reject_request")),
-            },
-        ],
-    },
-];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ApprovalList {
-    approvals: Vec<Approval>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OneApproval {
-    approval: Approval,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/approvals" => show_list, reads ["list_approvals"];
+    "/approvals/{id}/html/{number}" => show_html, reads ["get_approval"];
+    "/approvals/{id}" => show, reads ["get_approval"], forms {
+        "approve" => decide("approve_request"), calls "approve_request";
+        "reject" => decide("reject_request"), calls "reject_request";
+    };
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -209,7 +155,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["status", "cursor"] {
         call = call.query(name, query.get(name));
     }
-    let (found, refused) = or_refused(context.read::<ApprovalList>(&call).await)?;
+    let (found, refused) = or_refused(context.read::<List<Approval>>(&call).await)?;
     let filters = [Filter::words("status", "Status", STATUSES)];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
@@ -218,7 +164,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let mut table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]);
-    for approval in &found.approvals {
+    for approval in &found.entries {
         let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
         let row = Row::new()
             .link(approval.page(), approval.title())
@@ -231,7 +177,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
@@ -254,7 +200,7 @@ fn facts(approval: &Approval) -> Facts {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let is_pending = approval.status == "pending";
     let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
     let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
@@ -313,7 +259,7 @@ fn email_section(context: &Context<'_>, approval: &Approval, number: usize, emai
 
 /// The HTML of an email for its frame.
 async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
-    let OneApproval { approval } = context.read(&Call::new("get_approval").id(context.id())).await?;
+    let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let number: usize = context.parameter("number").parse().map_err(|_| Failure::not_found())?;
     let html = approval.emails().get(number).and_then(|email| email.html.as_deref()).ok_or_else(Failure::not_found)?;
     Ok(View::Foreign { html: framed_html(html), remote: context.query().get(mail_frame::REMOTE) == "show" })

@@ -28,14 +28,12 @@ static ASSETS: LazyLock<[DashboardAsset; 2]> =
     LazyLock::new(|| [Asset::dashboard_style().into(), Asset::dashboard_script().into()]);
 
 /// The paths of style sheet and script.
-#[must_use]
 pub fn paths() -> (&'static str, &'static str) {
     let [style, script] = &*ASSETS;
     (&style.path, &script.path)
 }
 
 /// Finds a file by its path below `/dashboard`.
-#[must_use]
 pub fn find(path: &str) -> Option<PageAnswer> {
     let asset = ASSETS.iter().find(|asset| asset.path.strip_prefix(crate::dashboard::PATH) == Some(path))?;
     let content = PageContent::Asset { media_type: asset.media_type, content: asset.content.clone() };

@@ -3,39 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::or_refused;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::table::{PageAccess, PageRow, View};
 
 const LIST: &str = "/dashboard/audit-log";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/audit-log",
-    access: PageAccess::SignedIn,
-    reads: &["list_audit_log"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AuditLog {
-    entries: Vec<AuditEntry>,
-    next_cursor: Option<String>,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/audit-log" => show, reads ["list_audit_log"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -88,9 +64,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     call = call.query("created_after", day_start(query.get("after"), 0));
     call = call.query("created_before", day_start(query.get("before"), 1));
-    let (found, refused) = or_refused(
-        context.read_page(&call, |page: &AuditLog| (page.entries.len(), page.next_cursor.as_deref())).await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<AuditEntry>(&call).await)?;
     let filters = [
         Filter::text("operation", "Operation", "delete_domain"),
         Filter::text("object_id", "Object", "dom_…"),
@@ -112,10 +86,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
     Ok(page.same_as(call).into())

@@ -22,155 +22,49 @@ mod tests;
 pub mod versions;
 pub mod working_copy;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::encode;
 use super::templates::current_tab;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
+use crate::dashboard::prelude::*;
 
-const SIGNED_IN: PageAccess = PageAccess::SignedIn;
 const CHANGE: &str = "update_automation";
 
 /// The pages of automations.
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/automations",
-        access: SIGNED_IN,
-        reads: &["list_automations"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/new",
-        access: SIGNED_IN,
-        reads: &["create_automation"],
-        show: |context| Box::pin(async move { Ok(list::show_new(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_automation",
-            submit: |context| Box::pin(list::create(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(editor::show(context)),
-        forms: &[
-            FormRow { name: editor::FORM, operation: CHANGE, submit: |context| Box::pin(editor::save(context)) },
-            FormRow { name: "activate", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-            FormRow { name: "pause", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/test",
-        access: SIGNED_IN,
-        reads: &["get_automation", "send_event"],
-        show: |context| Box::pin(test_run::show(context)),
-        forms: &[
-            FormRow { name: "test", operation: "send_event", submit: |context| Box::pin(test_run::run(context)) },
-            FormRow {
-                name: editor::FORM,
-                operation: "dry_run_automation",
-                submit: |context| Box::pin(test_run::run_entered(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/mail",
-        access: SIGNED_IN,
-        reads: &["get_automation", "send_event"],
-        show: |context| Box::pin(test_run::show_mail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/replay",
-        access: SIGNED_IN,
-        reads: &["get_automation", "replay_automation"],
-        show: |context| Box::pin(replay::show(context)),
-        forms: &[
-            FormRow {
-                name: "saved",
-                operation: "replay_automation",
-                submit: |context| Box::pin(replay::replay_saved(context)),
-            },
-            FormRow {
-                name: editor::FORM,
-                operation: "replay_automation",
-                submit: |context| Box::pin(replay::replay_entered(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/runs",
-        access: SIGNED_IN,
-        reads: &["get_automation", "list_automation_runs"],
-        show: |context| Box::pin(runs::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/runs/export",
-        access: SIGNED_IN,
-        reads: &["list_automation_runs"],
-        show: |context| Box::pin(runs::export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/automations/{id}/runs/{run}",
-        access: SIGNED_IN,
-        reads: &["get_automation", "get_automation_run"],
-        show: |context| Box::pin(runs::show_run(context)),
-        forms: &[FormRow {
-            name: "cancel",
-            operation: "cancel_automation_run",
-            submit: |context| Box::pin(runs::cancel(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}/versions",
-        access: SIGNED_IN,
-        reads: &["get_automation", "list_automation_versions"],
-        show: |context| Box::pin(versions::show(context)),
-        forms: &[FormRow {
-            name: "restore",
-            operation: CHANGE,
-            submit: |context| Box::pin(versions::restore(context)),
-        }],
-    },
-    PageRow {
-        path: "/automations/{id}/manage",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(manage::show(context)),
-        forms: &[
-            FormRow {
-                name: "duplicate",
-                operation: "duplicate_automation",
-                submit: |context| Box::pin(manage::duplicate(context)),
-            },
-            FormRow { name: "archive", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-            FormRow { name: "cancel_runs", operation: CHANGE, submit: |context| Box::pin(manage::act(context)) },
-        ],
-    },
-    PageRow {
-        path: "/automations/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["get_automation"],
-        show: |context| Box::pin(manage::show_delete(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_automation",
-            submit: |context| Box::pin(manage::delete(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/automations" => list::show, reads ["list_automations"];
+    "/automations/new" => list::show_new, reads ["create_automation"], forms {
+        "create" => list::create, calls "create_automation";
+    };
+    "/automations/{id}" => editor::show, reads ["get_automation"], forms {
+        editor::FORM => editor::save, calls CHANGE;
+        "activate" => manage::act, calls CHANGE;
+        "pause" => manage::act, calls CHANGE;
+    };
+    "/automations/{id}/test" => test_run::show, reads ["get_automation", "send_event"], forms {
+        "test" => test_run::run, calls "send_event";
+        editor::FORM => test_run::run_entered, calls "dry_run_automation";
+    };
+    "/automations/{id}/mail" => test_run::show_mail, reads ["get_automation", "send_event"];
+    "/automations/{id}/replay" => replay::show, reads ["get_automation", "replay_automation"], forms {
+        "saved" => replay::replay_saved, calls "replay_automation";
+        editor::FORM => replay::replay_entered, calls "replay_automation";
+    };
+    "/automations/{id}/runs" => runs::show, reads ["get_automation", "list_automation_runs"];
+    "/automations/{id}/runs/export" => runs::export, reads ["list_automation_runs"];
+    "/automations/{id}/runs/{run}" => runs::show_run, reads ["get_automation", "get_automation_run"], forms {
+        "cancel" => runs::cancel, calls "cancel_automation_run";
+    };
+    "/automations/{id}/versions" => versions::show, reads ["get_automation", "list_automation_versions"], forms {
+        "restore" => versions::restore, calls CHANGE;
+    };
+    "/automations/{id}/manage" => manage::show, reads ["get_automation"], forms {
+        "duplicate" => manage::duplicate, calls "duplicate_automation";
+        "archive" => manage::act, calls CHANGE;
+        "cancel_runs" => manage::act, calls CHANGE;
+    };
+    "/automations/{id}/delete" => manage::show_delete, reads ["get_automation"], forms {
+        "delete" => manage::delete, calls "delete_automation";
+    };
+};
 
-/// An automation.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AutomationDetail {
@@ -196,11 +90,6 @@ pub struct AutomationRunCounts {
     pub cancelled: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneAutomation {
-    automation: AutomationDetail,
-}
-
 impl AutomationDetail {
     /// The event that starts runs.
     fn event(&self) -> &str {
@@ -213,7 +102,7 @@ fn call(operation: &'static str, id: &str) -> Call {
 }
 
 async fn read_automation(context: &Context<'_>, call: &Call) -> Result<AutomationDetail, Failure> {
-    Ok(context.read::<OneAutomation>(call).await?.automation)
+    context.read_field("automation", call).await
 }
 
 fn path(id: &str) -> String {
@@ -221,40 +110,32 @@ fn path(id: &str) -> String {
 }
 
 /// The tabs of an automation, as links.
-struct AutomationTabs<'t> {
-    context: &'t Context<'t>,
-    id: &'t str,
-}
-
-impl Renderable for AutomationTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let base = path(self.id);
-        let shown = [
-            ("", "Steps", "get_automation"),
-            ("/test", "Test", "send_event"),
-            ("/replay", "Replay", "replay_automation"),
-            ("/runs", "Runs", "list_automation_runs"),
-            ("/versions", "Versions", "list_automation_versions"),
-            ("/manage", "Manage", "update_automation"),
-        ];
-        let current = self.context.request.path.as_str();
-        maud! {
-            nav.tabs aria-label="Automation" {
-                @for (suffix, title, operation) in shown {
-                    @if self.context.allows(operation) {
-                        @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
-                    }
+fn automation_tabs(context: &Context<'_>, id: &str) -> impl Renderable {
+    let base = path(id);
+    let shown = [
+        ("", "Steps", "get_automation"),
+        ("/test", "Test", "send_event"),
+        ("/replay", "Replay", "replay_automation"),
+        ("/runs", "Runs", "list_automation_runs"),
+        ("/versions", "Versions", "list_automation_versions"),
+        ("/manage", "Manage", "update_automation"),
+    ];
+    let current = context.request.path.as_str();
+    maud! {
+        nav.tabs aria-label="Automation" {
+            @for (suffix, title, operation) in shown {
+                @if context.allows(operation) {
+                    @let target = format!("{base}{suffix}");
+                    a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// A page of an automation with its tabs.
 fn automation_page(context: &Context<'_>, automation: &AutomationDetail, title: &str, body: impl Renderable) -> Page {
     let id = automation.id.as_str();
-    let page = Page::new(title, maud! { (AutomationTabs { context, id }) (body) });
+    let page = Page::new(title, maud! { (automation_tabs(context, id)) (body) });
     page.below("/dashboard/automations", "Automations").below(path(id), automation.name.clone())
 }

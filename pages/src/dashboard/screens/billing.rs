@@ -1,27 +1,13 @@
 //! Plan: what the account may do, how much of it is used, and how to get more.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/billing",
-    access: PageAccess::SignedIn,
-    reads: &["get_account"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/billing" => show, reads ["get_account"];
+};
 
 #[derive(Debug, Deserialize)]
 struct AccountReply {

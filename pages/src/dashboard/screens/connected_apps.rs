@@ -2,61 +2,23 @@
 
 use std::collections::HashMap;
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::client_policy::{self, Policy};
 use super::consent::scope_text;
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, raw};
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::context::raw;
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/connected-apps";
 const TITLE: &str = "Connected apps";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/connected-apps",
-        access: PageAccess::SignedIn,
-        reads: &["list_grants", "list_users"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/connected-apps/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_grant", "list_users"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow { name: "policy", operation: "update_grant", submit: |context| Box::pin(set_policy(context)) },
-            FormRow { name: "revoke", operation: "revoke_grant", submit: |context| Box::pin(revoke(context)) },
-            FormRow {
-                name: "revoke-own",
-                operation: "revoke_own_grant",
-                submit: |context| Box::pin(revoke_own(context)),
-            },
-        ],
-    },
-];
-
-#[derive(Debug, Deserialize)]
-struct GrantList {
-    grants: Vec<Grant>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct GrantReply {
-    grant: Grant,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/connected-apps" => list, reads ["list_grants", "list_users"];
+    "/connected-apps/{id}" => detail, reads ["get_grant", "list_users"], forms {
+        "policy" => set_policy, calls "update_grant";
+        "revoke" => revoke, calls "revoke_grant";
+        "revoke-own" => revoke_own, calls "revoke_own_grant";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct Grant {
@@ -75,11 +37,6 @@ struct Grant {
 }
 
 #[derive(Debug, Deserialize)]
-struct GrantUsers {
-    users: Vec<GrantUser>,
-}
-
-#[derive(Debug, Deserialize)]
 struct GrantUser {
     id: String,
     email: String,
@@ -87,16 +44,16 @@ struct GrantUser {
 
 /// The addresses of the account's users by id.
 async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>, Failure> {
-    let found: GrantUsers = context.read(&Call::new("list_users")).await?;
-    Ok(found.users.into_iter().map(|user| (user.id, user.email)).collect())
+    let users: Vec<GrantUser> = context.read_field("users", &Call::new("list_users")).await?;
+    Ok(users.into_iter().map(|user| (user.id, user.email)).collect())
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
-    let found: GrantList = context.read(&call).await?;
+    let found: List<Grant> = context.read(&call).await?;
     let users = emails_by_user(context).await?;
     let mut table = Table::new(TITLE, &["Program", "May", "Allowed by", "Last used", "Since"]);
-    for grant in &found.grants {
+    for grant in &found.entries {
         table.push(
             Row::new()
                 .link(format!("{PATH}/{}", encode(&grant.id)), &grant.client_name)
@@ -130,7 +87,7 @@ async fn set_policy(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_grant").id(context.id());
-    let GrantReply { grant } = context.read(&call).await?;
+    let grant: Grant = context.read_field("grant", &call).await?;
     let users = emails_by_user(context).await?;
     let is_own = context.viewer.is_some_and(|viewer| viewer.user_id == grant.user_id);
     let own = Form::new("revoke-own", "End the access", Vec::new()).danger();

@@ -4,38 +4,16 @@
 //! leads to the program's redirect URI, so the content security policy of this page names its origin as a target of
 //! forms. A wrong request is shown, and leads nowhere by itself.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::client_policy::{self, Policy};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form, read_fields};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::form::read_fields;
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/authorize",
-    access: PageAccess::SignedIn,
-    reads: &["get_authorization_request"],
-    show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow {
-            name: "allow",
-            operation: "decide_authorization_request",
-            submit: |context| Box::pin(decide(context, true)),
-        },
-        FormRow {
-            name: "deny",
-            operation: "decide_authorization_request",
-            submit: |context| Box::pin(decide(context, false)),
-        },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/authorize" => show, reads ["get_authorization_request"], forms {
+        "allow" => decide(true), calls "decide_authorization_request";
+        "deny" => decide(false), calls "decide_authorization_request";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct AuthorizationRequest {

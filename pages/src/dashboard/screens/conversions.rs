@@ -1,4 +1,5 @@
 //! Conversions: sign-ups and subscriptions with their source, and the emails that the person got before.
+use crate::dashboard::prelude::*;
 
 mod detail;
 mod list;
@@ -6,30 +7,10 @@ mod object;
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::table::{PageAccess, PageRow};
-
 const LIST: &str = "/dashboard/conversions";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/conversions",
-        access: PageAccess::SignedIn,
-        reads: &["list_conversions"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/conversions/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["list_conversions"],
-        show: |context| Box::pin(list::export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/conversions/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_event"],
-        show: |context| Box::pin(detail::show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/conversions" => list::show, reads ["list_conversions"];
+    "/conversions/export.csv" => list::export, reads ["list_conversions"];
+    "/conversions/{id}" => detail::show, reads ["get_event"];
+};

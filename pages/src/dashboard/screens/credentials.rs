@@ -8,17 +8,11 @@ mod smtp_settings;
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::client_policy::{self as policy, Policy};
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
+use crate::dashboard::form::Empty;
+use crate::dashboard::prelude::*;
 
 /// The two kinds of credentials have the same pages.
 pub(super) struct CredentialPages {
@@ -85,74 +79,28 @@ impl CredentialPages {
 /// The rows of one kind.
 macro_rules! rows {
     ($path:literal, $pages:ident, $list:literal, $get:literal, $create:literal, $update:literal, $rotate:literal, $delete:literal) => {
-        [
-            PageRow {
-                path: $path,
-                access: PageAccess::SignedIn,
-                reads: &[$list],
-                show: |context| Box::pin(list::show(context, &$pages)),
-                forms: &[],
-            },
-            PageRow {
-                path: concat!($path, "/new"),
-                access: PageAccess::SignedIn,
-                reads: &[$create],
-                show: |context| Box::pin(create::show(context, &$pages)),
-                forms: &[FormRow {
-                    name: "create",
-                    operation: $create,
-                    submit: |context| Box::pin(create::submit(context, &$pages)),
-                }],
-            },
-            PageRow {
-                path: concat!($path, "/{id}"),
-                access: PageAccess::SignedIn,
-                reads: &[$get],
-                show: |context| Box::pin(detail::show(context, &$pages)),
-                forms: &[FormRow {
-                    name: "switch",
-                    operation: $update,
-                    submit: |context| Box::pin(detail::switch(context, &$pages)),
-                }],
-            },
-            PageRow {
-                path: concat!($path, "/{id}/edit"),
-                access: PageAccess::SignedIn,
-                reads: &[$get, $update],
-                show: |context| Box::pin(detail::show_edit(context, &$pages)),
-                forms: &[FormRow {
-                    name: "edit",
-                    operation: $update,
-                    submit: |context| Box::pin(detail::edit(context, &$pages)),
-                }],
-            },
-            PageRow {
-                path: concat!($path, "/{id}/rotate"),
-                access: PageAccess::SignedIn,
-                reads: &[$get, $rotate],
-                show: |context| Box::pin(create::show_rotate(context, &$pages)),
-                forms: &[FormRow {
-                    name: "rotate",
-                    operation: $rotate,
-                    submit: |context| Box::pin(create::rotate(context, &$pages)),
-                }],
-            },
-            PageRow {
-                path: concat!($path, "/{id}/delete"),
-                access: PageAccess::SignedIn,
-                reads: &[$get, $delete],
-                show: |context| Box::pin(detail::show_delete(context, &$pages)),
-                forms: &[FormRow {
-                    name: "delete",
-                    operation: $delete,
-                    submit: |context| Box::pin(detail::delete(context, &$pages)),
-                }],
-            },
-        ]
+        page_rows! {
+            $path => list::show(&$pages), reads [$list];
+            concat!($path, "/new") => create::show(&$pages), reads [$create], forms {
+                "create" => create::submit(&$pages), calls $create;
+            };
+            concat!($path, "/{id}") => detail::show(&$pages), reads [$get], forms {
+                "switch" => detail::switch(&$pages), calls $update;
+            };
+            concat!($path, "/{id}/edit") => detail::show_edit(&$pages), reads [$get, $update], forms {
+                "edit" => detail::edit(&$pages), calls $update;
+            };
+            concat!($path, "/{id}/rotate") => create::show_rotate(&$pages), reads [$get, $rotate], forms {
+                "rotate" => create::rotate(&$pages), calls $rotate;
+            };
+            concat!($path, "/{id}/delete") => detail::show_delete(&$pages), reads [$get, $delete], forms {
+                "delete" => detail::delete(&$pages), calls $delete;
+            };
+        }
     };
 }
 
-const API_KEY_ROWS: [PageRow; 6] = rows!(
+pub const API_KEY_PAGES: &[PageRow] = rows!(
     "/api-keys",
     API_KEYS,
     "list_api_keys",
@@ -162,7 +110,7 @@ const API_KEY_ROWS: [PageRow; 6] = rows!(
     "rotate_api_key",
     "delete_api_key"
 );
-const SMTP_ROWS: [PageRow; 6] = rows!(
+pub const SMTP_PAGES: &[PageRow] = rows!(
     "/smtp-credentials",
     SMTP,
     "list_smtp_credentials",
@@ -172,9 +120,6 @@ const SMTP_ROWS: [PageRow; 6] = rows!(
     "rotate_smtp_credential",
     "delete_smtp_credential"
 );
-
-pub const API_KEY_PAGES: &[PageRow] = &API_KEY_ROWS;
-pub const SMTP_PAGES: &[PageRow] = &SMTP_ROWS;
 
 #[derive(Debug, Deserialize)]
 struct CredentialList {

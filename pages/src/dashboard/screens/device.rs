@@ -1,42 +1,20 @@
 //! The page where a user enters the code that a device shows (RFC 8628), and decides about its request.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::client_policy::Policy;
 use super::consent::{
     ConsentClient, ConsentScope, allow_form, client_facts, decision, deny_form, kept_policy, missing_scopes,
 };
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/device";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/device",
-    access: PageAccess::SignedIn,
-    reads: &["get_device_request"],
-    show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow { name: "code", operation: "get_device_request", submit: |context| Box::pin(enter(context)) },
-        FormRow {
-            name: "allow",
-            operation: "decide_device_request",
-            submit: |context| Box::pin(decide(context, true)),
-        },
-        FormRow {
-            name: "deny",
-            operation: "decide_device_request",
-            submit: |context| Box::pin(decide(context, false)),
-        },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/device" => show, reads ["get_device_request"], forms {
+        "code" => enter, calls "get_device_request";
+        "allow" => decide(true), calls "decide_device_request";
+        "deny" => decide(false), calls "decide_device_request";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct DeviceRequest {

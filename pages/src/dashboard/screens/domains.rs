@@ -15,112 +15,54 @@ mod settings;
 mod tests;
 
 use explain::domain::{DomainStanding, RecordStanding};
-use hypertext::{Buffer, maud_borrow, prelude::*};
-use serde::Deserialize;
 
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::form::plain;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/domains";
 const TITLE: &str = "Domains";
 /// The name of the path parameter in the API.
 const KEY: &str = "id_or_name";
 
-/// A page without forms.
-macro_rules! page {
-    ($path:literal, $reads:expr, $show:path, $forms:expr) => {
-        PageRow {
-            path: $path,
-            access: PageAccess::SignedIn,
-            reads: &$reads,
-            show: |context| Box::pin($show(context)),
-            forms: &$forms,
-        }
+pub const PAGES: &[PageRow] = page_rows! {
+    "/domains" => list::show, reads ["list_domains"];
+    "/domains/new" => add::show, reads ["create_domain"], forms {
+        "add" => add::submit, calls "create_domain";
+        "claim" => claims::create, calls "create_domain_claim";
     };
-}
-
-macro_rules! form {
-    ($name:literal, $operation:literal, $submit:path) => {
-        FormRow { name: $name, operation: $operation, submit: |context| Box::pin($submit(context)) }
+    "/domains/claims" => claims::list, reads ["list_domain_claims"];
+    "/domains/claims/{id}" => claims::show, reads ["get_domain_claim"], forms {
+        "verify" => claims::verify, calls "verify_domain_claim";
+        "cancel" => claims::cancel, calls "cancel_domain_claim";
     };
-}
-
-pub const PAGES: &[PageRow] = &[
-    page!("/domains", ["list_domains"], list::show, []),
-    page!(
-        "/domains/new",
-        ["create_domain"],
-        add::show,
-        [form!("add", "create_domain", add::submit), form!("claim", "create_domain_claim", claims::create)]
-    ),
-    page!("/domains/claims", ["list_domain_claims"], claims::list, []),
-    page!(
-        "/domains/claims/{id}",
-        ["get_domain_claim"],
-        claims::show,
-        [
-            form!("verify", "verify_domain_claim", claims::verify),
-            form!("cancel", "cancel_domain_claim", claims::cancel)
-        ]
-    ),
-    page!("/domains/dns-credentials", ["list_dns_credentials"], saved::show, []),
-    page!(
-        "/domains/dns-credentials/new",
-        ["save_dns_credentials"],
-        saved::show_save,
-        [form!("save", "save_dns_credentials", saved::save)]
-    ),
-    page!(
-        "/domains/dns-credentials/{provider}/delete",
-        ["list_dns_credentials", "delete_dns_credentials"],
-        saved::show_delete,
-        [form!("delete", "delete_dns_credentials", saved::delete)]
-    ),
-    page!("/domains/{id}", ["get_domain"], records::show, [form!("verify", "verify_domain", records::verify)]),
-    page!("/domains/{id}/zone-file", ["get_domain", "get_domain_zone_file"], records::zone_file, []),
-    page!(
-        "/domains/{id}/publish",
-        ["get_domain", "apply_domain_dns"],
-        publish::show,
-        [
-            form!("apply", "apply_domain_dns", publish::apply),
-            form!("apply-saved", "apply_domain_dns", publish::apply),
-            form!("connect", "connect_domain_dns", publish::connect)
-        ]
-    ),
-    page!("/domains/{id}/dmarc", ["get_domain_dmarc"], dmarc::show, []),
-    page!(
-        "/domains/{id}/keys",
-        ["get_domain"],
-        dkim::show,
-        [
-            form!("rotate", "rotate_domain_dkim", dkim::rotate),
-            form!("cancel", "cancel_domain_dkim_rotation", dkim::cancel)
-        ]
-    ),
-    page!(
-        "/domains/{id}/settings",
-        ["get_domain", "update_domain"],
-        settings::show,
-        [form!("settings", "update_domain", settings::submit)]
-    ),
-    page!(
-        "/domains/{id}/delete",
-        ["get_domain", "delete_domain"],
-        delete::show,
-        [form!("delete", "delete_domain", delete::submit)]
-    ),
-];
-
-#[derive(Debug, Deserialize)]
-struct OneDomain {
-    domain: SendingDomain,
-}
+    "/domains/dns-credentials" => saved::show, reads ["list_dns_credentials"];
+    "/domains/dns-credentials/new" => saved::show_save, reads ["save_dns_credentials"], forms {
+        "save" => saved::save, calls "save_dns_credentials";
+    };
+    "/domains/dns-credentials/{provider}/delete" => saved::show_delete, reads ["list_dns_credentials", "delete_dns_credentials"], forms {
+        "delete" => saved::delete, calls "delete_dns_credentials";
+    };
+    "/domains/{id}" => records::show, reads ["get_domain"], forms {
+        "verify" => records::verify, calls "verify_domain";
+    };
+    "/domains/{id}/zone-file" => records::zone_file, reads ["get_domain", "get_domain_zone_file"];
+    "/domains/{id}/publish" => publish::show, reads ["get_domain", "apply_domain_dns"], forms {
+        "apply" => publish::apply, calls "apply_domain_dns";
+        "apply-saved" => publish::apply, calls "apply_domain_dns";
+        "connect" => publish::connect, calls "connect_domain_dns";
+    };
+    "/domains/{id}/dmarc" => dmarc::show, reads ["get_domain_dmarc"];
+    "/domains/{id}/keys" => dkim::show, reads ["get_domain"], forms {
+        "rotate" => dkim::rotate, calls "rotate_domain_dkim";
+        "cancel" => dkim::cancel, calls "cancel_domain_dkim_rotation";
+    };
+    "/domains/{id}/settings" => settings::show, reads ["get_domain", "update_domain"], forms {
+        "settings" => settings::submit, calls "update_domain";
+    };
+    "/domains/{id}/delete" => delete::show, reads ["get_domain", "delete_domain"], forms {
+        "delete" => delete::submit, calls "delete_domain";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct SendingDomain {
@@ -239,44 +181,34 @@ fn domain_call(operation: &'static str, context: &Context<'_>) -> Call {
 }
 
 async fn read_domain(context: &Context<'_>) -> Result<SendingDomain, Failure> {
-    let one: OneDomain = context.read(&domain_call("get_domain", context)).await?;
-    Ok(one.domain)
+    context.read_field("domain", &domain_call("get_domain", context)).await
 }
 
 /// The views of one domain.
-struct DomainTabs<'a> {
-    context: &'a Context<'a>,
-    id: &'a str,
-    current: &'a str,
-}
-
-impl Renderable for DomainTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let tabs = [
-            ("", "Records", "get_domain"),
-            ("/publish", "Publish", "apply_domain_dns"),
-            ("/dmarc", "DMARC reports", "get_domain_dmarc"),
-            ("/keys", "Signing keys", "get_domain"),
-            ("/settings", "Settings", "update_domain"),
-        ];
-        let path = domain_page(self.id);
-        maud! {
-            nav.tabs aria-label="Views of the domain" {
-                @for (tab, title, operation) in tabs {
-                    @if self.context.allows(operation) {
-                        a href={ (path) (tab) } aria-current=[(tab == self.current).then_some("page")] { (title) }
-                    }
+fn domain_tabs(context: &Context<'_>, id: &str, current: &str) -> impl Renderable {
+    let tabs = [
+        ("", "Records", "get_domain"),
+        ("/publish", "Publish", "apply_domain_dns"),
+        ("/dmarc", "DMARC reports", "get_domain_dmarc"),
+        ("/keys", "Signing keys", "get_domain"),
+        ("/settings", "Settings", "update_domain"),
+    ];
+    let path = domain_page(id);
+    maud! {
+        nav.tabs aria-label="Views of the domain" {
+            @for (tab, title, operation) in tabs {
+                @if context.allows(operation) {
+                    a href={ (path) (tab) } aria-current=[(tab == current).then_some("page")] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// A page of one domain: its tabs, then the content.
 fn domain_view(context: &Context<'_>, domain: &SendingDomain, tab: &str, content: impl Renderable, call: Call) -> View {
     let body = maud_borrow! {
-        (DomainTabs { context, id: &domain.id, current: tab })
+        (domain_tabs(context, &domain.id, tab))
         (content)
     };
     let actions = maud_borrow! {

@@ -1,4 +1,5 @@
 //! Product events: the list with counts over time, one event, and sending a test event.
+use crate::dashboard::prelude::*;
 
 mod counts;
 mod detail;
@@ -9,40 +10,16 @@ mod send;
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
-
 pub(super) use self::counts::{EventCounts, top_names};
-pub(super) use self::object::{EventItem, OneEvent, PersonKey, ProductEventList, event_path};
+pub(super) use self::object::{EventItem, PersonKey, event_path};
 
 const LIST: &str = "/dashboard/events";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/events",
-        access: PageAccess::SignedIn,
-        reads: &["list_events", "count_events"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/events/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["list_events"],
-        show: |context| Box::pin(export::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/events/new",
-        access: PageAccess::SignedIn,
-        reads: &["send_event"],
-        show: |context| Box::pin(async move { Ok(send::show(context)) }),
-        forms: &[FormRow { name: "send", operation: "send_event", submit: |context| Box::pin(send::send(context)) }],
-    },
-    PageRow {
-        path: "/events/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_event"],
-        show: |context| Box::pin(detail::show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/events" => list::show, reads ["list_events", "count_events"];
+    "/events/export.csv" => export::show, reads ["list_events"];
+    "/events/new" => send::show, reads ["send_event"], forms {
+        "send" => send::send, calls "send_event";
+    };
+    "/events/{id}" => detail::show, reads ["get_event"];
+};

@@ -1,21 +1,12 @@
 //! Funnels: how many people went from one step to the next. The steps are in the address.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::events::{EventCounts, top_names};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::{Context, raw};
-use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::context::raw;
 use crate::dashboard::kit::chart::{FunnelChart, FunnelStep, Unit, percent};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/funnels";
 /// Most steps of the API.
@@ -25,18 +16,9 @@ const USUAL: [&str; 4] = ["visit", "user.created", "user.activated", "subscripti
 /// Names that are offered as next steps.
 const OFFERED: usize = 12;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/funnels",
-    access: PageAccess::SignedIn,
-    reads: &["get_funnel", "count_events"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
-
-#[derive(Debug, Deserialize)]
-struct FunnelAnswer {
-    funnel: Funnel,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/funnels" => show, reads ["get_funnel", "count_events"];
+};
 
 #[derive(Debug, Deserialize)]
 struct Funnel {
@@ -111,8 +93,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("group_by", query.get("group_by"));
     let shown = match steps.is_empty() {
         true => Ok(None),
-        false => match context.read::<FunnelAnswer>(&call).await {
-            Ok(answer) => Ok(Some(answer.funnel)),
+        false => match context.read_field::<Funnel>("funnel", &call).await {
+            Ok(funnel) => Ok(Some(funnel)),
             Err(failure) if failure.status == 400 => Err(failure),
             Err(failure) => return Err(failure),
         },

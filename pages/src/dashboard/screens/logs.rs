@@ -2,65 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{maud_borrow, prelude::*};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use serde::Deserialize;
 
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::export_list;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiErrorCode, ApiTable};
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/logs",
-        access: PageAccess::SignedIn,
-        reads: &["list_logs"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/logs/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["list_logs"],
-        show: |context| Box::pin(export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/logs/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_log"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/logs" => list, reads ["list_logs"];
+    "/logs/export.csv" => export, reads ["list_logs"];
+    "/logs/{id}" => detail, reads ["get_log"];
+};
 
 const PATH: &str = "/dashboard/logs";
 const EXPORT: &str = "/dashboard/logs/export.csv";
-
-#[derive(Debug, Deserialize)]
-struct LogList {
-    logs: Vec<LoggedRequest>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OneLog {
-    log: LoggedRequest,
-}
 
 #[derive(Debug, Deserialize)]
 struct LoggedRequest {
@@ -211,7 +169,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
     let lead = "Requests to the API, and changes made here, with their answers; newest first. Addresses in paths are left out.";
-    let found = match context.read_page(&call, |page: &LogList| (page.logs.len(), page.next_cursor.as_deref())).await {
+    let found = match context.read_list::<LoggedRequest>(&call).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
         Err(failure) if failure.status == 400 && bar.is_active() => {
@@ -222,7 +180,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let mut table =
         Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
-    for one in &found.logs {
+    for one in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! {
@@ -251,9 +209,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let export = export_path(context);
     let body = maud_borrow! {
         (bar)
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
     Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
@@ -294,7 +250,7 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
             text(one.user_id),
         ]
     };
-    let rows = |found: LogList| (found.logs.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<LoggedRequest>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "requests", columns, list_call(context), rows).await
 }
 
@@ -311,7 +267,7 @@ fn error_description(code: &str, status: u16) -> Option<String> {
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_log").id(context.id());
-    let OneLog { log } = context.read(&call).await?;
+    let log: LoggedRequest = context.read_field("log", &call).await?;
     let names = ActorNames::load(context).await;
     let operation = ApiTable::load().operation(&log.operation);
     let facts = Facts::new()

@@ -13,40 +13,20 @@ mod selection;
 mod tests;
 mod waiting;
 
-use hypertext::prelude::*;
-
 use self::counts::{Counts, CountsByValue, DeliveryTime, MetricsAnswer};
 use self::inbox_time::InboxTime;
 use self::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::{Context, raw};
-use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::context::raw;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::FilterBar;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/metrics";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/metrics",
-        access: PageAccess::SignedIn,
-        reads: &["get_email_metrics"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/metrics/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["get_email_metrics"],
-        show: |context| Box::pin(export::show(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/metrics" => show, reads ["get_email_metrics"];
+    "/metrics/export.csv" => export::show, reads ["get_email_metrics"];
+};
 
 /// The figures of a range for the chosen emails, by period.
 struct PeriodFigures {

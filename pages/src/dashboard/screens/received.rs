@@ -1,4 +1,5 @@
 //! Received mail: the list, one mail with its proofs, reply, forward, delete.
+use crate::dashboard::prelude::*;
 
 mod answer;
 mod detail;
@@ -7,97 +8,29 @@ mod object;
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
-
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/received",
-        access: PageAccess::SignedIn,
-        reads: &["list_received_emails"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["list_received_emails"],
-        show: |context| Box::pin(list::export(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email"],
-        show: |context| Box::pin(detail::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}/html",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email"],
-        show: |context| Box::pin(detail::show_html(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}/attachments/{attachment}",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email", "get_received_email_attachment"],
-        show: |context| Box::pin(detail::download_attachment(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}/source",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email_raw"],
-        show: |context| Box::pin(detail::show_source(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}/message.eml",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email_raw"],
-        show: |context| Box::pin(detail::download(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/received/{id}/reply",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email", "reply_to_received_email"],
-        show: |context| Box::pin(answer::show_reply(context)),
-        forms: &[FormRow {
-            name: "reply",
-            operation: "reply_to_received_email",
-            submit: |context| Box::pin(answer::reply(context)),
-        }],
-    },
-    PageRow {
-        path: "/received/{id}/forward",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email", "forward_received_email"],
-        show: |context| Box::pin(answer::show_forward(context)),
-        forms: &[FormRow {
-            name: "forward",
-            operation: "forward_received_email",
-            submit: |context| Box::pin(answer::forward(context)),
-        }],
-    },
-    PageRow {
-        path: "/received/{id}/delete",
-        access: PageAccess::SignedIn,
-        reads: &["get_received_email", "delete_received_email"],
-        show: |context| Box::pin(answer::show_delete(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_received_email",
-            submit: |context| Box::pin(answer::delete(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/received" => list::show, reads ["list_received_emails"];
+    "/received/export.csv" => list::export, reads ["list_received_emails"];
+    "/received/{id}" => detail::show, reads ["get_received_email"];
+    "/received/{id}/html" => detail::show_html, reads ["get_received_email"];
+    "/received/{id}/attachments/{attachment}" => detail::download_attachment, reads ["get_received_email", "get_received_email_attachment"];
+    "/received/{id}/source" => detail::show_source, reads ["get_received_email_raw"];
+    "/received/{id}/message.eml" => detail::download, reads ["get_received_email_raw"];
+    "/received/{id}/reply" => answer::show_reply, reads ["get_received_email", "reply_to_received_email"], forms {
+        "reply" => answer::reply, calls "reply_to_received_email";
+    };
+    "/received/{id}/forward" => answer::show_forward, reads ["get_received_email", "forward_received_email"], forms {
+        "forward" => answer::forward, calls "forward_received_email";
+    };
+    "/received/{id}/delete" => answer::show_delete, reads ["get_received_email", "delete_received_email"], forms {
+        "delete" => answer::delete, calls "delete_received_email";
+    };
+};
 
 /// The path of the list.
 const LIST: &str = "/dashboard/received";
 
 /// The path of a received mail.
 fn mail_path(id: &str) -> String {
-    format!("{LIST}/{}", super::encode(id))
+    format!("{LIST}/{}", encode(id))
 }

@@ -1,54 +1,25 @@
 //! The user's own sign-in: password, one-time passwords, sessions, sign-out.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::qr_code::QrCode;
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/security";
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/security",
-    access: PageAccess::SignedIn,
-    reads: &["get_session", "list_sessions"],
-    show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow { name: "password", operation: "set_password", submit: |context| Box::pin(set_password(context)) },
-        FormRow { name: "totp", operation: "begin_totp", submit: |context| Box::pin(begin_totp(context)) },
-        FormRow { name: "totp-code", operation: "confirm_totp", submit: |context| Box::pin(confirm_totp(context)) },
-        FormRow { name: "totp-off", operation: "disable_totp", submit: |context| Box::pin(disable_totp(context)) },
-        FormRow {
-            name: "recovery",
-            operation: "replace_recovery_codes",
-            submit: |context| Box::pin(replace_recovery_codes(context)),
-        },
-        FormRow { name: "end", operation: "end_session", submit: |context| Box::pin(end_session(context)) },
-        FormRow {
-            name: "end-others",
-            operation: "end_other_sessions",
-            submit: |context| Box::pin(end_others(context)),
-        },
-        FormRow { name: "sign-out", operation: "sign_out", submit: |context| Box::pin(sign_out(context)) },
-    ],
-}];
-
-#[derive(Debug, Deserialize)]
-struct SessionReply {
-    session: OwnSession,
-}
+pub const PAGES: &[PageRow] = page_rows! {
+    "/security" => show, reads ["get_session", "list_sessions"], forms {
+        "password" => set_password, calls "set_password";
+        "totp" => begin_totp, calls "begin_totp";
+        "totp-code" => confirm_totp, calls "confirm_totp";
+        "totp-off" => disable_totp, calls "disable_totp";
+        "recovery" => replace_recovery_codes, calls "replace_recovery_codes";
+        "end" => end_session, calls "end_session";
+        "end-others" => end_others, calls "end_other_sessions";
+        "sign-out" => sign_out, calls "sign_out";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct OwnSession {
@@ -62,11 +33,6 @@ struct OwnUser {
     has_password: bool,
     #[serde(default)]
     has_totp: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct SessionList {
-    sessions: Vec<Session>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,9 +99,9 @@ fn totp_off_form(has_password: bool) -> Form<'static> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let own: SessionReply = context.read(&Call::new("get_session")).await?;
-    let listed: SessionList = context.read(&Call::new("list_sessions")).await?;
-    let user = own.session.user;
+    let session: OwnSession = context.read_field("session", &Call::new("get_session")).await?;
+    let sessions: Vec<Session> = context.read_field("sessions", &Call::new("list_sessions")).await?;
+    let user = session.user;
     let password = password_form(user.has_password);
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
@@ -167,8 +133,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         section {
             h2 { "Sessions" }
-            (sessions_table(context, &listed.sessions))
-            @if listed.sessions.len() > 1 { (others.within(context)) }
+            (sessions_table(context, &sessions))
+            @if sessions.len() > 1 { (others.within(context)) }
         }
     };
     let lead = format!("{} · {}", user.email, user.role);

@@ -1,17 +1,9 @@
 //! Sign-in: by password, or by a mailed link.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use super::encode;
-
 use crate::dashboard::PATH;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::router::{SIGN_IN, is_dashboard};
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{FormRow, PageAccess};
 
 pub const PAGES: &[PageRow] = &[
     PageRow {
@@ -73,7 +65,6 @@ const WANTED_COOKIE: &str = "__Host-postrider_wanted";
 const LINK_SECONDS: u32 = 900;
 
 /// The wanted page of a `Cookie` header.
-#[must_use]
 pub fn wanted_path(cookies: &str) -> Option<String> {
     let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == WANTED_COOKIE)?;
@@ -82,7 +73,6 @@ pub fn wanted_path(cookies: &str) -> Option<String> {
 }
 
 /// Keeps the wanted page in the browser; without one, forgets it.
-#[must_use]
 pub fn wanted_cookie(path: Option<&str>) -> String {
     let (value, seconds) = path.map_or_else(|| (String::new(), 0), |path| (encode(path), LINK_SECONDS));
     format!("{WANTED_COOKIE}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax")

@@ -6,28 +6,15 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use hypertext::{Buffer, maud_borrow, prelude::*};
-
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
 use self::steps::{StartSteps, steps};
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "",
-    access: PageAccess::SignedIn,
-    reads: &[],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "" => show;
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let readings = StartReadings::read(context).await?;
@@ -36,10 +23,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (StartSteps(&steps))
         div data-fragment="list" {
-            (AttentionList(&items))
+            (attention_list(&items))
             div.columns.wide-first {
-                @if let Some(emails) = emails { (LastEmails { emails, may_send: context.allows("send_email") }) }
-                @if let Some(account) = &readings.account { (UsageCard(account)) }
+                @if let Some(emails) = emails { (last_emails(emails, context.allows("send_email"))) }
+                @if let Some(account) = &readings.account { (usage_card(account)) }
             }
         }
     };
@@ -48,96 +35,76 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The list of what needs the person.
-struct AttentionList<'a>(&'a [AttentionItem]);
-
-impl Renderable for AttentionList<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let items = self.0;
-        maud! {
-            section {
-                h2 { "What needs you" }
-                @if items.is_empty() {
-                    p.card.calm { "Nothing at the moment." }
-                } @else {
-                    ul.attention {
-                        @for item in items {
-                            li {
-                                (Badge::new(item.label, item.tone))
-                                div {
-                                    p { a href=(item.path) { (item.title) } }
-                                    @if !item.text.is_empty() { p.help { (item.text) } }
-                                }
+fn attention_list(items: &[AttentionItem]) -> impl Renderable {
+    maud! {
+        section {
+            h2 { "What needs you" }
+            @if items.is_empty() {
+                p.card.calm { "Nothing at the moment." }
+            } @else {
+                ul.attention {
+                    @for item in items {
+                        li {
+                            (Badge::new(item.label, item.tone))
+                            div {
+                                p { a href=(item.path) { (item.title) } }
+                                @if !item.text.is_empty() { p.help { (item.text) } }
                             }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
-struct LastEmails<'a> {
-    emails: &'a [StartEmail],
-    may_send: bool,
-}
-
-impl Renderable for LastEmails<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Last emails", &["To", "Subject", "Status", "Sent"]);
-        for email in self.emails {
-            let to = email.to.first().map_or(email.from.as_str(), String::as_str);
-            table.push(
-                Row::new()
-                    .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
-                    .cell(maud! { span.clamp { (email.subject) } })
-                    .cell(Badge::of(&email.status))
-                    .cell(time_or_dash(Some(&email.created_at))),
-            );
-        }
-        maud_borrow! {
-            section {
-                div.section-head { h2 { "Last emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
-                @if table.is_empty() {
-                    div.card {
-                        p.soft { "Every email that you send appears here with what happened to it." }
-                        @if self.may_send { p { a.button href="/dashboard/emails/new" { "Send the first one" } } }
-                    }
-                } @else {
-                    (table)
+fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
+    let mut table = Table::new("Last emails", &["To", "Subject", "Status", "Sent"]);
+    for email in emails {
+        let to = email.to.first().map_or(email.from.as_str(), String::as_str);
+        table.push(
+            Row::new()
+                .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
+                .cell(maud! { span.clamp { (email.subject) } })
+                .cell(Badge::of(&email.status))
+                .cell(time_or_dash(Some(&email.created_at))),
+        );
+    }
+    maud! {
+        section {
+            div.section-head { h2 { "Last emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
+            @if table.is_empty() {
+                div.card {
+                    p.soft { "Every email that you send appears here with what happened to it." }
+                    @if may_send { p { a.button href="/dashboard/emails/new" { "Send the first one" } } }
                 }
+            } @else {
+                (table)
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// Emails and domains against the limits of the plan.
-struct UsageCard<'a>(&'a AccountUsage);
-
-impl Renderable for UsageCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let account = self.0;
-        let (usage, limits) = (&account.usage, &account.limits);
-        let rows = [
-            ("Emails this month", usage.emails_month, limits.emails_per_month),
-            ("Emails today", usage.emails_day, limits.emails_per_day),
-            ("Domains", usage.domains, limits.domains),
-        ];
-        maud! {
-            section {
-                div.section-head { h2 { "Usage" } span.small.soft { "Plan: " (sentence_case(&account.account.plan)) } }
-                div.card.usage {
-                    @for (title, used, limit) in rows {
-                        div {
-                            p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of " (grouped(limit)) } } }
-                            @if let Some(limit) = limit { progress aria-label=(title) value=(used.min(limit)) max=(limit.max(1)) {} }
-                        }
+fn usage_card(account: &AccountUsage) -> impl Renderable {
+    let (usage, limits) = (&account.usage, &account.limits);
+    let rows = [
+        ("Emails this month", usage.emails_month, limits.emails_per_month),
+        ("Emails today", usage.emails_day, limits.emails_per_day),
+        ("Domains", usage.domains, limits.domains),
+    ];
+    maud! {
+        section {
+            div.section-head { h2 { "Usage" } span.small.soft { "Plan: " (sentence_case(&account.account.plan)) } }
+            div.card.usage {
+                @for (title, used, limit) in rows {
+                    div {
+                        p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of " (grouped(limit)) } } }
+                        @if let Some(limit) = limit { progress aria-label=(title) value=(used.min(limit)) max=(limit.max(1)) {} }
                     }
-                    p.small.soft { "The month ends " (time_or_dash(usage.period_end.as_deref())) "." }
                 }
+                p.small.soft { "The month ends " (time_or_dash(usage.period_end.as_deref())) "." }
             }
         }
-        .render_to(buffer);
     }
 }

@@ -20,17 +20,11 @@ mod selected;
 #[cfg(test)]
 mod tests;
 
-use hypertext::prelude::*;
-
-use super::encode;
-use crate::dashboard::context::Context;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
+use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/suppressions";
 const OPT_OUTS: &str = "/dashboard/suppressions/opt-outs";
-const SIGNED_IN: PageAccess = PageAccess::SignedIn;
 
-/// The page of a suppression.
 fn suppression_path(id: &str) -> String {
     format!("{LIST}/{}", encode(id))
 }
@@ -47,135 +41,36 @@ fn tabs<'a>(context: &'a Context<'a>, current: &'a str) -> impl Renderable + use
 }
 
 /// The pages of suppressions.
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/suppressions",
-        access: SIGNED_IN,
-        reads: &["list_suppressions"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/export.csv",
-        access: SIGNED_IN,
-        reads: &["export_suppressions"],
-        show: |context| Box::pin(async move { Ok(list::export(context)) }),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/new",
-        access: SIGNED_IN,
-        reads: &["create_suppression"],
-        show: |context| Box::pin(async move { Ok(add::show(context)) }),
-        forms: &[FormRow {
-            name: "add",
-            operation: "create_suppression",
-            submit: |context| Box::pin(add::add(context)),
-        }],
-    },
-    PageRow {
-        path: "/suppressions/check",
-        access: SIGNED_IN,
-        reads: &["check_suppressions"],
-        show: |context| Box::pin(async move { Ok(check::show(context)) }),
-        forms: &[FormRow {
-            name: "check",
-            operation: "check_suppressions",
-            submit: |context| Box::pin(check::check(context)),
-        }],
-    },
-    PageRow {
-        path: "/suppressions/selected",
-        access: SIGNED_IN,
-        reads: &["get_suppression", "delete_suppression"],
-        show: |context| Box::pin(selected::show(context)),
-        forms: &[FormRow {
-            name: "remove",
-            operation: "delete_suppression",
-            submit: |context| Box::pin(selected::remove(context)),
-        }],
-    },
-    PageRow {
-        path: "/suppressions/import",
-        access: SIGNED_IN,
-        reads: &["import_suppressions", "dry_run_suppression_import"],
-        show: |context| Box::pin(async move { Ok(import::show(context)) }),
-        forms: &[
-            FormRow {
-                name: "dry-run",
-                operation: "dry_run_suppression_import",
-                submit: |context| Box::pin(import::dry_run(context)),
-            },
-            FormRow {
-                name: "import",
-                operation: "import_suppressions",
-                submit: |context| Box::pin(import::import(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/suppressions/imports",
-        access: SIGNED_IN,
-        reads: &["list_suppression_imports"],
-        show: |context| Box::pin(import_report::show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/imports/{id}",
-        access: SIGNED_IN,
-        reads: &["get_suppression_import"],
-        show: |context| Box::pin(import_report::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/{id}",
-        access: SIGNED_IN,
-        reads: &["get_suppression"],
-        show: |context| Box::pin(detail::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["get_suppression", "delete_suppression"],
-        show: |context| Box::pin(detail::show_remove(context)),
-        forms: &[FormRow {
-            name: "remove",
-            operation: "delete_suppression",
-            submit: |context| Box::pin(detail::remove(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/suppressions" => list::show, reads ["list_suppressions"];
+    "/suppressions/export.csv" => list::export, reads ["export_suppressions"];
+    "/suppressions/new" => add::show, reads ["create_suppression"], forms {
+        "add" => add::add, calls "create_suppression";
+    };
+    "/suppressions/check" => check::show, reads ["check_suppressions"], forms {
+        "check" => check::check, calls "check_suppressions";
+    };
+    "/suppressions/selected" => selected::show, reads ["get_suppression", "delete_suppression"], forms {
+        "remove" => selected::remove, calls "delete_suppression";
+    };
+    "/suppressions/import" => import::show, reads ["import_suppressions", "dry_run_suppression_import"], forms {
+        "dry-run" => import::dry_run, calls "dry_run_suppression_import";
+        "import" => import::import, calls "import_suppressions";
+    };
+    "/suppressions/imports" => import_report::show_list, reads ["list_suppression_imports"];
+    "/suppressions/imports/{id}" => import_report::show, reads ["get_suppression_import"];
+    "/suppressions/{id}" => detail::show, reads ["get_suppression"];
+    "/suppressions/{id}/delete" => detail::show_remove, reads ["get_suppression", "delete_suppression"], forms {
+        "remove" => detail::remove, calls "delete_suppression";
+    };
+};
 
-/// The pages of opt-outs.
-pub const OPT_OUT_PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/suppressions/opt-outs",
-        access: SIGNED_IN,
-        reads: &["list_category_opt_outs"],
-        show: |context| Box::pin(opt_outs::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/suppressions/opt-outs/new",
-        access: SIGNED_IN,
-        reads: &["create_category_opt_out"],
-        show: |context| Box::pin(async move { Ok(opt_outs::show_new(context)) }),
-        forms: &[FormRow {
-            name: "add",
-            operation: "create_category_opt_out",
-            submit: |context| Box::pin(opt_outs::add(context)),
-        }],
-    },
-    PageRow {
-        path: "/suppressions/opt-outs/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["list_category_opt_outs", "delete_category_opt_out"],
-        show: |context| Box::pin(opt_outs::show_remove(context)),
-        forms: &[FormRow {
-            name: "remove",
-            operation: "delete_category_opt_out",
-            submit: |context| Box::pin(opt_outs::remove(context)),
-        }],
-    },
-];
+pub const OPT_OUT_PAGES: &[PageRow] = page_rows! {
+    "/suppressions/opt-outs" => opt_outs::show, reads ["list_category_opt_outs"];
+    "/suppressions/opt-outs/new" => opt_outs::show_new, reads ["create_category_opt_out"], forms {
+        "add" => opt_outs::add, calls "create_category_opt_out";
+    };
+    "/suppressions/opt-outs/{id}/delete" => opt_outs::show_remove, reads ["list_category_opt_outs", "delete_category_opt_out"], forms {
+        "remove" => opt_outs::remove, calls "delete_category_opt_out";
+    };
+};

@@ -1,43 +1,20 @@
 //! Team: the users of the account, their roles, and invitations.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
-
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/team";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/team",
-        access: PageAccess::SignedIn,
-        reads: &["list_users"],
-        show: |context| Box::pin(list(context)),
-        forms: &[FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) }],
-    },
-    PageRow {
-        path: "/team/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["list_users", "update_user"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow { name: "role", operation: "update_user", submit: |context| Box::pin(change_role(context)) },
-            FormRow { name: "remove", operation: "remove_user", submit: |context| Box::pin(remove(context)) },
-            FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/team" => list, reads ["list_users"], forms {
+        "invite" => invite, calls "invite_user";
+    };
+    "/team/{id}" => detail, reads ["list_users", "update_user"], forms {
+        "role" => change_role, calls "update_user";
+        "remove" => remove, calls "remove_user";
+        "invite" => invite, calls "invite_user";
+    };
+};
 
 /// Roles from the least to the highest, with what they may do.
 const ROLES: [(&str, &str); 4] = [
@@ -46,11 +23,6 @@ const ROLES: [(&str, &str); 4] = [
     ("admin", "Admin: also money, and the team below admins"),
     ("owner", "Owner: everything, and alone approves payouts"),
 ];
-
-#[derive(Debug, Deserialize)]
-struct UserList {
-    users: Vec<User>,
-}
 
 #[derive(Debug, Deserialize)]
 struct User {
@@ -75,10 +47,10 @@ fn invite_form() -> Form<'static> {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_users");
-    let found: UserList = context.read(&call).await?;
+    let users: Vec<User> = context.read_field("users", &call).await?;
     let can_change = context.allows("update_user");
     let mut table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]);
-    for user in &found.users {
+    for user in &users {
         let row = match can_change {
             true => Row::new().link(format!("{PATH}/{}", encode(&user.id)), &user.email),
             false => Row::new().cell(&user.email),
@@ -105,8 +77,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn find(context: &Context<'_>) -> Result<User, Failure> {
-    let found: UserList = context.read(&Call::new("list_users")).await?;
-    found.users.into_iter().find(|user| user.id == context.id()).ok_or_else(Failure::not_found)
+    let users: Vec<User> = context.read_field("users", &Call::new("list_users")).await?;
+    users.into_iter().find(|user| user.id == context.id()).ok_or_else(Failure::not_found)
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

@@ -18,154 +18,44 @@ pub mod test_send;
 mod tests;
 pub mod versions;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, PageAccess, PageRow};
-
-const SIGNED_IN: PageAccess = PageAccess::SignedIn;
+use crate::dashboard::prelude::*;
+use crate::dashboard::table::preview;
 
 /// The pages of templates.
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/templates",
-        access: SIGNED_IN,
-        reads: &["list_templates"],
-        show: |context| Box::pin(list::show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/new",
-        access: SIGNED_IN,
-        reads: &["create_template"],
-        show: |context| Box::pin(async move { Ok(list::show_new(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_template",
-            submit: |context| Box::pin(list::create(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(editor::show(context)),
-        forms: &[FormRow {
-            name: editor::FORM,
-            operation: "update_template",
-            submit: |context| Box::pin(editor::save(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/frame",
-        access: SIGNED_IN,
-        reads: &["preview_template"],
-        show: |context| Box::pin(preview::show_frame(context)),
-        forms: &[FormRow {
-            name: editor::FORM,
-            operation: "preview_template",
-            submit: |_| Box::pin(async { Err(Failure::preview()) }),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/compiled",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(compiled::show(context)),
-        forms: &[FormRow {
-            name: "convert",
-            operation: "update_template",
-            submit: |context| Box::pin(compiled::convert(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/settings",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(settings::show(context)),
-        forms: &[
-            FormRow {
-                name: "settings",
-                operation: "update_template",
-                submit: |context| Box::pin(settings::save(context)),
-            },
-            FormRow {
-                name: "duplicate",
-                operation: "duplicate_template",
-                submit: |context| Box::pin(settings::duplicate(context)),
-            },
-            FormRow {
-                name: "status",
-                operation: "update_template",
-                submit: |context| Box::pin(settings::set_status(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/templates/{id}/delete",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(settings::show_delete(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_template",
-            submit: |context| Box::pin(settings::delete(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/publish",
-        access: SIGNED_IN,
-        reads: &["get_template"],
-        show: |context| Box::pin(versions::show_publish(context)),
-        forms: &[FormRow {
-            name: "publish",
-            operation: "publish_template",
-            submit: |context| Box::pin(versions::publish(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/versions",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(versions::show_list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/{id}/versions/{number}",
-        access: SIGNED_IN,
-        reads: &["get_template", "get_template_version"],
-        show: |context| Box::pin(versions::show_version(context)),
-        forms: &[FormRow {
-            name: "roll-back",
-            operation: "roll_back_template",
-            submit: |context| Box::pin(versions::roll_back(context)),
-        }],
-    },
-    PageRow {
-        path: "/templates/{id}/diff",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(versions::show_diff(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/templates/{id}/test",
-        access: SIGNED_IN,
-        reads: &["get_template", "list_template_versions"],
-        show: |context| Box::pin(test_send::show(context)),
-        forms: &[FormRow {
-            name: "test",
-            operation: "test_template",
-            submit: |context| Box::pin(test_send::send(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/templates" => list::show, reads ["list_templates"];
+    "/templates/new" => list::show_new, reads ["create_template"], forms {
+        "create" => list::create, calls "create_template";
+    };
+    "/templates/{id}" => editor::show, reads ["get_template"], forms {
+        editor::FORM => editor::save, calls "update_template";
+    };
+    "/templates/{id}/frame" => preview::show_frame, reads ["preview_template"], forms {
+        editor::FORM => preview, calls "preview_template";
+    };
+    "/templates/{id}/compiled" => compiled::show, reads ["get_template"], forms {
+        "convert" => compiled::convert, calls "update_template";
+    };
+    "/templates/{id}/settings" => settings::show, reads ["get_template"], forms {
+        "settings" => settings::save, calls "update_template";
+        "duplicate" => settings::duplicate, calls "duplicate_template";
+        "status" => settings::set_status, calls "update_template";
+    };
+    "/templates/{id}/delete" => settings::show_delete, reads ["get_template"], forms {
+        "delete" => settings::delete, calls "delete_template";
+    };
+    "/templates/{id}/publish" => versions::show_publish, reads ["get_template"], forms {
+        "publish" => versions::publish, calls "publish_template";
+    };
+    "/templates/{id}/versions" => versions::show_list, reads ["get_template", "list_template_versions"];
+    "/templates/{id}/versions/{number}" => versions::show_version, reads ["get_template", "get_template_version"], forms {
+        "roll-back" => versions::roll_back, calls "roll_back_template";
+    };
+    "/templates/{id}/diff" => versions::show_diff, reads ["get_template", "list_template_versions"];
+    "/templates/{id}/test" => test_send::show, reads ["get_template", "list_template_versions"], forms {
+        "test" => test_send::send, calls "test_template";
+    };
+};
 
 /// A template: its draft, and what is published. Lists leave the bodies out; a version has the content alone.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -203,17 +93,12 @@ pub struct DeclaredVariable {
     pub fallback_value: Value,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneTemplate {
-    template: TemplateDetail,
-}
-
 fn call(operation: &'static str, id: &str) -> Call {
     Call::new(operation).parameter("id_or_alias", id)
 }
 
 async fn read_template(context: &Context<'_>, call: &Call) -> Result<TemplateDetail, Failure> {
-    Ok(context.read::<OneTemplate>(call).await?.template)
+    context.read_field("template", call).await
 }
 
 fn path(id: &str) -> String {
@@ -221,55 +106,40 @@ fn path(id: &str) -> String {
 }
 
 /// Status, and whether the draft differs from what is published.
-struct StatusBadges<'t>(&'t TemplateDetail);
-
-impl Renderable for StatusBadges<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let template = self.0;
-        maud! {
-            (Badge::of(&template.status))
-            @if template.has_unpublished_changes && template.published_version.is_some() {
-                " " (Badge::new("Draft differs", Tone::Warning))
-            }
+fn status_badges(template: &TemplateDetail) -> impl Renderable {
+    maud! {
+        (Badge::of(&template.status))
+        @if template.has_unpublished_changes && template.published_version.is_some() {
+            " " (Badge::new("Draft differs", Tone::Warning))
         }
-        .render_to(buffer);
     }
 }
 
 /// The tabs of a template, as links.
-struct TemplateTabs<'t> {
-    context: &'t Context<'t>,
-    id: &'t str,
-}
-
-impl Renderable for TemplateTabs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let base = path(self.id);
-        let shown = [
-            ("", "Content", "get_template"),
-            ("/settings", "Settings", "get_template"),
-            ("/versions", "Versions", "list_template_versions"),
-            ("/diff", "Compare", "list_template_versions"),
-            ("/test", "Test email", "test_template"),
-            ("/publish", "Publish", "publish_template"),
-        ];
-        let current = self.context.request.path.as_str();
-        maud! {
-            nav.tabs aria-label="Template" {
-                @for (suffix, title, operation) in shown {
-                    @if self.context.allows(operation) {
-                        @let target = format!("{base}{suffix}");
-                        a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
-                    }
+fn template_tabs(context: &Context<'_>, id: &str) -> impl Renderable {
+    let base = path(id);
+    let shown = [
+        ("", "Content", "get_template"),
+        ("/settings", "Settings", "get_template"),
+        ("/versions", "Versions", "list_template_versions"),
+        ("/diff", "Compare", "list_template_versions"),
+        ("/test", "Test email", "test_template"),
+        ("/publish", "Publish", "publish_template"),
+    ];
+    let current = context.request.path.as_str();
+    maud! {
+        nav.tabs aria-label="Template" {
+            @for (suffix, title, operation) in shown {
+                @if context.allows(operation) {
+                    @let target = format!("{base}{suffix}");
+                    a href=(target) aria-current=[current_tab(&target, &base, current)] { (title) }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 /// `aria-current` of a tab: `page` on its page, `true` on a page below it.
-#[must_use]
 pub fn current_tab(target: &str, base: &str, current: &str) -> Option<&'static str> {
     if target == current {
         return Some("page");
@@ -281,6 +151,6 @@ pub fn current_tab(target: &str, base: &str, current: &str) -> Option<&'static s
 /// A page of a template with its tabs.
 fn template_page(context: &Context<'_>, template: &TemplateDetail, title: &str, body: impl Renderable) -> Page {
     let id = template.id.as_str();
-    let page = Page::new(title, maud! { (TemplateTabs { context, id }) (body) });
+    let page = Page::new(title, maud! { (template_tabs(context, id)) (body) });
     page.below("/dashboard/templates", "Templates").below(path(id), template.name.clone())
 }

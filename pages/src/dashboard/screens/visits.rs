@@ -2,44 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::chart::{Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Tiles, Unit, as_f64, percent};
+use crate::dashboard::kit::chart::{
+    Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Unit, as_f64, metric_tiles, percent,
+};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::FilterBar;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/visits";
 /// Sources in the table.
 const SOURCES_MAX: usize = 50;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/visits",
-        access: PageAccess::SignedIn,
-        reads: &["count_visits"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/visits/export.csv",
-        access: PageAccess::SignedIn,
-        reads: &["count_visits"],
-        show: |context| Box::pin(export(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/visits" => show, reads ["count_visits"];
+    "/visits/export.csv" => export, reads ["count_visits"];
+};
 
 #[derive(Debug, Default, Deserialize)]
 struct VisitCounts {
@@ -151,7 +129,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if is_empty {
                 (empty(&bar))
             } @else {
-                (Tiles { tiles: &tiles, before: &before_words })
+                (metric_tiles(&tiles, &before_words))
                 (counts.chart(range))
                 (counts.table())
                 p.soft.small { "Sign-ups and subscriptions belong to the source of the person's first visit. The second line of a figure compares with " (before_words) "." }

@@ -1,31 +1,15 @@
 //! Audit of the ledger: the invariants with their names and results.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::{PATH, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 /// Violations that are shown.
 const SHOWN_MAX: usize = 200;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/audit",
-    access: PageAccess::SignedIn,
-    reads: &["audit_affiliate_program"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/audit" => show, reads ["audit_affiliate_program"];
+};
 
-/// The result of an audit.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct AuditResult {
     /// `running` or `done`.
@@ -59,7 +43,6 @@ pub enum AuditVerdict {
 }
 
 impl AuditResult {
-    #[must_use]
     pub fn verdict(&self) -> AuditVerdict {
         match (self.status.as_str(), self.ok, self.complete) {
             ("done", true, true) => AuditVerdict::Holds,
@@ -97,17 +80,11 @@ pub struct BrokenInvariant {
 }
 
 /// Audits the ledger, and waits for the result. A large ledger takes seconds.
-///
-/// # Errors
-/// There is no program, or the operation failed.
 pub async fn run_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program")).await
 }
 
 /// The last result, if it is some minutes old at most; without one, an audit is begun that has not ended.
-///
-/// # Errors
-/// There is no program, or the operation failed.
 pub async fn read_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
     context.read(&Call::new("audit_affiliate_program").query("wait", "false")).await
 }
@@ -149,49 +126,37 @@ impl Renderable for AuditView<'_> {
                 div.notice.bad role="alert" {
                     p { "The books do not add up. Do not pay before the cause is found. " (checked) }
                 }
-                (BrokenTable(&audit.broken))
+                (broken_table(&audit.broken))
             }
-            div.card { (InvariantList(audit)) }
+            div.card { (invariant_list(audit)) }
             p.small.soft { "Audited " (time_or_dash(audit.audited_at.as_deref())) "." }
         }
         .render_to(buffer);
     }
 }
 
-struct InvariantList<'a>(&'a AuditResult);
-
-impl Renderable for InvariantList<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let badge = |invariant: &AuditedInvariant| match invariant.violations {
-            0 if self.0.complete => Badge::new("Holds", Tone::Good),
-            0 => Badge::new("No violation so far", Tone::Neutral),
-            1 => Badge::new("Broken once", Tone::Bad),
-            count => Badge::new(format!("Broken {count} times"), Tone::Bad),
-        };
-        maud! {
-            ul.invariants {
-                @for one in &self.0.invariants { li { strong { (one.invariant) } span { (one.description) } (badge(one)) } }
-            }
+fn invariant_list(result: &AuditResult) -> impl Renderable {
+    let badge = |invariant: &AuditedInvariant| match invariant.violations {
+        0 if result.complete => Badge::new("Holds", Tone::Good),
+        0 => Badge::new("No violation so far", Tone::Neutral),
+        1 => Badge::new("Broken once", Tone::Bad),
+        count => Badge::new(format!("Broken {count} times"), Tone::Bad),
+    };
+    maud! {
+        ul.invariants {
+            @for one in &result.invariants { li { strong { (one.invariant) } span { (one.description) } (badge(one)) } }
         }
-        .render_to(buffer);
     }
 }
 
-struct BrokenTable<'a>(&'a [BrokenInvariant]);
-
-impl Renderable for BrokenTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
-        for broken in self.0.iter().take(SHOWN_MAX) {
-            table.push(
-                Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message),
-            );
-        }
-        maud! {
-            (table)
-            @if self.0.len() > SHOWN_MAX { p.small.soft { "The first " (SHOWN_MAX) " of " (self.0.len()) } }
-        }
-        .render_to(buffer);
+fn broken_table(invariants: &[BrokenInvariant]) -> impl Renderable {
+    let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
+    for broken in invariants.iter().take(SHOWN_MAX) {
+        table.push(Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message));
+    }
+    maud! {
+        (table)
+        @if invariants.len() > SHOWN_MAX { p.small.soft { "The first " (SHOWN_MAX) " of " (invariants.len()) } }
     }
 }
 

@@ -1,45 +1,18 @@
 //! Import of earlier payments from the processor, with its progress.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::program::load_program;
-use super::{AffiliateList, PATH, encode, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
+use super::{PATH, set_up_first};
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const BACKFILL_PATH: &str = "/dashboard/affiliate/backfill";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/backfill",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program", "begin_affiliate_backfill"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "begin",
-            operation: "begin_affiliate_backfill",
-            submit: |context| Box::pin(begin(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/backfill/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_backfill"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/backfill" => new_page, reads ["get_affiliate_program", "begin_affiliate_backfill"], forms {
+        "begin" => begin, calls "begin_affiliate_backfill";
+    };
+    "/affiliate/backfill/{id}" => detail, reads ["get_affiliate_backfill"];
+};
 
 /// A back-fill in the list.
 #[derive(Debug, Default, Deserialize)]
@@ -59,7 +32,7 @@ async fn earlier(context: &Context<'_>) -> Table {
     let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
     let call = Call::new("list_affiliate_backfills").query("limit", "10");
     let found = match context.allows("list_affiliate_backfills") {
-        true => context.read::<AffiliateList<ListedBackfill>>(&call).await.map(|found| found.data).unwrap_or_default(),
+        true => context.read::<List<ListedBackfill>>(&call).await.map(|found| found.entries).unwrap_or_default(),
         false => Vec::new(),
     };
     for backfill in &found {
@@ -76,11 +49,6 @@ async fn earlier(context: &Context<'_>) -> Table {
         );
     }
     table
-}
-
-#[derive(Debug, Deserialize)]
-struct BackfillAnswer {
-    backfill: Backfill,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,14 +111,13 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn begin(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form().read(context.form())?;
-    let begun: BackfillAnswer = context.read(&Call::new("begin_affiliate_backfill").json(body)).await?;
-    Ok(Outcome::done(format!("{BACKFILL_PATH}/{}", encode(&begun.backfill.id)), "imported"))
+    let backfill: Backfill = context.read_field("backfill", &Call::new("begin_affiliate_backfill").json(body)).await?;
+    Ok(Outcome::done(format!("{BACKFILL_PATH}/{}", encode(&backfill.id)), "imported"))
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_backfill").id(context.id());
-    let found: BackfillAnswer = context.read(&call).await?;
-    let backfill = found.backfill;
+    let backfill: Backfill = context.read_field("backfill", &call).await?;
     let is_ended = backfill.status != "running";
     let facts = Facts::new()
         .row("State", Badge::of(&backfill.status))

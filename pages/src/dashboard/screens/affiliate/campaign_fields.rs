@@ -1,12 +1,10 @@
 //! The fields of a campaign. Tiers and product rates are lines of text: `21: 25 %`, `prod_course: 50 % # Course`.
 
-use serde_json::{Value, json};
-
 use super::labelled;
 use super::terms::{Campaign, CampaignTier, ProductRate};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_value};
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 const TIERS: &str = "tiers";
@@ -18,7 +16,6 @@ fn unless_zero(number: i64, text: impl Fn(i64) -> String) -> String {
 }
 
 /// The fields, with the values of a campaign.
-#[must_use]
 pub fn campaign_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let mut fields = rate_fields(currency, campaign);
     fields.extend(time_fields(campaign));
@@ -146,7 +143,6 @@ fn read_lines(
     Ok(Value::from(values?))
 }
 
-/// A rate of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum LineRate {
     Percent(i64),

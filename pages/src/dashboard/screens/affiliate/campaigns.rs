@@ -1,87 +1,32 @@
 //! Campaigns: the commissions that partners earn by.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, days_text, encode, object, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
+use super::{PATH, days_text, object, set_up_first};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/campaigns",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_campaigns"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate_campaign"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate_campaign",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_campaign"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow {
-                name: "archive",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"archived_at": context.now().to_string()}))),
-            },
-            FormRow {
-                name: "restore",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"archived_at": null}))),
-            },
-            FormRow {
-                name: "make-default",
-                operation: "update_affiliate_campaign",
-                submit: |context| Box::pin(change(context, json!({"make_default": true}))),
-            },
-        ],
-    },
-    PageRow {
-        path: "/affiliate/campaigns/{id}/edit",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_campaign", "update_affiliate_campaign"],
-        show: |context| Box::pin(edit_page(context)),
-        forms: &[FormRow {
-            name: "edit",
-            operation: "update_affiliate_campaign",
-            submit: |context| Box::pin(edit(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/campaigns" => list, reads ["list_affiliate_campaigns"];
+    "/affiliate/campaigns/new" => new_page, reads ["create_affiliate_campaign"], forms {
+        "create" => create, calls "create_affiliate_campaign";
+    };
+    "/affiliate/campaigns/{id}" => detail, reads ["get_affiliate_campaign"], forms {
+        "archive" => archive, calls "update_affiliate_campaign";
+        "restore" => change(json!({"archived_at": null})), calls "update_affiliate_campaign";
+        "make-default" => change(json!({"make_default": true})), calls "update_affiliate_campaign";
+    };
+    "/affiliate/campaigns/{id}/edit" => edit_page, reads ["get_affiliate_campaign", "update_affiliate_campaign"], forms {
+        "edit" => edit, calls "update_affiliate_campaign";
+    };
+};
 
-/// The answer with one campaign.
 #[derive(Debug, Deserialize)]
 pub struct CampaignAnswer {
     pub campaign: Campaign,
@@ -93,13 +38,12 @@ pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
     if !context.allows(call.operation) {
         return CampaignsById::new();
     }
-    let found: Result<AffiliateList<Campaign>, Failure> = context.read(&call).await;
-    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.data);
+    let found: Result<List<Campaign>, Failure> = context.read(&call).await;
+    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.entries);
     campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
 }
 
 /// Choices of campaigns that take partners, and the one that is chosen now.
-#[must_use]
 pub fn campaign_choices(campaigns: &CampaignsById, chosen: Option<&str>) -> Vec<(String, String)> {
     let open = campaigns.values().filter(|one| one.archived_at.is_none() || Some(one.id.as_str()) == chosen);
     let name = |one: &Campaign| if one.is_default { format!("{} (default)", one.name) } else { one.name.clone() };
@@ -110,19 +54,19 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let all = vec![(String::new(), "In use".to_owned()), ("true".to_owned(), "Also archived".to_owned())];
     let filters = [Filter { name: "include_archived", label: "Campaigns", control: FilterControl::Select(all) }];
     let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
-    let found: AffiliateList<Campaign> = match context.read(&call).await {
+    let found: List<Campaign> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Campaigns", failure),
     };
     let currency = program_currency(context).await;
     let mut table = Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"])
         .numbers(&["Partners"]);
-    for campaign in &found.data {
+    for campaign in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! {
                     a href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) } { (campaign.name) } " "
-                    (CampaignBadges(campaign))
+                    (campaign_badges(campaign))
                 })
                 .cell(campaign.short_terms(&currency))
                 .cell(days_text(campaign.hold_days))
@@ -147,22 +91,15 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-struct CampaignBadges<'c>(&'c Campaign);
-
-impl Renderable for CampaignBadges<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let campaign = self.0;
-        maud! {
-            @if campaign.is_default { (Badge::new("Default", Tone::Active)) }
-            @if campaign.archived_at.is_some() { " " (Badge::new("Archived", Tone::Neutral)) }
-        }
-        .render_to(buffer);
+fn campaign_badges(campaign: &Campaign) -> impl Renderable {
+    maud! {
+        @if campaign.is_default { (Badge::new("Default", Tone::Active)) }
+        @if campaign.archived_at.is_some() { " " (Badge::new("Archived", Tone::Neutral)) }
     }
 }
 
 async fn load(context: &Context<'_>) -> Result<Campaign, Failure> {
-    let found: CampaignAnswer = context.read(&Call::new("get_affiliate_campaign").id(context.id())).await?;
-    Ok(found.campaign)
+    context.read_field("campaign", &Call::new("get_affiliate_campaign").id(context.id())).await
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
@@ -176,14 +113,14 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
         .row("Id", maud! { code { (campaign.id) } });
     let body = maud! {
-        p { (CampaignBadges(campaign)) }
+        p { (campaign_badges(campaign)) }
         section.card {
             h2 { "What a partner earns" }
             ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
         }
         section.card { h2 { "Details" } (facts) }
         p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
-        @if may_change { (CampaignActions { context, campaign }) }
+        @if may_change { (campaign_actions(context, campaign)) }
     };
     let call = Call::new("get_affiliate_campaign").id(&campaign.id);
     let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {
@@ -192,31 +129,26 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-struct CampaignActions<'c> {
-    context: &'c Context<'c>,
-    campaign: &'c Campaign,
-}
-
-impl Renderable for CampaignActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, campaign } = *self;
-        let (make_default, archive, restore) = (
-            button_form("make-default", "Make it the default"),
-            button_form("archive", "Archive"),
-            button_form("restore", "Take it back into use"),
-        );
-        maud! {
-            @if campaign.archived_at.is_some() {
-                section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
-            } @else if !campaign.is_default {
-                div.columns {
-                    section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
-                    section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
-                }
+fn campaign_actions(context: &Context<'_>, campaign: &Campaign) -> impl Renderable {
+    let (make_default, archive, restore) = (
+        button_form("make-default", "Make it the default"),
+        button_form("archive", "Archive"),
+        button_form("restore", "Take it back into use"),
+    );
+    maud! {
+        @if campaign.archived_at.is_some() {
+            section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
+        } @else if !campaign.is_default {
+            div.columns {
+                section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
+                section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
             }
         }
-        .render_to(buffer);
     }
+}
+
+async fn archive(context: &Context<'_>) -> Result<Outcome, Failure> {
+    change(context, json!({"archived_at": context.now().to_string()})).await
 }
 
 async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> {
@@ -253,8 +185,8 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = read_campaign(&create_form(&currency), context.form(), &currency)?;
     let idempotency_key = form_key::request_key(context, &[body.to_string().as_bytes()]);
     let call = Call { idempotency_key, ..Call::new("create_affiliate_campaign").json(body) };
-    let created: CampaignAnswer = context.read(&call).await?;
-    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&created.campaign.id)), "created"))
+    let campaign: Campaign = context.read_field("campaign", &call).await?;
+    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id)), "created"))
 }
 
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {

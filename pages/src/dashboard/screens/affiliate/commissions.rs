@@ -1,65 +1,24 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::referrals::{ReferralAnswer, referral_path};
-use super::{PATH, PartnerNames, encode, labelled, object, read_list, set_up_first, start_of_day};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
-use crate::dashboard::kit::list_view::ListView;
+use super::{PATH, PartnerNames, labelled, object, read_list, set_up_first, start_of_day};
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::{TimeOrDash, time_or_dash};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::kit::time::TimeOrDash;
+use crate::dashboard::prelude::*;
 
 const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
 const STATUSES: &[&str] = &["pending", "earned", "paid", "reversed"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/commissions",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_commissions"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}/reverse",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission", "reverse_affiliate_commission"],
-        show: |context| Box::pin(reverse_page(context)),
-        forms: &[FormRow {
-            name: "reverse",
-            operation: "reverse_affiliate_commission",
-            submit: |context| Box::pin(reverse(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/commissions/{id}/reinstate",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_commission", "reinstate_affiliate_commission"],
-        show: |context| Box::pin(reinstate_page(context)),
-        forms: &[FormRow {
-            name: "reinstate",
-            operation: "reinstate_affiliate_commission",
-            submit: |context| Box::pin(reinstate(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/commissions" => list, reads ["list_affiliate_commissions"];
+    "/affiliate/commissions/{id}" => detail, reads ["get_affiliate_commission"];
+    "/affiliate/commissions/{id}/reverse" => reverse_page, reads ["get_affiliate_commission", "reverse_affiliate_commission"], forms {
+        "reverse" => reverse, calls "reverse_affiliate_commission";
+    };
+    "/affiliate/commissions/{id}/reinstate" => reinstate_page, reads ["get_affiliate_commission", "reinstate_affiliate_commission"], forms {
+        "reinstate" => reinstate, calls "reinstate_affiliate_commission";
+    };
+};
 
 /// A commission of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -133,35 +92,29 @@ impl CalculatedRate {
 }
 
 /// How the amount came about: what was paid, what counts of it, and by which rates.
-struct CalculationCard<'c>(&'c Calculation);
-
-impl Renderable for CalculationCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let calculation = self.0;
-        let money = |amount| Money { amount, currency: &calculation.currency };
-        let refunded = calculation.base_cents != calculation.remaining_base_cents;
-        let facts = Facts::new()
-            .row("The customer paid", money(calculation.paid_cents))
-            .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
-            .row("Base: paid, without tax", money(calculation.base_cents))
-            .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
-            .row("Paying customers of the partner, with this one", calculation.paying_customers);
-        let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
-        for rate in &calculation.rates {
-            let share = match (rate.commission_bps, rate.commission_flat_cents) {
-                (Some(points), _) => percent_text(points),
-                (None, Some(amount)) => money(amount).text(),
-                (None, None) => "–".to_owned(),
-            };
-            rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
-        }
-        maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }.render_to(buffer);
+fn calculation_card(calculation: &Calculation) -> impl Renderable {
+    let money = |amount| Money { amount, currency: &calculation.currency };
+    let refunded = calculation.base_cents != calculation.remaining_base_cents;
+    let facts = Facts::new()
+        .row("The customer paid", money(calculation.paid_cents))
+        .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
+        .row("Base: paid, without tax", money(calculation.base_cents))
+        .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
+        .row("Paying customers of the partner, with this one", calculation.paying_customers);
+    let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
+    for rate in &calculation.rates {
+        let share = match (rate.commission_bps, rate.commission_flat_cents) {
+            (Some(points), _) => percent_text(points),
+            (None, Some(amount)) => money(amount).text(),
+            (None, None) => "–".to_owned(),
+        };
+        rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
     }
+    maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }
 }
 
 impl CommissionRow {
     /// The amount with its currency.
-    #[must_use]
     pub fn money(&self) -> Money<'_> {
         Money { amount: self.amount_cents, currency: &self.currency }
     }
@@ -172,7 +125,6 @@ impl CommissionRow {
 
     /// The computation of the amount: `49.00 USD × 20 % = 9.80 USD`. An amount that is no share of the sale is flat,
     /// capped, or of several rates.
-    #[must_use]
     pub fn formula(&self) -> String {
         let total = self.money().text();
         if self.sale_amount_cents == 0 {
@@ -197,23 +149,17 @@ impl CommissionRow {
 }
 
 /// The time of a status: until when it is held, or since when it is final.
-struct StatusTime<'c>(&'c CommissionRow);
-
-impl Renderable for StatusTime<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let line = self.0;
-        let (word, time): (_, TimeOrDash) = match line.status.as_str() {
-            "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
-            "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
-            "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
-            _ => ("since", time_or_dash(line.earned_at.as_deref())),
-        };
-        maud! { span.small.soft.nowrap { (word) " " (time) } }.render_to(buffer);
-    }
+fn status_time(line: &CommissionRow) -> impl Renderable {
+    let (word, time): (_, TimeOrDash) = match line.status.as_str() {
+        "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
+        "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
+        "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
+        _ => ("since", time_or_dash(line.earned_at.as_deref())),
+    };
+    maud! { span.small.soft.nowrap { (word) " " (time) } }
 }
 
 /// The table of commissions; `by_referral` links each line to its referral.
-#[must_use]
 pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_referral: bool) -> Table {
     let columns = ["Amount", "Formula", "Partner", "Status", "For", "Written"];
     let mut table = Table::new("Commissions", &columns);
@@ -224,7 +170,7 @@ pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_ref
                 .cell(maud! { a.nowrap href=(line.path()) { (money) } })
                 .cell(line.formula())
                 .cell(partners.link(&line.affiliate_id))
-                .cell(maud! { (line.badge()) br; (StatusTime(line)) })
+                .cell(maud! { (line.badge()) br; (status_time(line)) })
                 .cell(maud! {
                     @if by_referral { a href=(referral_path(&line.referral_id)) { (line.description) } }
                     @else { (line.description) }
@@ -256,8 +202,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Commissions", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|line| line.affiliate_id.as_str())).await;
-    let table = commission_table(&found.data, &partners, true);
+    let partners = PartnerNames::load(context, found.entries.iter().map(|line| line.affiliate_id.as_str())).await;
+    let table = commission_table(&found.entries, &partners, true);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No such commissions" } else { "No commissions yet" },
@@ -267,10 +213,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     Ok(Page::new("Commissions", body).same_as(call).live().into())
 }
@@ -314,7 +257,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         p.formula { @if formula.is_empty() { (line.formula()) } @else { (formula) } }
         p.soft { (line.description) }
         section.card { (facts) }
-        @if let Some(calculation) = &calculation { (CalculationCard(calculation)) }
+        @if let Some(calculation) = &calculation { (calculation_card(calculation)) }
     };
     let path = line.path();
     let page = Page::new(line.money().text(), body).below(COMMISSIONS_PATH, "Commissions").actions(maud! {

@@ -1,29 +1,15 @@
 //! The ledger of a partner: each commission with its formula, and what the partner had earned after it.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
+use super::PATH;
 use super::commissions::CommissionRow;
 use super::partner::load_partner;
 use super::partners::{PARTNERS_PATH, partner_path};
-use super::{AffiliateList, PATH, encode};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::list_view::ListView;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/{id}/ledger",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate", "list_affiliate_ledger"],
-    show: |context| Box::pin(show(context)),
-    forms: &[],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/{id}/ledger" => show, reads ["get_affiliate", "list_affiliate_ledger"];
+};
 
 #[derive(Debug, Deserialize)]
 struct LedgerLine {
@@ -35,10 +21,10 @@ struct LedgerLine {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
-    let found: AffiliateList<LedgerLine> = context.read(&call).await?;
+    let found: List<LedgerLine> = context.read(&call).await?;
     let columns = ["Written", "Amount", "Why", "Status", "Earned in all"];
     let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Earned in all"]);
-    for line in &found.data {
+    for line in &found.entries {
         let commission = &line.commission;
         let amount = commission.money().text();
         let is_reversed = commission.status == "reversed";
@@ -59,9 +45,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let body = maud! {
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Ledger", body)
         .below(PARTNERS_PATH, "Partners")

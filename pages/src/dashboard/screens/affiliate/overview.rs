@@ -1,76 +1,27 @@
 //! The overview of the program: the steps of its set-up, or its state once it has been live.
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
 
 use super::program::{
     AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
-use super::{AffiliateList, PATH, encode, processor, sentence, setup};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use super::{PATH, processor, sentence, setup};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(show(context)),
-        forms: &[
-            FormRow {
-                name: "enable",
-                operation: "enable_affiliate_program",
-                submit: |context| Box::pin(setup::enable(context)),
-            },
-            FormRow {
-                name: "connect",
-                operation: "connect_affiliate_processor",
-                submit: |context| Box::pin(processor::connect(context, PATH)),
-            },
-            FormRow {
-                name: "test",
-                operation: "test_affiliate_processor",
-                submit: |context| Box::pin(processor::test(context)),
-            },
-            FormRow {
-                name: "campaign",
-                operation: "set_default_affiliate_campaign",
-                submit: |context| Box::pin(setup::set_campaign(context)),
-            },
-            FormRow {
-                name: "go-live",
-                operation: "start_affiliate_program",
-                submit: |context| Box::pin(go_live(context)),
-            },
-        ],
-    },
-    PageRow {
-        path: "/affiliate/pause",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(async move { Ok(pause_page(context)) }),
-        forms: &[FormRow {
-            name: "pause",
-            operation: "pause_affiliate_program",
-            submit: |context| Box::pin(pause(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/install",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program"],
-        show: |context| Box::pin(install(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate" => show, reads ["get_affiliate_program"], forms {
+        "enable" => setup::enable, calls "enable_affiliate_program";
+        "connect" => processor::connect(PATH), calls "connect_affiliate_processor";
+        "test" => processor::test, calls "test_affiliate_processor";
+        "campaign" => setup::set_campaign, calls "set_default_affiliate_campaign";
+        "go-live" => go_live, calls "start_affiliate_program";
+    };
+    "/affiliate/pause" => pause_page, reads ["get_affiliate_program"], forms {
+        "pause" => pause, calls "pause_affiliate_program";
+    };
+    "/affiliate/install" => install, reads ["get_affiliate_program"];
+};
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let state = match load_program(context).await {
@@ -85,7 +36,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
     let page = Page::new("Affiliate program", &overview)
         .lead("Partners bring customers through their links, and earn a commission of what these pay.")
-        .actions(ProgramActions { context, program: &state.program });
+        .actions(program_actions(context, &state.program));
     Ok(page.same_as(program_call()).into())
 }
 
@@ -94,26 +45,17 @@ pub fn button_form(name: &'static str, label: &'static str) -> Form<'static> {
     Form::new(name, label, Vec::new())
 }
 
-struct ProgramActions<'p> {
-    context: &'p Context<'p>,
-    program: &'p AffiliateProgram,
-}
-
-impl Renderable for ProgramActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let context = self.context;
-        let go_live = button_form("go-live", "Go live again");
-        maud! {
-            @if context.allows("update_affiliate_program") {
-                a.button href={ (PATH) "/settings" } { "Settings" }
-            }
-            @if self.program.status == "paused" {
-                @if context.allows("start_affiliate_program") { (go_live.within(context)) }
-            } @else if context.allows("pause_affiliate_program") {
-                a.button href={ (PATH) "/pause" } { "Pause" }
-            }
+fn program_actions(context: &Context<'_>, program: &AffiliateProgram) -> impl Renderable {
+    let go_live = button_form("go-live", "Go live again");
+    maud! {
+        @if context.allows("update_affiliate_program") {
+            a.button href={ (PATH) "/settings" } { "Settings" }
         }
-        .render_to(buffer);
+        @if program.status == "paused" {
+            @if context.allows("start_affiliate_program") { (go_live.within(context)) }
+        } @else if context.allows("pause_affiliate_program") {
+            a.button href={ (PATH) "/pause" } { "Pause" }
+        }
     }
 }
 
@@ -139,7 +81,7 @@ impl OwnerTasks {
             if !context.allows(call.operation) {
                 return Vec::new();
             }
-            context.read::<AffiliateList<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+            context.read::<List<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
         };
         let reviews = read(Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1")).await;
         let applications = read(Call::new("list_affiliates").query("status", "pending").query("limit", "1")).await;
@@ -232,7 +174,6 @@ impl ProgramOverview<'_> {
 }
 
 /// The rule by which a visit gets the credit.
-#[must_use]
 pub fn attribution_text(word: &str) -> &'static str {
     if word == "last_click" { "The last link that the visitor used" } else { "The first link that the visitor used" }
 }
@@ -288,7 +229,7 @@ async fn go_live(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
 }
 
-fn pause_page(context: &Context<'_>) -> View {
+async fn pause_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = button_form("pause", "Pause the program").danger();
     let body = maud! {
         div.card {
@@ -303,10 +244,10 @@ fn pause_page(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("Pause the program", body)
+    Ok(Page::new("Pause the program", body)
         .below(PATH, "Affiliate program")
         .same_as(Call::new("pause_affiliate_program"))
-        .into()
+        .into())
 }
 
 async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -1,39 +1,22 @@
 //! One partner: profile, links, numbers, payouts, postbacks, and what can be done with it.
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
 
 use super::campaigns::load_campaigns;
 use super::partner_totals::PartnerTotals;
 use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
-use super::program::{CopyText, program_currency};
+use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, PartnerNames, encode};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
+use super::{PATH, PartnerNames};
 use crate::dashboard::kit::money::percent_text;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/{id}",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "login-link",
-        operation: "create_affiliate_login_link",
-        submit: |context| Box::pin(create_login_link(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/{id}" => show, reads ["get_affiliate"], forms {
+        "login-link" => create_login_link, calls "create_affiliate_login_link";
+    };
+};
 
 /// The owner's view of a partner.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -53,28 +36,18 @@ pub struct CommissionOverride {
     pub commission_bps: i64,
 }
 
-/// Reads a partner.
-///
-/// # Errors
-/// There is none, or the operation failed.
 pub async fn load_partner(context: &Context<'_>, id: &str) -> Result<PartnerRow, Failure> {
     let found: OnePartner = context.read(&Call::new("get_affiliate").id(id)).await?;
     Ok(found.affiliate)
 }
 
 /// Reads a partner with its version, for forms that change it.
-///
-/// # Errors
-/// There is none, or the operation failed.
 pub async fn load_partner_version(context: &Context<'_>, id: &str) -> Result<(PartnerRow, String), Failure> {
     let (found, version): (OnePartner, _) = context.read_version(&Call::new("get_affiliate").id(id)).await?;
     Ok((found.affiliate, version))
 }
 
 /// Reads what only the owner may see; `None` if the role may not.
-///
-/// # Errors
-/// The operation failed.
 pub async fn load_inside(context: &Context<'_>, id: &str) -> Result<Option<PartnerInside>, Failure> {
     if !context.allows("get_affiliate_inside") {
         return Ok(None);
@@ -104,9 +77,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         section { h2 { "Links" } (view.links()) }
         div.columns {
             section.card { h2 { "Profile" } (view.profile()) }
-            section.card { h2 { "Commission" } (CommissionCard(&view)) }
-            section.card { h2 { "Payout" } (PayoutCard(&view)) }
-            section.card { h2 { "Portal" } (PortalCard(&view)) }
+            section.card { h2 { "Commission" } (commission_card(&view)) }
+            section.card { h2 { "Payout" } (payout_card(&view)) }
+            section.card { h2 { "Portal" } (portal_card(&view)) }
         }
         @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner, inside, sent: &postbacks }) } }
     };
@@ -114,7 +87,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let page = Page::new(partner.name(), body)
         .below(PARTNERS_PATH, "Partners")
         .lead(partner.email.clone())
-        .actions(PartnerActions { context, partner });
+        .actions(partner_actions(context, partner));
     Ok(page.same_as(call).live().into())
 }
 
@@ -139,33 +112,24 @@ impl Renderable for StatusNotice<'_> {
     }
 }
 
-struct PartnerActions<'p> {
-    context: &'p Context<'p>,
-    partner: &'p PartnerRow,
-}
-
-impl Renderable for PartnerActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, partner) = (self.context, self.partner);
-        let path = partner.path();
-        let status = partner.status.as_str();
-        // The status from which an action leads on, and whether it is the main one.
-        let is_open = matches!(status, "pending" | "invited");
-        maud! {
-            @if context.allows("update_affiliate") { a.button href={ (path) "/edit" } { "Edit" } }
-            @if matches!(status, "active" | "pending" | "invited") && context.allows("suspend_affiliate") {
-                a.button href={ (path) "/suspend" } { "Suspend" }
-            }
-            @if is_open && context.allows("reject_affiliate") { a.button href={ (path) "/reject" } { "Reject" } }
-            @if (is_open || status == "rejected") && context.allows("approve_affiliate") {
-                a.button.primary href={ (path) "/approve" } { "Approve" }
-            }
-            @if status == "suspended" && context.allows("reactivate_affiliate") {
-                a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
-            }
-            @if context.allows("delete_affiliate") { a.button href={ (path) "/delete" } { "Delete" } }
+fn partner_actions(context: &Context<'_>, partner: &PartnerRow) -> impl Renderable {
+    let path = partner.path();
+    let status = partner.status.as_str();
+    // The status from which an action leads on, and whether it is the main one.
+    let is_open = matches!(status, "pending" | "invited");
+    maud! {
+        @if context.allows("update_affiliate") { a.button href={ (path) "/edit" } { "Edit" } }
+        @if matches!(status, "active" | "pending" | "invited") && context.allows("suspend_affiliate") {
+            a.button href={ (path) "/suspend" } { "Suspend" }
         }
-        .render_to(buffer);
+        @if is_open && context.allows("reject_affiliate") { a.button href={ (path) "/reject" } { "Reject" } }
+        @if (is_open || status == "rejected") && context.allows("approve_affiliate") {
+            a.button.primary href={ (path) "/approve" } { "Approve" }
+        }
+        @if status == "suspended" && context.allows("reactivate_affiliate") {
+            a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
+        }
+        @if context.allows("delete_affiliate") { a.button href={ (path) "/delete" } { "Delete" } }
     }
 }
 
@@ -250,63 +214,45 @@ fn source_text(source: &str) -> String {
     }
 }
 
-struct CommissionCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for CommissionCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
-        maud! {
-            @if let Some(own) = own {
-                p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
-            }
-            @match view.campaign() {
-                Some(campaign) => {
-                    p.soft.small { "Campaign " a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
-                    ul.plain { @for sentence in campaign.sentences(view.currency) { li { (sentence) } } }
-                }
-                None => { p.soft { "The campaign cannot be shown." } }
-            }
+fn commission_card(view: &PartnerView<'_>) -> impl Renderable {
+    let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
+    maud! {
+        @if let Some(own) = own {
+            p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
         }
-        .render_to(buffer);
+        @match view.campaign() {
+            Some(campaign) => {
+                p.soft.small { "Campaign " a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
+                ul.plain { @for sentence in campaign.sentences(view.currency) { li { (sentence) } } }
+            }
+            None => { p.soft { "The campaign cannot be shown." } }
+        }
     }
 }
 
-struct PayoutCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for PayoutCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
-        let facts = Facts::new()
-            .row("Method", PayoutState(view.partner))
-            .optional("Destination", destination)
-            .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
-        maud! {
-            (facts)
-            @if view.context.allows("set_affiliate_payout_method") {
-                p { a.button href={ (view.partner.path()) "/payout-method" } { "Set the payout method" } }
-            }
+fn payout_card(view: &PartnerView<'_>) -> impl Renderable {
+    let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
+    let facts = Facts::new()
+        .row("Method", PayoutState(view.partner))
+        .optional("Destination", destination)
+        .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
+    maud! {
+        (facts)
+        @if view.context.allows("set_affiliate_payout_method") {
+            p { a.button href={ (view.partner.path()) "/payout-method" } { "Set the payout method" } }
         }
-        .render_to(buffer);
     }
 }
 
-struct PortalCard<'p>(&'p PartnerView<'p>);
-
-impl Renderable for PortalCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let view = self.0;
-        let context = view.context;
-        let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
-        maud! {
-            p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
-            @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
-                (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
-                p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
-            }
+fn portal_card(view: &PartnerView<'_>) -> impl Renderable {
+    let context = view.context;
+    let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
+    maud! {
+        p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
+        @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
+            (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
+            p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
         }
-        .render_to(buffer);
     }
 }
 
@@ -328,7 +274,7 @@ async fn load_postbacks(context: &Context<'_>, id: &str, inside: Option<&Partner
         return Vec::new();
     }
     let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "10");
-    context.read::<AffiliateList<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+    context.read::<List<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
 }
 
 struct PostbackSection<'p> {
@@ -372,7 +318,7 @@ impl Renderable for PostbackSection<'_> {
         maud! {
             p { "Sent to " code { (url) } }
             @if let Some(secret) = &self.inside.postback_secret {
-                details { summary { "Secret that signs them" } (CopyText(secret)) }
+                details { summary { "Secret that signs them" } (copy_text(secret)) }
             }
             @if table.is_empty() { p.soft { "Nothing was sent yet." } } @else { (table) }
         }
@@ -393,7 +339,7 @@ async fn create_login_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         div.card {
             p { "Open this link within a minute, or send it to the partner over a channel that is as fast. It works once and is not shown again." }
-            (CopyText(&link.url))
+            (copy_text(&link.url))
             p.soft.small { "Expires " (time_or_dash(link.expires_at.as_deref())) }
             div.buttons {
                 a.button.primary href=(link.url) rel="noreferrer" { "Open the portal as this partner" }

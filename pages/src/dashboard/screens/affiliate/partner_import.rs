@@ -1,33 +1,19 @@
 //! Import of partners from CSV: first a dry run with the table of what would happen, then the import.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::partners::{PARTNERS_PATH, partner_path};
 use super::{at_csv, csv_fields, read_csv};
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 
 /// Rows of the report that are shown.
 const SHOWN_MAX: usize = 500;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/partners/import",
-    access: PageAccess::SignedIn,
-    reads: &["import_affiliates"],
-    show: |context| Box::pin(async move { Ok(show(context)) }),
-    forms: &[
-        FormRow { name: "check", operation: "import_affiliates", submit: |context| Box::pin(check(context)) },
-        FormRow { name: "import", operation: "import_affiliates", submit: |context| Box::pin(import(context)) },
-    ],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/import" => show, reads ["import_affiliates"], forms {
+        "check" => check, calls "import_affiliates";
+        "import" => import, calls "import_affiliates";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct ImportReport {
@@ -70,7 +56,7 @@ fn import_form(csv: &str, invites: bool) -> Form<'static> {
     Form::new("import", "Import these partners", vec![Field::hidden("csv", csv).ignored(), invites])
 }
 
-fn show(context: &Context<'_>) -> View {
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = check_form();
     let body = maud! {
         section.card {
@@ -85,7 +71,10 @@ fn show(context: &Context<'_>) -> View {
             p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral code" } ". A file has at most 5 000 rows. Importing a file again adds only the partners that are missing." }
         }
     };
-    Page::new("Import partners", body).below(PARTNERS_PATH, "Partners").same_as(Call::new("import_affiliates")).into()
+    Ok(Page::new("Import partners", body)
+        .below(PARTNERS_PATH, "Partners")
+        .same_as(Call::new("import_affiliates"))
+        .into())
 }
 
 fn import_call(csv: String, dry_run: bool, invites: bool) -> Call {
@@ -110,7 +99,7 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
                 (form.within(context))
             }
         }
-        (ReportView { report: &report, title: "Partners that would be added" })
+        (report_view(&report, "Partners that would be added"))
         p { a.button href={ (PARTNERS_PATH) "/import" } { "Choose other rows" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Check the import", body))))
@@ -126,7 +115,7 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     let body = maud! {
         (Notice { tone: Tone::Good, text: &text })
-        (ReportView { report: &report, title: "Added partners" })
+        (report_view(&report, "Added partners"))
         p { a.button href=(PARTNERS_PATH) { "To the partners" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
@@ -149,42 +138,33 @@ fn reason_text(reason: &str) -> String {
     }
 }
 
-struct ReportView<'r> {
-    report: &'r ImportReport,
-    title: &'static str,
-}
-
-impl Renderable for ReportView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let report = self.report;
-        let mut added = Table::new(self.title, &["Row", "Email address", "Link token"]);
-        for partner in report.partners.iter().take(SHOWN_MAX) {
-            let row = Row::new().cell(partner.row);
-            let row = match &partner.id {
-                Some(id) => row.link(partner_path(id), &partner.email),
-                None => row.cell(&partner.email),
-            };
-            added.push(row.cell(maud! { code { (partner.token) } }));
+fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
+    let mut added = Table::new(title, &["Row", "Email address", "Link token"]);
+    for partner in report.partners.iter().take(SHOWN_MAX) {
+        let row = Row::new().cell(partner.row);
+        let row = match &partner.id {
+            Some(id) => row.link(partner_path(id), &partner.email),
+            None => row.cell(&partner.email),
+        };
+        added.push(row.cell(maud! { code { (partner.token) } }));
+    }
+    let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
+    for row in report.skipped.iter().take(SHOWN_MAX) {
+        skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
+    }
+    maud! {
+        @if !report.ignored_columns.is_empty() {
+            p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
         }
-        let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
-        for row in report.skipped.iter().take(SHOWN_MAX) {
-            skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
+        @if !skipped.is_empty() {
+            section { h2 { (report.skipped.len()) " skipped" } (skipped) }
         }
-        maud! {
-            @if !report.ignored_columns.is_empty() {
-                p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
-            }
-            @if !skipped.is_empty() {
-                section { h2 { (report.skipped.len()) " skipped" } (skipped) }
-            }
-            @if !added.is_empty() {
-                section {
-                    h2 { (self.title) }
-                    (added)
-                    @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
-                }
+        @if !added.is_empty() {
+            section {
+                h2 { (title) }
+                (added)
+                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
             }
         }
-        .render_to(buffer);
     }
 }

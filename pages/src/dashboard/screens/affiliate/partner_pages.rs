@@ -1,123 +1,45 @@
 //! Pages below a partner: edit, payout method, decisions, links, deletion.
 
-use futures_util::future::BoxFuture;
-use hypertext::prelude::*;
-use serde_json::{Value, json};
-
 use super::campaigns::load_campaigns;
 use super::partner::{PartnerInside, load_inside, load_partner, load_partner_version};
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
 use super::{conflict_at, filled, method_choices, object, without_field};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::percent_value;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/partners/{id}/edit",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "update_affiliate"],
-        show: |context| Box::pin(edit_page(context)),
-        forms: &[FormRow { name: "edit", operation: "update_affiliate", submit: |context| Box::pin(edit(context)) }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/payout-method",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "set_affiliate_payout_method"],
-        show: |context| Box::pin(payout_page(context)),
-        forms: &[FormRow {
-            name: "payout-method",
-            operation: "set_affiliate_payout_method",
-            submit: |context| Box::pin(set_payout_method(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/approve",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "approve_affiliate"],
-        show: |context| decision_page(context, &APPROVE),
-        forms: &[FormRow {
-            name: "decide",
-            operation: "approve_affiliate",
-            submit: |context| Box::pin(decide(context, &APPROVE)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/reject",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "reject_affiliate"],
-        show: |context| decision_page(context, &REJECT),
-        forms: &[FormRow {
-            name: "decide",
-            operation: "reject_affiliate",
-            submit: |context| Box::pin(decide(context, &REJECT)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/suspend",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "suspend_affiliate"],
-        show: |context| decision_page(context, &SUSPEND),
-        forms: &[FormRow {
-            name: "decide",
-            operation: "suspend_affiliate",
-            submit: |context| Box::pin(decide(context, &SUSPEND)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/reactivate",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "reactivate_affiliate"],
-        show: |context| decision_page(context, &REACTIVATE),
-        forms: &[FormRow {
-            name: "decide",
-            operation: "reactivate_affiliate",
-            submit: |context| Box::pin(decide(context, &REACTIVATE)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/links/new",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "create_affiliate_link"],
-        show: |context| Box::pin(link_page(context)),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate_link",
-            submit: |context| Box::pin(create_link(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/links/{link_id}/delete",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "delete_affiliate_link"],
-        show: |context| Box::pin(delete_link_page(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_affiliate_link",
-            submit: |context| Box::pin(delete_link(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/partners/{id}/delete",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate", "delete_affiliate"],
-        show: |context| Box::pin(delete_page(context)),
-        forms: &[FormRow {
-            name: "delete",
-            operation: "delete_affiliate",
-            submit: |context| Box::pin(delete(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners/{id}/edit" => edit_page, reads ["get_affiliate", "update_affiliate"], forms {
+        "edit" => edit, calls "update_affiliate";
+    };
+    "/affiliate/partners/{id}/payout-method" => payout_page, reads ["get_affiliate", "set_affiliate_payout_method"], forms {
+        "payout-method" => set_payout_method, calls "set_affiliate_payout_method";
+    };
+    "/affiliate/partners/{id}/approve" => decision_page(&APPROVE), reads ["get_affiliate", "approve_affiliate"], forms {
+        "decide" => decide(&APPROVE), calls "approve_affiliate";
+    };
+    "/affiliate/partners/{id}/reject" => decision_page(&REJECT), reads ["get_affiliate", "reject_affiliate"], forms {
+        "decide" => decide(&REJECT), calls "reject_affiliate";
+    };
+    "/affiliate/partners/{id}/suspend" => decision_page(&SUSPEND), reads ["get_affiliate", "suspend_affiliate"], forms {
+        "decide" => decide(&SUSPEND), calls "suspend_affiliate";
+    };
+    "/affiliate/partners/{id}/reactivate" => decision_page(&REACTIVATE), reads ["get_affiliate", "reactivate_affiliate"], forms {
+        "decide" => decide(&REACTIVATE), calls "reactivate_affiliate";
+    };
+    "/affiliate/partners/{id}/links/new" => link_page, reads ["get_affiliate", "create_affiliate_link"], forms {
+        "create" => create_link, calls "create_affiliate_link";
+    };
+    "/affiliate/partners/{id}/links/{link_id}/delete" => delete_link_page, reads ["get_affiliate", "delete_affiliate_link"], forms {
+        "delete" => delete_link, calls "delete_affiliate_link";
+    };
+    "/affiliate/partners/{id}/delete" => delete_page, reads ["get_affiliate", "delete_affiliate"], forms {
+        "delete" => delete, calls "delete_affiliate";
+    };
+};
 
-/// A page below a partner.
 fn page_below(title: &str, partner: &PartnerRow, body: impl Renderable, call: Call) -> View {
     Page::new(title, body).below(PARTNERS_PATH, "Partners").below(partner.path(), partner.name()).same_as(call).into()
 }
@@ -230,7 +152,6 @@ async fn set_payout_method(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::done(partner_path(context.id()), "changed"))
 }
 
-/// A decision on a partner.
 struct PartnerDecision {
     operation: &'static str,
     title: &'static str,
@@ -311,22 +232,17 @@ impl PartnerDecision {
     }
 }
 
-fn decision_page<'a>(
-    context: &'a Context<'a>,
-    decision: &'static PartnerDecision,
-) -> BoxFuture<'a, Result<View, Failure>> {
-    Box::pin(async move {
-        let partner = &load_partner(context, context.id()).await?;
-        let form = decision.form();
-        let body = maud! {
-            section.card {
-                p { strong { (partner.name()) } " · " (partner.email) }
-                ul { @for effect in decision.effects { li { (effect) } } }
-                (form.within(context))
-            }
-        };
-        Ok(page_below(decision.title, partner, body, decision.call(&partner.id)))
-    })
+async fn decision_page(context: &Context<'_>, decision: &PartnerDecision) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let form = decision.form();
+    let body = maud! {
+        section.card {
+            p { strong { (partner.name()) } " · " (partner.email) }
+            ul { @for effect in decision.effects { li { (effect) } } }
+            (form.within(context))
+        }
+    };
+    Ok(page_below(decision.title, partner, body, decision.call(&partner.id)))
 }
 
 async fn decide(context: &Context<'_>, decision: &PartnerDecision) -> Result<Outcome, Failure> {

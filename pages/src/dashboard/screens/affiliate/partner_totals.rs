@@ -4,15 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
-use super::AffiliateList;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 const PAGES_MAX: usize = 5;
 const PAGE_ROWS: usize = 100;
@@ -53,9 +46,6 @@ struct CountedReferral {
 
 impl PartnerTotals {
     /// Reads a partner's rows and sums them.
-    ///
-    /// # Errors
-    /// A list cannot be read.
     pub async fn load(context: &Context<'_>, partner: &str) -> Result<Self, Failure> {
         let mut totals = Self::default();
         let call = Call::new("list_affiliate_commissions").query("affiliate_id", partner);
@@ -89,8 +79,8 @@ async fn read_pages<T: serde::de::DeserializeOwned>(
     let (mut rows, mut cursor) = (Vec::new(), String::new());
     for _ in 0..PAGES_MAX {
         let call = call.clone().query("limit", PAGE_ROWS.to_string()).query("cursor", cursor);
-        let page: AffiliateList<T> = context.read(&call).await?;
-        rows.extend(page.data);
+        let page: List<T> = context.read(&call).await?;
+        rows.extend(page.entries);
         match page.next_cursor {
             Some(next) => cursor = next,
             None => return Ok((rows, false)),

@@ -1,47 +1,21 @@
 //! Partners: the list with its filters, and adding one.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{PATH, conflict_at, encode, labelled, method_name, read_list, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use super::{PATH, conflict_at, labelled, method_name, read_list, set_up_first};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
 pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";
 const STATUSES: &[&str] = &["active", "pending", "invited", "suspended", "rejected"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/partners",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliates"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/partners/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate"],
-        show: |context| Box::pin(new_page(context)),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/partners" => list, reads ["list_affiliates"];
+    "/affiliate/partners/new" => new_page, reads ["create_affiliate"], forms {
+        "create" => create, calls "create_affiliate";
+    };
+};
 
 /// A partner of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -66,7 +40,6 @@ pub struct PartnerRow {
     pub created_at: Option<String>,
 }
 
-/// A link of a partner.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PartnerLinkRow {
@@ -89,22 +62,18 @@ pub struct OnePartner {
 
 impl PartnerRow {
     /// The name, or else the email address.
-    #[must_use]
     pub fn name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
         let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
         if name.trim().is_empty() { self.email.clone() } else { name }
     }
 
-    /// The path of its page.
-    #[must_use]
     pub fn path(&self) -> String {
         partner_path(&self.id)
     }
 }
 
 /// The path of a partner's page.
-#[must_use]
 pub fn partner_path(id: &str) -> String {
     format!("{PARTNERS_PATH}/{}", encode(id))
 }
@@ -131,7 +100,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let campaigns = load_campaigns(context).await;
     let filters = filters(&campaigns);
     let bar = FilterBar { context, filters: &filters };
-    let table = partner_table(&found.data, &campaigns);
+    let table = partner_table(&found.entries, &campaigns);
     let may_create = context.allows("create_affiliate");
     let empty = EmptyState {
         title: if bar.is_active() { "No such partners" } else { "No partners yet" },
@@ -141,10 +110,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Partners", body).actions(maud! {
         @if context.allows("import_affiliates") { a.button href={ (PARTNERS_PATH) "/import" } { "Import" } }

@@ -1,32 +1,16 @@
 //! Results of payouts that were paid by hand: the file of PayPal or Wise marks each payout as paid or failed.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::payout_runs::{PAYOUTS_PATH, run_path};
 use super::run_page::load_run;
 use super::{at_csv, csv_fields, read_csv};
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/payouts/runs/{id}/results",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate_payout_run", "mark_affiliate_payouts"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "results",
-        operation: "mark_affiliate_payouts",
-        submit: |context| Box::pin(mark(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}/results" => show, reads ["get_affiliate_payout_run", "mark_affiliate_payouts"], forms {
+        "results" => mark, calls "mark_affiliate_payouts";
+    };
+};
 
 #[derive(Debug, Deserialize)]
 struct ResultsReport {

@@ -2,48 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::payouts::PayoutRow;
-use super::{AffiliateList, PartnerNames, encode, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::list_view::ListView;
+use super::{PartnerNames, set_up_first};
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 /// The path of the list of runs.
 pub const PAYOUTS_PATH: &str = "/dashboard/affiliate/payouts";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_payout_runs"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/new",
-        access: PageAccess::SignedIn,
-        reads: &["draft_affiliate_payout_run"],
-        show: |context| Box::pin(async move { Ok(draft_page(context)) }),
-        forms: &[FormRow {
-            name: "draft",
-            operation: "draft_affiliate_payout_run",
-            submit: |context| Box::pin(draft(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts" => list, reads ["list_affiliate_payout_runs"];
+    "/affiliate/payouts/new" => draft_page, reads ["draft_affiliate_payout_run"], forms {
+        "draft" => draft, calls "draft_affiliate_payout_run";
+    };
+};
 
 /// A payout run of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -83,13 +55,11 @@ pub struct SkippedPartner {
 }
 
 /// The path of a run's page.
-#[must_use]
 pub fn run_path(id: &str) -> String {
     format!("{PAYOUTS_PATH}/runs/{}", encode(id))
 }
 
 /// The status of a run with its badge.
-#[must_use]
 pub fn run_badge(run: &PayoutRun) -> Badge {
     match (run.status.as_str(), run.partial) {
         ("draft", _) => Badge::new("Draft: waits for approval", Tone::Warning),
@@ -101,50 +71,38 @@ pub fn run_badge(run: &PayoutRun) -> Badge {
 }
 
 /// Totals by currency.
-pub struct TotalsView<'t>(pub &'t BTreeMap<String, i64>);
-
-impl Renderable for TotalsView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            @if self.0.is_empty() { span.dash { "–" } }
-            span.totals { @for (currency, amount) in self.0 { (Money { amount: *amount, currency }) " " } }
-        }
-        .render_to(buffer);
+pub fn totals_view(totals: &BTreeMap<String, i64>) -> impl Renderable {
+    maud! {
+        @if totals.is_empty() { span.dash { "–" } }
+        span.totals { @for (currency, amount) in totals { (Money { amount: *amount, currency }) " " } }
     }
 }
 
 /// The two lists of payouts.
-pub struct PayoutTabs {
-    pub runs: bool,
-}
-
-impl Renderable for PayoutTabs {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let current = |is_current: bool| is_current.then_some("page");
-        maud! {
-            nav.tabs aria-label="Payouts" {
-                a href=(PAYOUTS_PATH) aria-current=[current(self.runs)] { "Runs" }
-                a href={ (PAYOUTS_PATH) "/all" } aria-current=[current(!self.runs)] { "All payouts" }
-            }
+pub fn payout_tabs(runs: bool) -> impl Renderable {
+    let current = |is_current: bool| is_current.then_some("page");
+    maud! {
+        nav.tabs aria-label="Payouts" {
+            a href=(PAYOUTS_PATH) aria-current=[current(runs)] { "Runs" }
+            a href={ (PAYOUTS_PATH) "/all" } aria-current=[current(!runs)] { "All payouts" }
         }
-        .render_to(buffer);
     }
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_payout_runs").query("cursor", context.query().get("cursor"));
-    let found: AffiliateList<PayoutRun> = match context.read(&call).await {
+    let found: List<PayoutRun> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
     let mut table = Table::new("Payout runs", &["Run", "Status", "Totals", "Payouts", "Earned until", "Approved"])
         .numbers(&["Payouts"]);
-    for run in &found.data {
+    for run in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
                 .cell(run_badge(run))
-                .cell(TotalsView(&run.totals))
+                .cell(totals_view(&run.totals))
                 .cell(grouped(run.payouts_count))
                 .cell(time_or_dash(run.cutoff.as_deref()))
                 .cell(time_or_dash(run.approved_at.as_deref())),
@@ -158,10 +116,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         action: may_draft.then_some(("/dashboard/affiliate/payouts/new", "Draft a run")),
     };
     let body = maud! {
-        (PayoutTabs { runs: true })
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (payout_tabs(true))
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Payouts", body).actions(maud! {
         @if may_draft { a.button.primary href={ (PAYOUTS_PATH) "/new" } { "Draft a run" } }
@@ -174,7 +130,7 @@ fn draft_form() -> Form<'static> {
     Form::new("draft", "Draft the run", vec![cutoff])
 }
 
-fn draft_page(context: &Context<'_>) -> View {
+async fn draft_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = draft_form();
     let body = maud! {
         section.card {
@@ -189,7 +145,7 @@ fn draft_page(context: &Context<'_>) -> View {
         }
     };
     let call = Call::new("draft_affiliate_payout_run");
-    Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call).into()
+    Ok(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call).into())
 }
 
 async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -1,64 +1,21 @@
 //! Payouts: the list, and one with marking it as paid or failed.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
-use super::payout_runs::{PAYOUTS_PATH, PayoutTabs, run_path};
-use super::{AffiliateList, PATH, PartnerNames, encode, method_name, read_list, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
-use crate::dashboard::kit::list_view::ListView;
+use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
+use super::{PATH, PartnerNames, method_name, read_list, set_up_first};
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts/all",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_payouts"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}/mark-paid",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout", "mark_affiliate_payout_paid"],
-        show: |context| Box::pin(paid_page(context)),
-        forms: &[FormRow {
-            name: "paid",
-            operation: "mark_affiliate_payout_paid",
-            submit: |context| Box::pin(mark(context, paid_form(), "mark_affiliate_payout_paid", "marked_paid")),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/payouts/{id}/fail",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout", "fail_affiliate_payout"],
-        show: |context| Box::pin(fail_page(context)),
-        forms: &[FormRow {
-            name: "fail",
-            operation: "fail_affiliate_payout",
-            submit: |context| Box::pin(mark(context, fail_form(), "fail_affiliate_payout", "marked_failed")),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/all" => list, reads ["list_affiliate_payouts"];
+    "/affiliate/payouts/{id}" => detail, reads ["get_affiliate_payout"];
+    "/affiliate/payouts/{id}/mark-paid" => paid_page, reads ["get_affiliate_payout", "mark_affiliate_payout_paid"], forms {
+        "paid" => mark(paid_form(), "mark_affiliate_payout_paid", "marked_paid"), calls "mark_affiliate_payout_paid";
+    };
+    "/affiliate/payouts/{id}/fail" => fail_page, reads ["get_affiliate_payout", "fail_affiliate_payout"], forms {
+        "fail" => mark(fail_form(), "fail_affiliate_payout", "marked_failed"), calls "fail_affiliate_payout";
+    };
+};
 
 /// A payout of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -80,14 +37,8 @@ pub struct PayoutRow {
     pub destination: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct PayoutAnswer {
-    payout: PayoutRow,
-}
-
 impl PayoutRow {
     /// The amount with its currency.
-    #[must_use]
     pub fn money(&self) -> Money<'_> {
         Money { amount: self.amount_cents, currency: &self.currency }
     }
@@ -119,7 +70,6 @@ fn payout_path(id: &str) -> String {
 }
 
 /// The table of payouts. Payouts of one run show their destination, others their time.
-#[must_use]
 pub fn payout_table(payouts: &[PayoutRow], partners: &PartnerNames, of_run: bool) -> Table {
     let last = if of_run { "Destination" } else { "Drafted" };
     let mut table = Table::new("Payouts", &["Amount", "Partner", "Method", "Status", "Reference or reason", last]);
@@ -154,8 +104,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
-    let table = payout_table(&found.data, &partners, false);
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
+    let table = payout_table(&found.entries, &partners, false);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No such payouts" } else { "No payouts yet" },
@@ -163,19 +113,15 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let body = maud! {
-        (PayoutTabs { runs: false })
+        (payout_tabs(false))
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     Ok(Page::new("Payouts", body).same_as(call).live().into())
 }
 
 async fn load(context: &Context<'_>) -> Result<PayoutRow, Failure> {
-    let found: PayoutAnswer = context.read(&Call::new("get_affiliate_payout").id(context.id())).await?;
-    Ok(found.payout)
+    context.read_field("payout", &Call::new("get_affiliate_payout").id(context.id())).await
 }
 
 /// The commissions of a payout.
@@ -185,8 +131,8 @@ fn lines_call(payout: &PayoutRow) -> Call {
 
 /// The first commissions of a payout, and whether there are more.
 async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<(Vec<CommissionRow>, bool), Failure> {
-    let page: AffiliateList<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
-    Ok((page.data, page.next_cursor.is_some()))
+    let page: List<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
+    Ok((page.entries, page.next_cursor.is_some()))
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

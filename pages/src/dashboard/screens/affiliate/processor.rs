@@ -1,25 +1,9 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::program::{AffiliateProgram, CopyText, ProgramState, load_program, program_call};
-use super::{AffiliateList, PATH, filled, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::notice::Notice;
+use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
+use super::{PATH, filled, set_up_first};
 use crate::dashboard::kit::row_button::RowButton;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const PROCESSOR_PATH: &str = "/dashboard/affiliate/processor";
 const EVENTS_PATH: &str = "/dashboard/affiliate/processor/events";
@@ -31,51 +15,27 @@ const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_pa
     refund.created, refund.updated, refund.failed, credit_note.created, credit_note.voided, charge.dispute.created, \
     charge.dispute.closed, transfer.reversed, account.updated";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/processor",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_program", "connect_affiliate_processor"],
-        show: |context| Box::pin(connect_page(context)),
-        forms: &[FormRow {
-            name: "connect",
-            operation: "connect_affiliate_processor",
-            submit: |context| Box::pin(connect(context, PATH)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/processor/events",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_processor_events"],
-        show: |context| Box::pin(events(context)),
-        forms: &[FormRow {
-            name: "replay",
-            operation: "replay_affiliate_processor_event",
-            submit: |context| Box::pin(replay(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/processor" => connect_page, reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
+        "connect" => connect(PATH), calls "connect_affiliate_processor";
+    };
+    "/affiliate/processor/events" => events, reads ["list_affiliate_processor_events"], forms {
+        "replay" => replay, calls "replay_affiliate_processor_event";
+    };
+};
 
 /// The address for the processor's events, before it is connected.
-pub struct EventAddress<'p> {
-    pub base_url: &'p str,
-    pub program: &'p AffiliateProgram,
-}
-
-impl Renderable for EventAddress<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let url = format!("{}/processor/stripe/{}", self.base_url, self.program.id);
-        maud! {
-            p { "In Stripe, add a webhook endpoint with this address:" }
-            (CopyText(&url))
-            details {
-                summary { "The events to send" }
-                p.small { (EVENT_TYPES) }
-                p.small.soft { "Other events are accepted and ignored." }
-            }
-            p { "Then copy its signing secret here." }
+pub fn event_address(base_url: &str, program: &AffiliateProgram) -> impl Renderable {
+    let url = format!("{}/processor/stripe/{}", base_url, program.id);
+    maud! {
+        p { "In Stripe, add a webhook endpoint with this address:" }
+        (copy_text(&url))
+        details {
+            summary { "The events to send" }
+            p.small { (EVENT_TYPES) }
+            p.small.soft { "Other events are accepted and ignored." }
         }
-        .render_to(buffer);
+        p { "Then copy its signing secret here." }
     }
 }
 
@@ -117,7 +77,7 @@ impl Renderable for ProcessorCard<'_> {
         maud! {
             (facts)
             p.small.soft { "Address for its events" }
-            (CopyText(&processor.webhook_url))
+            (copy_text(&processor.webhook_url))
             div.buttons {
                 @if self.test && context.allows("test_affiliate_processor") {
                     (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
@@ -221,7 +181,7 @@ async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
             @if state.processor.is_some() {
                 (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, also those that stay." })
             }
-            (EventAddress { base_url: context.backend.base_url(), program: &state.program })
+            (event_address(context.backend.base_url(), &state.program))
             (form.within(context))
         }
     };
@@ -241,18 +201,13 @@ struct ProcessorEvent {
     received_at: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct ReplayedProcessorEvent {
-    event: ProcessorEvent,
-}
-
 async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
     let query = context.query();
     let call = Call::new("list_affiliate_processor_events")
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found: AffiliateList<ProcessorEvent> = match context.read(&call).await {
+    let found: List<ProcessorEvent> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Events of the processor", failure),
     };
@@ -260,7 +215,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let may_replay = context.allows("replay_affiliate_processor_event");
     let mut table = Table::new("Events of the payment processor", &["Event", "Result", "Attempts", "Received", ""])
         .numbers(&["Attempts"]);
-    for event in &found.data {
+    for event in &found.entries {
         let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
         table.push(
             Row::new()
@@ -282,9 +237,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Events of the processor", body)
         .below(PATH, "Affiliate program")
@@ -294,10 +247,10 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("replay_affiliate_processor_event").id(context.form().get("event"));
-    let replayed: ReplayedProcessorEvent = context.read(&call).await?;
-    if replayed.event.status == "failed" {
-        let reason = replayed.event.error.unwrap_or_default();
-        let message = format!("The event {} failed again: {reason}", replayed.event.id);
+    let event: ProcessorEvent = context.read_field("event", &call).await?;
+    if event.status == "failed" {
+        let reason = event.error.unwrap_or_default();
+        let message = format!("The event {} failed again: {reason}", event.id);
         return Err(Failure { status: 409, code: "conflict".into(), message, ..Failure::default() });
     }
     Ok(Outcome::done(context.request.target(), "booked"))

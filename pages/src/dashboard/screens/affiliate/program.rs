@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::terms::Campaign;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 
 /// The program with its processor, and what is missing before it can go live.
 #[derive(Debug, Clone, Deserialize)]
@@ -20,7 +16,6 @@ pub struct ProgramState {
     pub missing: Vec<String>,
 }
 
-/// The program.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AffiliateProgram {
@@ -52,7 +47,6 @@ pub struct AffiliateProgram {
     pub max_bounties_per_day: i64,
 }
 
-/// The payment processor.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PaymentProcessor {
@@ -66,13 +60,6 @@ pub struct PaymentProcessor {
     pub failed_events: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct OneCampaign {
-    campaign: Campaign,
-}
-
-/// The call that reads the program.
-#[must_use]
 pub fn program_call() -> Call {
     Call::new("get_affiliate_program")
 }
@@ -97,22 +84,16 @@ pub async fn program_currency(context: &Context<'_>) -> String {
 /// campaigns.
 pub async fn load_default_campaign(context: &Context<'_>, program: &AffiliateProgram) -> Option<Campaign> {
     let call = Call::new("get_affiliate_campaign").id(program.default_campaign_id.as_deref()?);
-    context.read::<OneCampaign>(&call).await.ok().map(|found| found.campaign)
+    context.read_field("campaign", &call).await.ok()
 }
 
 /// Text to copy, with a button for it.
-#[derive(Debug, Clone, Copy)]
-pub struct CopyText<'a>(pub &'a str);
-
-impl Renderable for CopyText<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            div.secret {
-                code { (self.0) }
-                button.button type="button" data-copy=(input_value(self.0)) hidden { "Copy" }
-            }
+pub fn copy_text(text: &str) -> impl Renderable {
+    maud! {
+        div.secret {
+            code { (text) }
+            button.button type="button" data-copy=(input_value(text)) hidden { "Copy" }
         }
-        .render_to(buffer);
     }
 }
 
@@ -143,7 +124,6 @@ const QUEUE: &str = r#"<script>
 
 impl InstallSnippet<'_> {
     /// The two tags.
-    #[must_use]
     pub fn text(&self) -> String {
         let (base, key) = (self.base_url, self.publishable_key);
         format!("{QUEUE}\n<script async src=\"{base}/stx.js\" data-key=\"{key}\"></script>")

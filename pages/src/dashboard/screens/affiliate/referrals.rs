@@ -1,57 +1,21 @@
 //! Referrals: the people whom partners brought, each with its history.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
-use super::{AffiliateList, PATH, PartnerNames, encode, filled, read_list, set_up_first, start_of_day};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter};
-use crate::dashboard::kit::list_view::ListView;
+use super::{PATH, PartnerNames, filled, read_list, set_up_first, start_of_day};
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 const REFERRALS_PATH: &str = "/dashboard/affiliate/referrals";
 const STATUSES: &[&str] = &["lead", "trialing", "active", "cancelled", "refunded", "rejected"];
 const SOURCES: &[&str] = &["api", "signup", "checkout", "metadata"];
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/referrals",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_referrals"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/referrals/new",
-        access: PageAccess::SignedIn,
-        reads: &["create_affiliate_referral"],
-        show: |context| Box::pin(async move { Ok(new_page(context)) }),
-        forms: &[FormRow {
-            name: "create",
-            operation: "create_affiliate_referral",
-            submit: |context| Box::pin(create(context)),
-        }],
-    },
-    PageRow {
-        path: "/affiliate/referrals/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_referral"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/referrals" => list, reads ["list_affiliate_referrals"];
+    "/affiliate/referrals/new" => new_page, reads ["create_affiliate_referral"], forms {
+        "create" => create, calls "create_affiliate_referral";
+    };
+    "/affiliate/referrals/{id}" => detail, reads ["get_affiliate_referral"];
+};
 
 /// A referral of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -72,7 +36,6 @@ pub struct ReferralRow {
     pub created_at: Option<String>,
 }
 
-/// The answer with one referral.
 #[derive(Debug, Deserialize)]
 pub struct ReferralAnswer {
     pub referral: ReferralRow,
@@ -82,20 +45,17 @@ pub struct ReferralAnswer {
 
 impl ReferralRow {
     /// The email address, or else the customer's or the referral's id.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.email.as_deref().or(self.processor_customer_id.as_deref()).unwrap_or(&self.id)
     }
 
     /// The revenue, if there was a payment.
-    #[must_use]
     pub fn revenue(&self) -> Option<Money<'_>> {
         self.currency.as_deref().map(|currency| Money { amount: self.revenue_cents, currency })
     }
 }
 
 /// The path of a referral's page.
-#[must_use]
 pub fn referral_path(id: &str) -> String {
     format!("{REFERRALS_PATH}/{}", encode(id))
 }
@@ -129,11 +89,11 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Ok(found) => found,
         Err(failure) => return set_up_first("Referrals", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"])
         .numbers(&["Revenue"]);
-    for referral in &found.data {
+    for referral in &found.entries {
         table.push(
             Row::new()
                 .link(referral_path(&referral.id), referral.name())
@@ -156,10 +116,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Referrals", body).actions(maud! {
         @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }
@@ -208,14 +165,9 @@ fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry>
     entries
 }
 
-struct HistoryView(Vec<HistoryEntry>);
-
-impl Renderable for HistoryView {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            ol.history { @for entry in &self.0 { li { (time_or_dash(Some(&entry.at))) " " span { (entry.text) } } } }
-        }
-        .render_to(buffer);
+fn history_view(entries: Vec<HistoryEntry>) -> impl Renderable {
+    maud! {
+        ol.history { @for entry in &entries { li { (time_or_dash(Some(&entry.at))) " " span { (entry.text) } } } }
     }
 }
 
@@ -224,8 +176,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let found: ReferralAnswer = context.read(&call).await?;
     let referral = &found.referral;
     let lines_call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: AffiliateList<CommissionRow> = context.read(&lines_call).await?;
-    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let lines: List<CommissionRow> = context.read(&lines_call).await?;
+    let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let is_paying = referral.converted_at.is_some();
     let facts = Facts::new()
@@ -238,7 +190,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("First payment", time_or_dash(referral.converted_at.as_deref()))
         .optional("Must pay before", (!is_paying).then(|| time_or_dash(referral.expires_at.as_deref())))
         .row("Id", maud! { code { (referral.id) } });
-    let table = commission_table(&lines.data, &partners, false);
+    let table = commission_table(&lines.entries, &partners, false);
     let may_decide = context.allows("allow_affiliate_referral");
     let body = maud! {
         @if let Some(reason) = &referral.blocked_reason { (Notice { tone: Tone::Bad, text: blocked_text(reason) }) }
@@ -247,7 +199,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             h2 { "Commissions" }
             @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
         }
-        section.card { h2 { "History" } (HistoryView(history(referral, &lines.data))) }
+        section.card { h2 { "History" } (history_view(history(referral, &lines.entries))) }
     };
     let page = Page::new(referral.name(), body).below(REFERRALS_PATH, "Referrals").actions(maud! {
         @if may_decide { a.button href={ (PATH) "/reviews/" (encode(&referral.id)) } { "Review" } }
@@ -275,7 +227,7 @@ fn create_form(context: &Context<'_>) -> Form<'static> {
     )
 }
 
-fn new_page(context: &Context<'_>) -> View {
+async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form(context);
     let body = maud! {
         section.card {
@@ -283,10 +235,10 @@ fn new_page(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("Add a referral", body)
+    Ok(Page::new("Add a referral", body)
         .below(REFERRALS_PATH, "Referrals")
         .same_as(Call::new("create_affiliate_referral"))
-        .into()
+        .into())
 }
 
 async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {

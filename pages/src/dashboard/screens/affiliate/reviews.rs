@@ -1,53 +1,20 @@
 //! Reviews: referrals that look suspicious are held, and the owner allows or rejects them.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
-use super::{AffiliateList, PATH, PartnerNames, encode, labelled, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use super::{PATH, PartnerNames, labelled, set_up_first};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/reviews",
-        access: PageAccess::SignedIn,
-        reads: &["list_affiliate_reviews"],
-        show: |context| Box::pin(list(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/reviews/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_review", "get_affiliate_referral"],
-        show: |context| Box::pin(detail(context)),
-        forms: &[
-            FormRow {
-                name: "allow",
-                operation: "allow_affiliate_referral",
-                submit: |context| Box::pin(decide(context, "allow_affiliate_referral", "allowed")),
-            },
-            FormRow {
-                name: "reject",
-                operation: "reject_affiliate_referral",
-                submit: |context| Box::pin(decide(context, "reject_affiliate_referral", "rejected")),
-            },
-        ],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/reviews" => list, reads ["list_affiliate_reviews"];
+    "/affiliate/reviews/{id}" => detail, reads ["get_affiliate_review", "get_affiliate_referral"], forms {
+        "allow" => decide("allow_affiliate_referral", "allowed"), calls "allow_affiliate_referral";
+        "reject" => decide("reject_affiliate_referral", "rejected"), calls "reject_affiliate_referral";
+    };
+};
 
 #[derive(Debug, Clone, Deserialize)]
 struct ReviewRow {
@@ -90,14 +57,14 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
     let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
-    let found: AffiliateList<ReviewRow> = match context.read(&call).await {
+    let found: List<ReviewRow> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Reviews", failure),
     };
-    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let mut table =
         Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
-    for review in &found.data {
+    for review in &found.entries {
         let path = format!("{REVIEWS_PATH}/{}", encode(&review.referral_id));
         table.push(
             Row::new()
@@ -115,9 +82,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (FilterBar { context, filters: &filters })
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
@@ -133,15 +98,10 @@ fn decision_badge(status: &str) -> Badge {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct ReviewAnswer {
-    review: ReviewRow,
-}
-
 /// Finds a referral's review; `None` if it was never held.
 async fn find_review(context: &Context<'_>, id: &str) -> Result<Option<ReviewRow>, Failure> {
-    match context.read::<ReviewAnswer>(&Call::new("get_affiliate_review").id(id)).await {
-        Ok(found) => Ok(Some(found.review)),
+    match context.read_field::<ReviewRow>("review", &Call::new("get_affiliate_review").id(id)).await {
+        Ok(review) => Ok(Some(review)),
         Err(failure) if failure.status == 404 => Ok(None),
         Err(failure) => Err(failure),
     }
@@ -152,11 +112,11 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let referral = &found.referral;
     let review = find_review(context, &referral.id).await?;
     let call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: AffiliateList<CommissionRow> = context.read(&call).await?;
-    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let lines: List<CommissionRow> = context.read(&call).await?;
+    let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let open: Vec<_> =
-        lines.data.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
+        lines.entries.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
     let table = commission_table(&open, &partners, false);
     let is_rejected = referral.status == "rejected";
     let body = maud! {

@@ -3,35 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde_json::{Value, json};
-
 use super::PartnerNames;
 use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
-use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_path};
-use super::run_page::{MethodTable, load_run, sums_by_method};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_path, totals_view};
+use super::run_page::{load_run, method_table, sums_by_method};
 use crate::dashboard::identity_proof::PROOF;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/affiliate/payouts/runs/{id}/approve",
-    access: PageAccess::SignedIn,
-    reads: &["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "approve",
-        operation: "approve_affiliate_payout_run",
-        submit: |context| Box::pin(approve(context)),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}/approve" => show, reads ["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"], forms {
+        "approve" => approve, calls "approve_affiliate_payout_run";
+    };
+};
 
 /// The totals as one hidden field: `usd=67369,jpy=237600`.
 fn totals_text(totals: &BTreeMap<String, i64>) -> String {
@@ -118,11 +102,11 @@ impl Renderable for ApprovalView<'_> {
             section { h2 { "Audit" } (AuditView { audit }) }
             section.card {
                 h2 { "What you approve" }
-                p.formula { (TotalsView(&run.totals)) }
+                p.formula { (totals_view(&run.totals)) }
                 ul { @for sentence in effects(whole) { li { (sentence) } } }
                 p { "This cannot be taken back: after the approval the run cannot be cancelled, and refunds do not change it any more." }
             }
-            section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
+            section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
             section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
             section.card { h2 { "Confirm" } (Confirmation { view: self, audit }) }
         }

@@ -3,63 +3,30 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join;
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
 
 use super::audit::{AuditResult, AuditView, read_audit};
-use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_badge, run_path};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_badge, run_path, totals_view};
 use super::payouts::{PayoutRow, payout_table};
-use super::{PartnerNames, encode, method_name};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
+use super::{PartnerNames, method_name};
 use crate::dashboard::kit::money::Money;
-use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::prelude::*;
 
 /// Payouts of a run that its page shows; the list of payouts has all.
 const SHOWN_MAX: usize = 200;
 
-pub const PAGES: &[PageRow] = &[
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_run"],
-        show: |context| Box::pin(show(context)),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}/file",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_file"],
-        show: |context| Box::pin(async move { Ok(file(context)) }),
-        forms: &[],
-    },
-    PageRow {
-        path: "/affiliate/payouts/runs/{id}/cancel",
-        access: PageAccess::SignedIn,
-        reads: &["get_affiliate_payout_run", "cancel_affiliate_payout_run"],
-        show: |context| Box::pin(cancel_page(context)),
-        forms: &[FormRow {
-            name: "cancel",
-            operation: "cancel_affiliate_payout_run",
-            submit: |context| Box::pin(cancel(context)),
-        }],
-    },
-];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/affiliate/payouts/runs/{id}" => show, reads ["get_affiliate_payout_run"];
+    "/affiliate/payouts/runs/{id}/file" => file, reads ["get_affiliate_payout_file"];
+    "/affiliate/payouts/runs/{id}/cancel" => cancel_page, reads ["get_affiliate_payout_run", "cancel_affiliate_payout_run"], forms {
+        "cancel" => cancel, calls "cancel_affiliate_payout_run";
+    };
+};
 
 /// Sums of payouts by method and currency: number and amount in minor units.
 pub type SumsByMethod = BTreeMap<(String, String), (u64, i64)>;
 
 /// Sums payouts by method and currency.
-#[must_use]
 pub fn sums_by_method(payouts: &[PayoutRow]) -> SumsByMethod {
     let mut sums = SumsByMethod::new();
     for payout in payouts {
@@ -70,10 +37,6 @@ pub fn sums_by_method(payouts: &[PayoutRow]) -> SumsByMethod {
     sums
 }
 
-/// Reads a run.
-///
-/// # Errors
-/// There is none, or the operation failed.
 pub async fn load_run(context: &Context<'_>) -> Result<(PayoutRun, WholePayoutRun), Failure> {
     let whole: WholePayoutRun = context.read(&Call::new("get_affiliate_payout_run").id(context.id())).await?;
     let run = whole.run.clone().ok_or_else(Failure::not_found)?;
@@ -98,7 +61,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let view = RunView { run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
     let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
-    let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(RunActions { context, run: &run });
+    let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(run_actions(context, &run));
     Ok(page.same_as(call).live().into())
 }
 
@@ -108,27 +71,18 @@ fn short_date(time: Option<&str>) -> String {
     time.map_or_else(|| "–".into(), |time| time.strftime("%-d %b %Y").to_string())
 }
 
-struct RunActions<'r> {
-    context: &'r Context<'r>,
-    run: &'r PayoutRun,
-}
-
-impl Renderable for RunActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, run) = (self.context, self.run);
-        let path = run_path(&run.id);
-        let is_draft = run.status == "draft";
-        let is_paying = matches!(run.status.as_str(), "approved" | "processing");
-        maud! {
-            @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel the run" } }
-            @if is_draft && !run.comparing && context.allows("approve_affiliate_payout_run") {
-                a.button.primary href={ (path) "/approve" } { "Approve…" }
-            }
-            @if is_paying && context.allows("mark_affiliate_payouts") {
-                a.button.primary href={ (path) "/results" } { "Import results" }
-            }
+fn run_actions(context: &Context<'_>, run: &PayoutRun) -> impl Renderable {
+    let path = run_path(&run.id);
+    let is_draft = run.status == "draft";
+    let is_paying = matches!(run.status.as_str(), "approved" | "processing");
+    maud! {
+        @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel the run" } }
+        @if is_draft && !run.comparing && context.allows("approve_affiliate_payout_run") {
+            a.button.primary href={ (path) "/approve" } { "Approve…" }
         }
-        .render_to(buffer);
+        @if is_paying && context.allows("mark_affiliate_payouts") {
+            a.button.primary href={ (path) "/results" } { "Import results" }
+        }
     }
 }
 
@@ -155,9 +109,9 @@ impl Renderable for RunView<'_> {
                 }
             }
             div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
-            section.card data-fragment="totals" { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
-            section data-fragment="methods" { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
-            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
+            section.card data-fragment="totals" { h2 { "Totals" } p.formula { (totals_view(&run.totals)) } (self.facts()) }
+            section data-fragment="methods" { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
+            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (file_table(run, self.files)) } }
             section data-fragment="payouts" {
                 h2 { "Payouts" }
                 @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
@@ -222,26 +176,20 @@ impl Renderable for ComparisonNotice<'_> {
 }
 
 /// The sums by method and currency, with how each is paid.
-pub struct MethodTable<'s> {
-    pub sums: &'s SumsByMethod,
-}
-
-impl Renderable for MethodTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
-            .numbers(&["Payouts", "Total"]);
-        for ((method, currency), (count, amount)) in self.sums {
-            let how = if method == "stripe" { "By transfers of the processor" } else { "By hand, with a file" };
-            table.push(
-                Row::new()
-                    .cell(method_name(method))
-                    .cell(grouped(*count))
-                    .cell(Money { amount: *amount, currency })
-                    .cell(how),
-            );
-        }
-        table.render_to(buffer);
+pub fn method_table(sums: &SumsByMethod) -> impl Renderable {
+    let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
+        .numbers(&["Payouts", "Total"]);
+    for ((method, currency), (count, amount)) in sums {
+        let how = if method == "stripe" { "By transfers of the processor" } else { "By hand, with a file" };
+        table.push(
+            Row::new()
+                .cell(method_name(method))
+                .cell(grouped(*count))
+                .cell(Money { amount: *amount, currency })
+                .cell(how),
+        );
     }
+    table
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -253,63 +201,49 @@ struct PayoutFile {
     rows: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct PayoutFiles {
-    files: Vec<PayoutFile>,
-}
-
 /// The files of an approved run; none if the role may not read them.
 async fn load_files(context: &Context<'_>, run: &PayoutRun) -> Vec<PayoutFile> {
     let is_approved = !matches!(run.status.as_str(), "draft" | "cancelled");
     if !is_approved || !context.allows("list_affiliate_payout_files") {
         return Vec::new();
     }
-    let found: Result<PayoutFiles, _> = context.read(&Call::new("list_affiliate_payout_files").id(&run.id)).await;
-    found.map_or_else(|_| Vec::new(), |found| found.files)
+    context.read_field("files", &Call::new("list_affiliate_payout_files").id(&run.id)).await.unwrap_or_default()
 }
 
-struct FileTable<'f> {
-    run: &'f PayoutRun,
-    files: &'f [PayoutFile],
-}
-
-impl Renderable for FileTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Files", &["File", "Method", "Currency", "Format", "Payouts"]).numbers(&["Payouts"]);
-        let mut parts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-        for file in self.files {
-            let part = parts.entry((&file.method, &file.currency)).or_default();
-            *part += 1;
-            if file.rows == 0 {
-                continue;
-            }
-            let link = format!(
-                "{}/file?method={}&currency={}&format={}&part={part}&name={}",
-                run_path(&self.run.id),
-                encode(&file.method),
-                encode(&file.currency),
-                encode(&file.format),
-                encode(&file.name)
-            );
-            let format = if file.format == "generic" { "All columns".to_owned() } else { method_name(&file.format) };
-            table.push(
-                Row::new()
-                    .cell(maud! { a href=(link) download=(file.name) { (file.name) } })
-                    .cell(method_name(&file.method))
-                    .cell(file.currency.to_uppercase())
-                    .cell(format)
-                    .cell(grouped(file.rows)),
-            );
+fn file_table(run: &PayoutRun, files: &[PayoutFile]) -> impl Renderable {
+    let mut table = Table::new("Files", &["File", "Method", "Currency", "Format", "Payouts"]).numbers(&["Payouts"]);
+    let mut parts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for file in files {
+        let part = parts.entry((&file.method, &file.currency)).or_default();
+        *part += 1;
+        if file.rows == 0 {
+            continue;
         }
-        maud! {
-            (table)
-            p.small.soft { "Upload a file where you pay, then import the file of its results here. Payouts that are settled are in no later file." }
-        }
-        .render_to(buffer);
+        let link = format!(
+            "{}/file?method={}&currency={}&format={}&part={part}&name={}",
+            run_path(&run.id),
+            encode(&file.method),
+            encode(&file.currency),
+            encode(&file.format),
+            encode(&file.name)
+        );
+        let format = if file.format == "generic" { "All columns".to_owned() } else { method_name(&file.format) };
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(link) download=(file.name) { (file.name) } })
+                .cell(method_name(&file.method))
+                .cell(file.currency.to_uppercase())
+                .cell(format)
+                .cell(grouped(file.rows)),
+        );
+    }
+    maud! {
+        (table)
+        p.small.soft { "Upload a file where you pay, then import the file of its results here. Payouts that are settled are in no later file." }
     }
 }
 
-fn file(context: &Context<'_>) -> View {
+async fn file(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = ["method", "currency", "format", "part"]
         .iter()
@@ -317,7 +251,7 @@ fn file(context: &Context<'_>) -> View {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
     let name: String = query.get("name").chars().filter(|one| is_plain(*one)).take(80).collect();
     let file_name = if name.is_empty() { "payouts.csv".to_owned() } else { name };
-    View::Download { call, file_name }
+    Ok(View::Download { call, file_name })
 }
 
 async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -325,7 +259,7 @@ async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = Form::new("cancel", "Cancel the run", Vec::new()).danger();
     let body = maud! {
         section.card {
-            p.formula { (TotalsView(&run.totals)) }
+            p.formula { (totals_view(&run.totals)) }
             ul {
                 li { "Nobody is paid. The " (grouped(whole.payouts.len() as u64)) " payouts of the draft are removed." }
                 li { "Their commissions stay earned, and the next run takes them." }

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
 use super::{PATH, labelled, method_choices, sentence, set_up_first};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount};
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+use crate::dashboard::table::{FormRow, PageAccess};
 
 const SETTINGS_PATH: &str = "/dashboard/affiliate/settings";
 

@@ -1,7 +1,5 @@
 //! Set-up of the program in four steps: turn it on, connect the processor, set the commission, go live.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::processor::{ProcessorCard, connect_form};
@@ -10,12 +8,8 @@ use super::program::{
 };
 use super::terms::Campaign;
 use super::{PATH, labelled};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
 
 const LEAD: &str = "Partners bring customers through their links, and earn a commission of what these pay. Four steps \
                     set the program up.";
@@ -30,23 +24,13 @@ pub fn missing_text(step: &str) -> &'static str {
 }
 
 /// A step of the set-up.
-struct SetupStep {
-    number: u8,
-    title: &'static str,
-    is_done: bool,
-    content: String,
-}
-
-impl Renderable for SetupStep {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let badge = if self.is_done { Badge::new("Done", Tone::Good) } else { Badge::new("To do", Tone::Neutral) };
-        maud! {
-            section.card.setup-step {
-                h2 { span.setup-number aria-hidden="true" { (self.number) } (self.title) " " (badge) }
-                (crate::dashboard::context::raw(&self.content))
-            }
+fn setup_step(number: u8, title: &'static str, is_done: bool, content: String) -> impl Renderable {
+    let badge = if is_done { Badge::new("Done", Tone::Good) } else { Badge::new("To do", Tone::Neutral) };
+    maud! {
+        section.card.setup-step {
+            h2 { span.setup-number aria-hidden="true" { (number) } (title) " " (badge) }
+            (crate::dashboard::context::raw(&content))
         }
-        .render_to(buffer);
     }
 }
 
@@ -71,16 +55,16 @@ fn enable_form() -> Form<'static> {
 /// The page before there is a program.
 pub fn first_step(context: &Context<'_>) -> View {
     let form = enable_form();
-    let first = SetupStep {
-        number: 1,
-        title: "Turn the program on",
-        is_done: false,
-        content: if context.allows("enable_affiliate_program") {
+    let first = setup_step(
+        1,
+        "Turn the program on",
+        false,
+        if context.allows("enable_affiliate_program") {
             render(form.within(context))
         } else {
             render(maud! { p { "An owner of the account can turn the program on." } })
         },
-    };
+    );
     let body = maud! {
         (first)
         section.card {
@@ -101,69 +85,47 @@ pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
     let is_missing = |step: &str| state.missing.iter().any(|missing| missing == step);
     let program = &state.program;
     let steps = [
-        SetupStep { number: 1, title: "Turn the program on", is_done: true, content: render(EnabledStep { program }) },
-        SetupStep {
-            number: 2,
-            title: "Connect the payment processor",
-            is_done: !is_missing("processor"),
-            content: render(ProcessorStep { context, state }),
-        },
-        SetupStep {
-            number: 3,
-            title: "Set the commission",
-            is_done: !is_missing("campaign"),
-            content: render(CampaignStep {
-                context,
-                program,
-                campaign: campaign.as_ref(),
-                is_set: !is_missing("campaign"),
-            }),
-        },
-        SetupStep { number: 4, title: "Go live", is_done: false, content: render(LiveStep { context, state }) },
+        setup_step(1, "Turn the program on", true, render(enabled_step(program))),
+        setup_step(
+            2,
+            "Connect the payment processor",
+            !is_missing("processor"),
+            render(processor_step(context, state)),
+        ),
+        setup_step(
+            3,
+            "Set the commission",
+            !is_missing("campaign"),
+            render(CampaignStep { context, program, campaign: campaign.as_ref(), is_set: !is_missing("campaign") }),
+        ),
+        setup_step(4, "Go live", false, render(live_step(context, state))),
     ];
     let body = maud! { @for step in &steps { (step) } };
     Page::new("Affiliate program", body).lead(LEAD).same_as(program_call()).into()
 }
 
-struct EnabledStep<'p> {
-    program: &'p AffiliateProgram,
-}
-
-impl Renderable for EnabledStep<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let program = self.program;
-        let mode = if program.mode == "test" { "Test payments" } else { "Live payments" };
-        maud! {
-            p {
-                "Links lead to " code { (program.website_url) } ". " (mode) " count, and the currency is "
-                (program.currency.to_uppercase()) ". "
-                a href={ (PATH) "/settings" } { "Change this" }
-            }
+fn enabled_step(program: &AffiliateProgram) -> impl Renderable {
+    let mode = if program.mode == "test" { "Test payments" } else { "Live payments" };
+    maud! {
+        p {
+            "Links lead to " code { (program.website_url) } ". " (mode) " count, and the currency is "
+            (program.currency.to_uppercase()) ". "
+            a href={ (PATH) "/settings" } { "Change this" }
         }
-        .render_to(buffer);
     }
 }
 
-struct ProcessorStep<'p> {
-    context: &'p Context<'p>,
-    state: &'p ProgramState,
-}
-
-impl Renderable for ProcessorStep<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, state } = *self;
-        let form = connect_form();
-        maud! {
-            @if state.processor.is_some() {
-                (ProcessorCard { context, state, test: true })
-            } @else if context.allows("connect_affiliate_processor") {
-                (super::processor::EventAddress { base_url: context.backend.base_url(), program: &state.program })
-                (form.within(context))
-            } @else {
-                p { "An owner of the account can connect it." }
-            }
+fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderable {
+    let form = connect_form();
+    maud! {
+        @if state.processor.is_some() {
+            (ProcessorCard { context, state, test: true })
+        } @else if context.allows("connect_affiliate_processor") {
+            (super::processor::event_address(context.backend.base_url(), &state.program))
+            (form.within(context))
+        } @else {
+            p { "An owner of the account can connect it." }
         }
-        .render_to(buffer);
     }
 }
 
@@ -223,28 +185,19 @@ fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
     Form::new("campaign", "Save the commission", fields)
 }
 
-struct LiveStep<'p> {
-    context: &'p Context<'p>,
-    state: &'p ProgramState,
-}
-
-impl Renderable for LiveStep<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, state } = *self;
-        let snippet =
-            InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
-        let form = button_form("go-live", "Go live");
-        maud! {
-            details { summary { "The script for your website" } (snippet) }
-            @if state.missing.is_empty() {
-                p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause the program at any time." }
-                @if context.allows("start_affiliate_program") { (form.within(context)) }
-            } @else {
-                p { "First:" }
-                ul { @for step in &state.missing { li { (missing_text(step)) } } }
-            }
+fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Renderable {
+    let snippet =
+        InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
+    let form = button_form("go-live", "Go live");
+    maud! {
+        details { summary { "The script for your website" } (snippet) }
+        @if state.missing.is_empty() {
+            p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause the program at any time." }
+            @if context.allows("start_affiliate_program") { (form.within(context)) }
+        } @else {
+            p { "First:" }
+            ul { @for step in &state.missing { li { (missing_text(step)) } } }
         }
-        .render_to(buffer);
     }
 }
 

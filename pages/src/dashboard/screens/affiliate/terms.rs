@@ -61,7 +61,6 @@ pub type CampaignsById = BTreeMap<String, Campaign>;
 
 impl Campaign {
     /// The rate in a few words: `20 % of every payment for 12 months`.
-    #[must_use]
     pub fn short_terms(&self, currency: &str) -> String {
         let rate = rate_text(&self.commission_type, self.commission_bps, self.commission_flat_cents, currency);
         let of = if self.commission_type == "flat" { "for" } else { "of" };
@@ -74,7 +73,6 @@ impl Campaign {
     }
 
     /// All terms, one sentence each.
-    #[must_use]
     pub fn sentences(&self, currency: &str) -> Vec<String> {
         let money = |amount| Money { amount, currency }.text();
         let rate = |kind: &str, bps, flat| rate_text(kind, bps, flat, currency);
@@ -131,7 +129,6 @@ impl Campaign {
 
 impl ProductRate {
     /// The label, or else the ids.
-    #[must_use]
     pub fn name(&self) -> String {
         match (&self.label, &self.price_id) {
             (Some(label), _) if !label.is_empty() => label.clone(),
@@ -142,7 +139,6 @@ impl ProductRate {
 }
 
 /// A rate in words.
-#[must_use]
 pub fn rate_text(kind: &str, basis_points: i64, flat: i64, currency: &str) -> String {
     match kind {
         "flat" => Money { amount: flat, currency }.text(),

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::step_form::{StepKind, to_pairs};
 
 /// Writes name, trigger and steps as lines. Values that mean the same as none are left out.
-#[must_use]
 pub fn definition_text(definition: &Value) -> String {
     let mut lines = Vec::new();
     if let Some(name) = definition["name"].as_str() {

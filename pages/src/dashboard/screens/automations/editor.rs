@@ -1,23 +1,16 @@
 //! The page of an automation: its trigger and steps in one form, and what saving would change.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::definition_text::definition_text;
-use super::step_card::{CardContext, Comparisons, InsertStep, StepCard, StepCounts};
+use super::step_card::{CardContext, InsertStep, StepCard, StepCounts, comparison_list};
 use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, FormErrors, belongs_to, plain};
-use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::form::{FormErrors, belongs_to, plain};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::text::{grouped, input_value};
+use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
 pub const FORM: &str = "steps";
@@ -103,7 +96,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: &counted };
     let mut page = automation_page(context, automation, &automation.name, editor);
     page.trail.pop();
-    page = page.actions(StatusButtons { context, automation });
+    page = page.actions(status_buttons(context, automation));
     let shown = json!({"trigger": automation.trigger, "steps": automation.steps});
     Ok(page
         .same_as(call("get_automation", &automation.id))
@@ -139,27 +132,18 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 /// Status, and the button for the next one.
-struct StatusButtons<'p> {
-    context: &'p Context<'p>,
-    automation: &'p AutomationDetail,
-}
-
-impl Renderable for StatusButtons<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, automation) = (self.context, self.automation);
-        let is_active = automation.status == "active";
-        let (action, label) = if is_active { ("pause", "Pause") } else { ("activate", "Activate") };
-        maud! {
-            (Badge::of(&automation.status))
-            @if context.allows("update_automation") {
-                form.inline method="post" action=(context.request.path) {
-                    input type="hidden" name="csrf" value=(context.csrf());
-                    input type="hidden" name="form" value=(action);
-                    button.button.primary[!is_active] type="submit" { (label) }
-                }
+fn status_buttons(context: &Context<'_>, automation: &AutomationDetail) -> impl Renderable {
+    let is_active = automation.status == "active";
+    let (action, label) = if is_active { ("pause", "Pause") } else { ("activate", "Activate") };
+    maud! {
+        (Badge::of(&automation.status))
+        @if context.allows("update_automation") {
+            form.inline method="post" action=(context.request.path) {
+                input type="hidden" name="csrf" value=(context.csrf());
+                input type="hidden" name="form" value=(action);
+                button.button.primary[!is_active] type="submit" { (label) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -217,7 +201,7 @@ impl Renderable for StepsEditor<'_> {
                     h2 #steps-title { "Steps" }
                     @if automation.activated_at.is_some() {
                         p.help {
-                            (CountsNote { automation, counted: self.counted })
+                            (counts_note(automation, self.counted))
                         }
                     }
                     @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
@@ -245,27 +229,19 @@ impl Renderable for StepsEditor<'_> {
     }
 }
 
-struct CountsNote<'e> {
-    automation: &'e AutomationDetail,
-    counted: &'e CountedSteps,
-}
-
-impl Renderable for CountsNote<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (automation, counts) = (self.automation, self.automation.counts);
-        let runs = format!("{}/runs", path(&automation.id));
-        maud! {
-            (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
-            (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
-            @if self.counted.has_more {
-                "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
-            } @else {
-                "The counts beside the steps are of the " (grouped(self.counted.runs)) " runs of version " (automation.version) ". "
-            }
-            a href=(runs) { "All runs" }
-            @if automation.status == "active" { ". Runs that have begun stay on their version." }
+fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Renderable {
+    let (automation, counts) = (automation, automation.counts);
+    let runs = format!("{}/runs", path(&automation.id));
+    maud! {
+        (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
+        (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
+        @if counted.has_more {
+            "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
+        } @else {
+            "The counts beside the steps are of the " (grouped(counted.runs)) " runs of version " (automation.version) ". "
         }
-        .render_to(buffer);
+        a href=(runs) { "All runs" }
+        @if automation.status == "active" { ". Runs that have begun stay on their version." }
     }
 }
 
@@ -296,7 +272,7 @@ impl Renderable for TriggerCard<'_> {
                     div.step-fields {
                         (card.field(&name))
                         @for field in &rows { (card.field(field)) }
-                        (Comparisons { card, prefix: "trigger.filter.", title: "Only events for which", action: "row-trigger".into() })
+                        (comparison_list(card, "trigger.filter.", "Only events for which", "row-trigger".into()))
                     }
                 }
             }

@@ -1,40 +1,19 @@
 //! The list of automations, and the form for a new one.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
-
-use super::{AutomationDetail, OneAutomation, path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
-
-#[derive(Debug, Deserialize)]
-struct AutomationPage {
-    automations: Vec<AutomationDetail>,
-    next_cursor: Option<String>,
-}
+use super::{AutomationDetail, path};
+use crate::dashboard::prelude::*;
 
 /// The list.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Status", &["draft", "active", "paused", "archived"])];
     let query = context.query();
     let call = Call::new("list_automations").query("status", query.get("status")).query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &AutomationPage| (page.automations.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<AutomationDetail>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
     let columns = ["Name", "Starts at", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
     let mut table = Table::new("Automations", &columns).numbers(&numbers);
-    for automation in &found.automations {
+    for automation in &found.entries {
         let counts = automation.counts;
         table.push(
             Row::new()
@@ -62,9 +41,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Automations", body).lead("Steps that follow an event, person by person.");
     let page = if may_create {
@@ -87,7 +64,7 @@ fn create_form() -> Form<'static> {
 }
 
 /// The form for a new automation.
-pub fn show_new(context: &Context<'_>) -> View {
+pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form();
     let example = json!({"name": "Trial", "trigger": {"event": "user.created"}, "steps": []});
     let body = maud! {
@@ -96,16 +73,17 @@ pub fn show_new(context: &Context<'_>) -> View {
             (form.within(context))
         }
     };
-    Page::new("New automation", body)
+    Ok(Page::new("New automation", body)
         .below("/dashboard/automations", "Automations")
         .same_as(Call::new("create_automation").json(example))
-        .into()
+        .into())
 }
 
 /// Creates an automation.
 pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = create_form().read(context.form())?;
     body["steps"] = json!([]);
-    let created: OneAutomation = context.read(&Call::new("create_automation").json(body)).await?;
-    Ok(Outcome::done(path(&created.automation.id), "created"))
+    let call = Call::new("create_automation").json(body);
+    let created: AutomationDetail = context.read_field("automation", &call).await?;
+    Ok(Outcome::done(path(&created.id), "created"))
 }

@@ -1,15 +1,8 @@
 //! Activate, pause, archive, cancel runs, duplicate, delete.
 
-use hypertext::prelude::*;
-use serde_json::json;
-
-use super::{OneAutomation, automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
+use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Carries out the action that the form names.
 pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -75,8 +68,9 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
 /// Copies the automation into a new draft.
 pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = duplicate_form().read(context.form())?;
-    let copy: OneAutomation = context.read(&call("duplicate_automation", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(&copy.automation.id), "created"))
+    let call = call("duplicate_automation", context.id()).json(body);
+    let copy: AutomationDetail = context.read_field("automation", &call).await?;
+    Ok(Outcome::done(path(&copy.id), "created"))
 }
 
 /// The question before an automation is deleted.

@@ -8,31 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::editor::entered_definition;
 use super::runs::{run_badge, step_label};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Events of one replay.
 const EVENTS: [usize; 4] = [25, 100, 250, 1_000];
 const EVENTS_DEFAULT: usize = 100;
 /// Rows that the result shows.
 const ROWS_MAX: usize = 200;
-
-#[derive(Debug, Deserialize)]
-struct ReplayAnswer {
-    replay: Replay,
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -137,7 +122,7 @@ async fn replay(
         (body["trigger"], body["steps"]) = (definition["trigger"].clone(), definition["steps"].clone());
     }
     let call = call("replay_automation", &automation.id).json(body);
-    let replay = context.read::<ReplayAnswer>(&call).await?.replay;
+    let replay = context.read_field::<Replay>("replay", &call).await?;
     let result = ReplayResult { automation, definition, replay: &replay, limit, is_saved };
     let page = automation_page(context, automation, "Replay result", result)
         .below(format!("{}/replay", path(&automation.id)), "Replay")

@@ -1,24 +1,9 @@
 //! Runs of an automation: the list, one run step by step, cancel.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::export_list;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 
@@ -44,7 +29,6 @@ pub struct RunDetail {
     pub completed_at: Option<String>,
 }
 
-/// A step of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct RunStepDetail {
@@ -66,20 +50,8 @@ pub struct RunWait {
     pub until: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct RunPage {
-    runs: Vec<RunDetail>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OneRun {
-    run: RunDetail,
-}
-
 impl RunDetail {
     /// The person: email address, or user id.
-    #[must_use]
     pub fn person(&self) -> &str {
         self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
     }
@@ -108,13 +80,11 @@ impl RunDetail {
 }
 
 /// The label of a step's kind.
-#[must_use]
 pub fn step_label(word: &str) -> &str {
     StepKind::from_word(word).map_or(word, |kind| kind.label())
 }
 
 /// The badge of a run's or step's status.
-#[must_use]
 pub fn run_badge(status: &str) -> Badge {
     match status {
         "cancelled" => Badge::new("Canceled", Tone::Neutral),
@@ -136,11 +106,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     ];
     let query = context.query();
     let list = filtered(context).query("cursor", query.get("cursor"));
-    let found = context.read_page(&list, |page: &RunPage| (page.runs.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<RunDetail>(&list).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table =
         Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
-    for run in &found.runs {
+    for run in &found.entries {
         table.push(
             Row::new()
                 .link(run_path(&automation.id, &run.id), run.person())
@@ -165,15 +135,16 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let export =
         format!("{}/runs/export?{}", path(&automation.id), query.with("cursor", "").with("done", "").to_query());
     let page = automation_page(context, automation, "Runs", body);
-    let page =
-        if found.runs.is_empty() { page } else { page.actions(maud! { a.button href=(export) { "Export as CSV" } }) };
+    let page = if found.entries.is_empty() {
+        page
+    } else {
+        page.actions(maud! { a.button href=(export) { "Export as CSV" } })
+    };
     Ok(page.same_as(list).live().into())
 }
 
@@ -203,7 +174,7 @@ pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
             text(run.completed_at),
         ]
     };
-    let rows = |found: RunPage| (found.runs.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<RunDetail>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "runs", columns, filtered(context), rows).await
 }
 
@@ -211,11 +182,10 @@ fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
     call(operation, context.id()).parameter("run", context.parameter("run"))
 }
 
-/// A run.
 pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let get = run_call("get_automation_run", context);
-    let run = &context.read::<OneRun>(&get).await?.run;
+    let run = &context.read_field::<RunDetail>("run", &get).await?;
     let event = format!("/dashboard/events/{}", encode(&run.event_id));
     let facts = Facts::new()
         .row("Status", run_badge(&run.status))
@@ -239,7 +209,7 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
         div.card { (facts) }
-        section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+        section { h2 { "Steps" } (run_steps(&run.steps)) }
         @if may_cancel {
             section.card {
                 h2 { "Cancel" }
@@ -256,60 +226,47 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The steps of a run with their times and results.
-pub struct RunSteps<'r> {
-    pub steps: &'r [RunStepDetail],
-}
-
-impl Renderable for RunSteps<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
-        for step in self.steps {
-            table.push(
-                Row::new()
-                    .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
-                    .cell(run_badge(&step.status))
-                    .cell(StepResult { step })
-                    .cell(time_or_dash(step.started_at.as_deref()))
-                    .cell(time_or_dash(step.completed_at.as_deref())),
-            );
-        }
-        table.render_to(buffer);
+pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
+    let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
+    for step in steps {
+        table.push(
+            Row::new()
+                .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
+                .cell(run_badge(&step.status))
+                .cell(step_result(step))
+                .cell(time_or_dash(step.started_at.as_deref()))
+                .cell(time_or_dash(step.completed_at.as_deref())),
+        );
     }
+    table
 }
 
 /// The result of a step in words.
-pub struct StepResult<'r> {
-    pub step: &'r RunStepDetail,
-}
-
-impl Renderable for StepResult<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (step, output) = (self.step, &self.step.output);
-        let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
-        let text = |name: &str| output[name].as_str();
-        maud! {
-            @if let Some(error) = &step.error {
-                span.error { (error) }
-            } @else if let Some(email) = &email {
-                a href=(email) { (text("subject").unwrap_or("Email")) }
-                @if output["suppressed"] == true { " (suppressed)" }
-            } @else if let Some(subject) = text("subject") {
-                "“" (subject) "”"
-            } @else if let Some(reason) = text("withheld") {
-                "Not sent: " (reason)
-            } @else if let Some(holds) = output["result"].as_bool() {
-                @if holds { "It holds" } @else { "It does not hold" }
-            } @else if let Some(received) = output["received"].as_bool() {
-                @if received { "The event came" } @else { "The event did not come" }
-            } @else if let Some(until) = text("until") {
-                "Ends " (time_or_dash(Some(until)))
-            } @else if let Some(body) = text("body") {
-                (body)
-            } @else {
-                span.dash { "–" }
-            }
+pub fn step_result(step: &RunStepDetail) -> impl Renderable {
+    let output = &step.output;
+    let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
+    let text = move |name: &str| output[name].as_str();
+    maud! {
+        @if let Some(error) = &step.error {
+            span.error { (error) }
+        } @else if let Some(email) = &email {
+            a href=(email) { (text("subject").unwrap_or("Email")) }
+            @if output["suppressed"] == true { " (suppressed)" }
+        } @else if let Some(subject) = text("subject") {
+            "“" (subject) "”"
+        } @else if let Some(reason) = text("withheld") {
+            "Not sent: " (reason)
+        } @else if let Some(holds) = output["result"].as_bool() {
+            @if holds { "It holds" } @else { "It does not hold" }
+        } @else if let Some(received) = output["received"].as_bool() {
+            @if received { "The event came" } @else { "The event did not come" }
+        } @else if let Some(until) = text("until") {
+            "Ends " (time_or_dash(Some(until)))
+        } @else if let Some(body) = text("body") {
+            (body)
+        } @else {
+            span.dash { "–" }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,14 +1,10 @@
 //! A step in the list: what it does, its runs, its buttons, and its controls.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, FieldView, belongs_to, plain};
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::form::{FieldView, belongs_to, plain};
 use crate::dashboard::kit::text::input_value;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The runs that are at a step, and what became of the others there.
@@ -24,7 +20,6 @@ pub struct StepCounts {
 }
 
 /// A step in a line.
-#[must_use]
 pub fn summary(kind: StepKind, step: &Pairs) -> String {
     let value = |name: &str| find(step, name).trim();
     match kind {
@@ -106,53 +101,40 @@ pub struct CardContext<'e> {
 
 impl CardContext<'_> {
     /// A field with its value and error.
-    #[must_use]
     pub fn field<'f>(&'f self, field: &'f Field) -> FieldView<'f> {
         FieldView { form: super::editor::FORM, field, entered: Some(self.fields), failure: self.failure }
     }
 }
 
 /// The controls of comparisons, and a row for another one.
-pub struct Comparisons<'c, 'e> {
-    pub card: &'c CardContext<'e>,
-    /// `steps[2].`, `steps[1].filter.` or `trigger.filter.`.
-    pub prefix: &'c str,
-    pub title: &'c str,
-    /// The value of the button that adds a row.
-    pub action: String,
-}
-
-impl Renderable for Comparisons<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (card, prefix) = (self.card, self.prefix);
-        let filled = (0..).take_while(|n| card.fields.find(&format!("{prefix}all[{n}].field")).is_some()).count();
-        let rows = if card.may_edit { filled + 1 } else { filled };
-        let mode_id = format!("{}mode", prefix.replace(['.', '[', ']'], "-"));
-        let is_any = card.fields.get(&format!("{prefix}mode")) == "any";
-        maud! {
-            fieldset.comparisons {
-                legend { (self.title) }
-                div.field {
-                    label.hidden for=(mode_id) { "How they are joined" }
-                    select id=(mode_id) name={ (prefix) "mode" } {
-                        option value="all" { "All of these hold" }
-                        option value="any" selected[is_any] { "At least one of these holds" }
-                    }
-                }
-                @for n in 0..rows {
-                    div.row { @for field in &comparison_fields(prefix, n) { (card.field(field)) } }
-                }
-                @if card.may_edit {
-                    button.button.small type="submit" name="preview" value=(self.action)
-                        formaction={ (card.path) "#" (self.action.replace("row-", "step-")) } { "Add another comparison" }
+///
+/// `prefix`: `steps[2].`, `steps[1].filter.` or `trigger.filter.`. `action`: the value of the button that adds a row.
+pub fn comparison_list(card: &CardContext<'_>, prefix: &str, title: &str, action: String) -> impl Renderable {
+    let filled = (0..).take_while(|n| card.fields.find(&format!("{prefix}all[{n}].field")).is_some()).count();
+    let rows = if card.may_edit { filled + 1 } else { filled };
+    let mode_id = format!("{}mode", prefix.replace(['.', '[', ']'], "-"));
+    let is_any = card.fields.get(&format!("{prefix}mode")) == "any";
+    maud! {
+        fieldset.comparisons {
+            legend { (title) }
+            div.field {
+                label.hidden for=(mode_id) { "How they are joined" }
+                select id=(mode_id) name={ (prefix) "mode" } {
+                    option value="all" { "All of these hold" }
+                    option value="any" selected[is_any] { "At least one of these holds" }
                 }
             }
+            @for n in 0..rows {
+                div.row { @for field in &comparison_fields(prefix, n) { (card.field(field)) } }
+            }
+            @if card.may_edit {
+                button.button.small type="submit" name="preview" value=(action)
+                    formaction={ (card.path) "#" (action.replace("row-", "step-")) } { "Add another comparison" }
+            }
         }
-        .render_to(buffer);
     }
 }
 
-/// A step.
 pub struct StepCard<'c, 'e> {
     pub card: &'c CardContext<'e>,
     pub n: usize,
@@ -229,7 +211,7 @@ impl Renderable for StepCard<'_, '_> {
                         p { (summary(kind, self.step)) }
                     }
                     (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
-                    @if card.may_edit { (StepButtons { card, n }) }
+                    @if card.may_edit { (step_buttons(card, n)) }
                 }
                 @for error in &errors { p.error { (plain(error)) } }
                 details open[is_open] {
@@ -237,7 +219,7 @@ impl Renderable for StepCard<'_, '_> {
                     div.step-fields {
                         @for field in &usual { (card.field(field)) }
                         @if let Some((prefix, title)) = &comparisons {
-                            (Comparisons { card, prefix, title, action: format!("row-{n}") })
+                            (comparison_list(card, prefix, title, format!("row-{n}")))
                         }
                         details.more-settings open[has_rare_error] {
                             summary { "More settings" span.hidden { " of step " (n + 1) } }
@@ -279,31 +261,23 @@ impl Renderable for StepState<'_> {
     }
 }
 
-struct StepButtons<'c, 'e> {
-    card: &'c CardContext<'e>,
-    n: usize,
-}
-
-impl Renderable for StepButtons<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (n, last, path) = (self.n, self.card.steps - 1, self.card.path);
-        let button = |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
-            let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
-            maud! {
-                button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)
-                    disabled[disabled] { (label) span.hidden { " step " (n + 1) } }
-            }
-            .memoize()
-        };
+fn step_buttons(card: &CardContext<'_>, n: usize) -> impl Renderable {
+    let (last, path) = (card.steps - 1, card.path);
+    let button = move |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
+        let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
         maud! {
-            div.step-buttons {
-                (button("up", "Up", n.saturating_sub(1), n == 0))
-                (button("down", "Down", n + 1, n == last))
-                (button("copy", "Copy", n + 1, self.card.steps >= STEPS_MAX))
-                (button("remove", "Remove", n, false))
-            }
+            button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)
+                disabled[disabled] { (label) span.hidden { " step " (n + 1) } }
         }
-        .render_to(buffer);
+        .memoize()
+    };
+    maud! {
+        div.step-buttons {
+            (button("up", "Up", n.saturating_sub(1), n == 0))
+            (button("down", "Down", n + 1, n == last))
+            (button("copy", "Copy", n + 1, card.steps >= STEPS_MAX))
+            (button("remove", "Remove", n, false))
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! The controls of a step by its kind, how a stored step fills them, and how they become JSON again.
 
-use serde_json::{Map, Value, json};
-
-use crate::dashboard::form::{Control, Field};
+use crate::dashboard::prelude::*;
+use serde_json::Map;
 
 /// Names with their values, as a form sends them.
 pub type Pairs = Vec<(String, String)>;
@@ -22,13 +21,11 @@ impl StepKind {
     pub const ALL: [Self; 5] = [Self::SendEmail, Self::Delay, Self::WaitForEvent, Self::Condition, Self::Sms];
 
     /// The kind with this word of the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     /// The word in the API.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::SendEmail => "send_email",
@@ -40,7 +37,6 @@ impl StepKind {
     }
 
     /// The label for people.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::SendEmail => "Send an email",
@@ -75,7 +71,6 @@ fn choices(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The fields of a step; their names begin with `prefix`, for example `steps[2]`. Comparisons have their own controls.
-#[must_use]
 pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)]) -> Vec<Field> {
     let field = |name: &str, label: &'static str, control| Field::new(format!("{prefix}.{name}"), label, control);
     let text = |name: &str, label| field(name, label, Control::Text);
@@ -155,7 +150,6 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
 }
 
 /// Name and key, which every kind has.
-#[must_use]
 pub fn naming_fields(prefix: &str) -> [Field; 2] {
     [
         Field::new(format!("{prefix}.name"), "Name of the step", Control::Text),
@@ -164,7 +158,6 @@ pub fn naming_fields(prefix: &str) -> [Field; 2] {
 }
 
 /// The controls of a trigger; its comparisons have their own.
-#[must_use]
 pub fn trigger_fields() -> Vec<Field> {
     vec![
         Field::text("trigger.event", "Event that starts a run").required().placeholder("user.created"),
@@ -185,7 +178,6 @@ pub fn trigger_fields() -> Vec<Field> {
 }
 
 /// The controls of a comparison.
-#[must_use]
 pub fn comparison_fields(prefix: &str, n: usize) -> [Field; 3] {
     let name = |part: &str| format!("{prefix}all[{n}].{part}");
     [
@@ -196,7 +188,6 @@ pub fn comparison_fields(prefix: &str, n: usize) -> [Field; 3] {
 }
 
 /// Writes a stored step, or a trigger, as the values of its controls. Names have no prefix.
-#[must_use]
 pub fn to_pairs(object: &Value) -> Pairs {
     let mut pairs = Pairs::new();
     for (name, value) in object.as_object().into_iter().flatten() {
@@ -253,7 +244,6 @@ fn write_value(value: &Value) -> String {
 }
 
 /// Reads the value of a comparison: JSON, or else text. `is one of` takes entries with commas.
-#[must_use]
 pub fn parse_value(operator: &str, entered: &str) -> Value {
     let entered = entered.trim();
     match serde_json::from_str::<Value>(entered) {
@@ -264,13 +254,11 @@ pub fn parse_value(operator: &str, entered: &str) -> Value {
 }
 
 /// The value of a name.
-#[must_use]
 pub fn find<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
     pairs.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value.as_str())
 }
 
 /// Reads comparisons; `None` if there are none. `prefix` is empty or `filter.`.
-#[must_use]
 pub fn read_comparisons(pairs: &Pairs, prefix: &str) -> Option<(String, Value)> {
     let mut comparisons = Vec::new();
     for n in 0.. {

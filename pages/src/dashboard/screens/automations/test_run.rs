@@ -1,22 +1,11 @@
 //! A test of an automation: a run of one event to its end, at once, without sending anything or as a test email.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::editor::entered_definition;
-use super::runs::{RunDetail, RunSteps};
+use super::runs::{RunDetail, run_steps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::mail_frame::framed_html;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 /// Past events that are offered as examples.
 const EXAMPLES: usize = 8;
@@ -37,25 +26,9 @@ pub struct PastEvent {
 
 impl PastEvent {
     /// The person: email address, or user id.
-    #[must_use]
     pub fn person(&self) -> &str {
         self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
     }
-}
-
-#[derive(Debug, Deserialize)]
-struct PastEvents {
-    events: Vec<PastEvent>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OnePastEvent {
-    event: PastEvent,
-}
-
-#[derive(Debug, Deserialize)]
-struct TestedEvent {
-    run: RunDetail,
 }
 
 /// The call that runs an automation with an event. `mode` is `dry_run` or `test_send`.
@@ -71,7 +44,7 @@ pub fn test_call(automation: &str, mode: &str, event: &PastEvent) -> Call {
 
 /// Runs an automation with an event to its end, without sending anything.
 pub async fn dry_run(context: &Context<'_>, automation: &str, event: &PastEvent) -> Result<RunDetail, Failure> {
-    Ok(context.read::<TestedEvent>(&test_call(automation, "dry_run", event)).await?.run)
+    context.read_field("run", &test_call(automation, "dry_run", event)).await
 }
 
 fn test_form(event: &PastEvent) -> Form<'static> {
@@ -104,13 +77,13 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let latest = Call::new("list_events").query("name", automation.event()).query("limit", EXAMPLES.to_string());
     let examples = match context.allows("list_events") {
-        true => context.read::<PastEvents>(&latest).await.map(|found| found.events).unwrap_or_default(),
+        true => context.read_field::<Vec<PastEvent>>("events", &latest).await.unwrap_or_default(),
         false => Vec::new(),
     };
     let chosen = context.query().get("event");
     let event = match chosen {
         "" => PastEvent { email: context.viewer.map(|viewer| viewer.email.clone()), ..PastEvent::default() },
-        id => context.read::<OnePastEvent>(&Call::new("get_event").id(id)).await?.event,
+        id => context.read_field::<PastEvent>("event", &Call::new("get_event").id(id)).await?,
     };
     let form = test_form(&event);
     let body = maud! {
@@ -148,7 +121,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let event = &read_event(automation.event(), context.form())?;
     let mode = if context.form().get("mode") == "test_send" { "test_send" } else { "dry_run" };
     let same = test_call(&automation.id, mode, event);
-    let run = context.read::<TestedEvent>(&same).await?.run;
+    let run = context.read_field::<RunDetail>("run", &same).await?;
     let form = test_form(&event.clone());
     let is_sent = mode == "test_send";
     let body = maud! {
@@ -168,7 +141,7 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = definition["trigger"]["event"].as_str().unwrap_or_default();
     let latest = Call::new("list_events").query("name", name).query("limit", "1");
     let past = match context.allows("list_events") {
-        true => context.read::<PastEvents>(&latest).await.map(|found| found.events).unwrap_or_default(),
+        true => context.read_field::<Vec<PastEvent>>("events", &latest).await.unwrap_or_default(),
         false => Vec::new(),
     };
     let is_past = !past.is_empty();
@@ -186,7 +159,7 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
         }
     }
     let same = call("dry_run_automation", &automation.id).json(body);
-    let run = context.read::<TestedEvent>(&same).await?.run;
+    let run = context.read_field::<RunDetail>("run", &same).await?;
     let page = maud! {
         p {
             "The steps as you entered them, which are not saved, ran "
@@ -234,7 +207,7 @@ impl Renderable for TestResult<'_> {
         let emails: Vec<_> = emails.collect();
         maud! {
             (Notice { tone, text })
-            section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+            section { h2 { "Steps" } (run_steps(&run.steps)) }
             @for step in &emails {
                 @let output = &step.output;
                 section.card {

@@ -1,27 +1,10 @@
 //! Versions of an automation: the list, the difference of two, and an earlier one as the next version.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::definition_text::definition_text;
 use super::{automation_page, call, path, read_automation};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
-
-#[derive(Debug, Deserialize)]
-struct AutomationVersionPage {
-    versions: Vec<AutomationVersionItem>,
-    next_cursor: Option<String>,
-}
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Deserialize)]
 struct AutomationVersionItem {
@@ -45,20 +28,20 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let list = call("list_automation_versions", &automation.id)
         .query("limit", "100")
         .query("cursor", context.query().get("cursor"));
-    let found = &context.read::<AutomationVersionPage>(&list).await?;
+    let found = &context.read::<List<AutomationVersionItem>>(&list).await?;
     let choice = |item: &AutomationVersionItem| {
         let current = if item.version == automation.version { " (current)" } else { "" };
         (item.version.to_string(), format!("Version {}{current}", item.version))
     };
-    let choices: Vec<_> = found.versions.iter().map(choice).collect();
+    let choices: Vec<_> = found.entries.iter().map(choice).collect();
     let filters = [
         Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
         Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
     ];
     let chosen = |name: &str, default: usize| {
         let number = context.query().get(name).parse::<u32>();
-        let by_number = number.ok().and_then(|number| found.versions.iter().find(|item| item.version == number));
-        by_number.or_else(|| found.versions.get(default))
+        let by_number = number.ok().and_then(|number| found.entries.iter().find(|item| item.version == number));
+        by_number.or_else(|| found.entries.get(default))
     };
     let (from, to) = (chosen("from", 1), chosen("to", 0));
     // The controls show what the address says, so the address says what is compared.
@@ -70,7 +53,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let base = path(&automation.id);
     let mut table = Table::new("Versions", &["Version", "Steps", "Saved", "Compare"]).numbers(&["Steps"]);
-    for item in &found.versions {
+    for item in &found.entries {
         let compare = format!("{base}/versions?from={}&to={}", item.version, automation.version);
         let is_current = item.version == automation.version;
         table.push(
@@ -94,7 +77,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         p.help { "Each save of an automation that was active once makes a version. Runs stay on the version they began with." }
         (table)
         (Pager { context, next_cursor: found.next_cursor.as_deref() })
-        @if found.versions.len() > 1 {
+        @if found.entries.len() > 1 {
             section {
                 h2 { "Compare" }
                 (FilterBar { context, filters: &filters })
@@ -125,8 +108,8 @@ fn restore_form(version: u32) -> Form<'static> {
 pub async fn restore(context: &Context<'_>) -> Result<Outcome, Failure> {
     let number: u32 = context.form().get("version").parse().map_err(|_| Failure::not_found())?;
     let list = call("list_automation_versions", context.id()).query("limit", "100");
-    let found: AutomationVersionPage = context.read(&list).await?;
-    let item = found.versions.iter().find(|item| item.version == number).ok_or_else(Failure::not_found)?;
+    let found: List<AutomationVersionItem> = context.read(&list).await?;
+    let item = found.entries.iter().find(|item| item.version == number).ok_or_else(Failure::not_found)?;
     let body = json!({"trigger": item.trigger, "steps": item.steps});
     context.perform(&call("update_automation", context.id()).json(body)).await?;
     Ok(Outcome::done(path(context.id()), "changed"))

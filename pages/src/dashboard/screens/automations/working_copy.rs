@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::AutomationDetail;
 use super::step_form::{
     Pairs, StepKind, complete_step, find, naming_fields, read_comparisons, step_fields, to_pairs, trigger_fields,
 };
-use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, read_fields};
+use crate::dashboard::form::read_fields;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// Most steps of an automation.
@@ -34,8 +34,6 @@ pub struct WorkingCopy {
 }
 
 impl WorkingCopy {
-    /// The stored automation.
-    #[must_use]
     pub fn stored(automation: &AutomationDetail) -> Self {
         let mut head = vec![("name".to_owned(), automation.name.clone())];
         head.extend(to_pairs(&automation.trigger).into_iter().map(|(name, value)| (format!("trigger.{name}"), value)));
@@ -48,7 +46,6 @@ impl WorkingCopy {
     }
 
     /// Reads the form. Comparisons without a field are left out, and the others are numbered without gaps.
-    #[must_use]
     pub fn entered(form: &Fields) -> Self {
         let (mut head, mut steps) = (Pairs::new(), BTreeMap::<usize, Pairs>::new());
         for (name, value) in form.iter() {
@@ -104,7 +101,6 @@ impl WorkingCopy {
     }
 
     /// The values of the controls by their full names.
-    #[must_use]
     pub fn fields(&self) -> Fields {
         let mut pairs = self.head.clone();
         for (n, step) in self.steps.iter().enumerate() {
@@ -149,8 +145,6 @@ impl WorkingCopy {
     }
 }
 
-/// The kind of a step.
-#[must_use]
 pub fn kind_of(step: &Pairs) -> Option<StepKind> {
     StepKind::from_word(find(step, "type"))
 }

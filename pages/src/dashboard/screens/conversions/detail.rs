@@ -1,31 +1,15 @@
 //! One conversion with the emails that the person got in the 30 days before.
 
-use hypertext::prelude::*;
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 
 use super::LIST;
-use super::object::{Conversion, ConversionList};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
+use super::object::Conversion;
 use crate::dashboard::kit::chart::Unit;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::screens::events::{EventItem, OneEvent, event_path};
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
+use crate::dashboard::screens::events::{EventItem, event_path};
 
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;
-
-#[derive(Debug, Default, Deserialize)]
-struct EmailsBefore {
-    #[serde(default)]
-    emails: Vec<EmailBefore>,
-}
 
 #[derive(Debug, Deserialize)]
 struct EmailBefore {
@@ -54,18 +38,18 @@ async fn conversion(context: &Context<'_>, id: &str) -> Result<Option<Conversion
     if !context.allows("list_conversions") {
         return Ok(None);
     }
-    let list: ConversionList = context.read(&Call::new("list_conversions").query("limit", "100")).await?;
-    Ok(list.conversions.into_iter().find(|one| one.event_id == id))
+    let list: List<Conversion> = context.read(&Call::new("list_conversions").query("limit", "100")).await?;
+    Ok(list.entries.into_iter().find(|one| one.event_id == id))
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());
-    let OneEvent { event } = &context.read(&call).await?;
+    let event: &EventItem = &context.read_field("event", &call).await?;
     let conversion = conversion(context, &event.id).await?;
     let emails_call = emails_call(event).filter(|_| context.allows("list_emails"));
     let emails = match &emails_call {
-        Some(call) => match context.read::<EmailsBefore>(call).await {
-            Ok(list) => list.emails,
+        Some(call) => match context.read_field::<Vec<EmailBefore>>("emails", call).await {
+            Ok(emails) => emails,
             Err(failure) if failure.status == 400 => Vec::new(),
             Err(failure) => return Err(failure),
         },

@@ -1,23 +1,12 @@
 //! The list of conversions.
 
-use hypertext::prelude::*;
-
 use super::LIST;
-use super::object::{Conversion, ConversionList};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use super::object::Conversion;
 use crate::dashboard::csv::export_list;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl, RefusedFilter, or_refused};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::filter::{FilterControl, or_refused, refused_filter};
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
 
 /// The call with the filters of the page.
 fn list_call(context: &Context<'_>) -> Call {
@@ -44,10 +33,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = list_call(context).query("cursor", context.query().get("cursor"));
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
-    let (found, refused): (ConversionList, _) = or_refused(context.read(&call).await)?;
+    let (found, refused) = or_refused(context.read::<List<Conversion>>(&call).await)?;
     let columns = ["Person", "What", "Source", "Came from", "Value", "When", "Emails before"];
     let mut table = Table::new("Conversions", &columns).numbers(&["Value"]);
-    for one in &found.conversions {
+    for one in &found.entries {
         let tone = if one.kind == "subscription" { Tone::Good } else { Tone::Active };
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
         let money = one.money();
@@ -76,7 +65,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div.flow data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
+            @if let Some(refused) = &refused { (refused_filter(refused)) }
             @else if !table.is_empty() { (table) }
             @else if bar.is_active() { (none) } @else { (empty) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
@@ -84,7 +73,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let export = context.query().with("cursor", "").with("done", "").to_query();
     let actions = maud! {
-        @if !found.conversions.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
+        @if !found.entries.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
     };
     let page = Page::new("Conversions", body)
         .lead("Sign-ups and subscriptions, each counted once, with where they came from.");
@@ -123,6 +112,6 @@ pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
             one.occurred_at,
         ]
     };
-    let rows = |found: ConversionList| (found.conversions.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<Conversion>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "conversions", columns, list_call(context), rows).await
 }

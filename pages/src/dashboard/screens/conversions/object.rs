@@ -4,13 +4,6 @@ use serde::Deserialize;
 
 use crate::dashboard::screens::events::PersonKey;
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct ConversionList {
-    #[serde(default)]
-    pub(super) conversions: Vec<Conversion>,
-    pub(super) next_cursor: Option<String>,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Conversion {
     pub(super) event_id: String,

@@ -2,27 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
 use super::Credential;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{grouped, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiTable, KeyScope};
 
 /// Pages of 100 requests that are read. The log has no filter by key.
 const PAGES: usize = 5;
-
-#[derive(Debug, Deserialize)]
-struct CountedRequests {
-    logs: Vec<CountedRequest>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct CountedRequest {
@@ -53,8 +38,8 @@ impl KeyActivity {
         let (mut activity, mut cursor) = (Self::default(), String::new());
         for _ in 0..PAGES {
             let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
-            let page: CountedRequests = context.read(&call).await?;
-            activity.add(page.logs, key);
+            let page: List<CountedRequest> = context.read(&call).await?;
+            activity.add(page.entries, key);
             match page.next_cursor {
                 Some(next) => cursor = next,
                 None => break,
@@ -91,55 +76,45 @@ impl KeyActivity {
     }
 }
 
-/// The activity of a key.
-pub(super) struct KeyActivityView<'a> {
-    pub(super) activity: &'a KeyActivity,
-    pub(super) key: &'a Credential,
-}
-
-impl Renderable for KeyActivityView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { activity, key } = *self;
-        let api = ApiTable::load();
-        let mut operations: Vec<_> = activity.operations.iter().collect();
-        operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
-        let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
-        let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
-        for (id, calls) in operations {
-            let operation = api.operation(id);
-            let needed = match operation.map(|operation| operation.scope) {
-                Some(KeyScope::Sending) => "Sending only",
-                _ => "Full access",
-            };
-            table.push(
-                Row::new()
-                    .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
-                    .cell(grouped(calls.count))
-                    .cell(grouped(calls.refused))
-                    .cell(needed)
-                    .cell(time_or_dash(Some(&calls.last))),
-            );
-        }
-        let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
-        maud! {
-            section {
-                h2 { "What it did" }
-                p.soft {
-                    "From the last " (grouped(activity.requests)) " requests of the account"
-                    @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
-                    "."
-                }
-                @if could_be_smaller {
-                    (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
-                }
-                @if table.is_empty() {
-                    p.card { "It made none of these requests. If no program uses it, delete it." }
-                } @else {
-                    (table)
-                }
+pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> impl Renderable {
+    let api = ApiTable::load();
+    let mut operations: Vec<_> = activity.operations.iter().collect();
+    operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
+    let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
+    let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
+    for (id, calls) in operations {
+        let operation = api.operation(id);
+        let needed = match operation.map(|operation| operation.scope) {
+            Some(KeyScope::Sending) => "Sending only",
+            _ => "Full access",
+        };
+        table.push(
+            Row::new()
+                .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
+                .cell(grouped(calls.count))
+                .cell(grouped(calls.refused))
+                .cell(needed)
+                .cell(time_or_dash(Some(&calls.last))),
+        );
+    }
+    let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
+    maud! {
+        section {
+            h2 { "What it did" }
+            p.soft {
+                "From the last " (grouped(activity.requests)) " requests of the account"
+                @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
+                "."
+            }
+            @if could_be_smaller {
+                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
+            }
+            @if table.is_empty() {
+                p.card { "It made none of these requests. If no program uses it, delete it." }
+            } @else {
+                (table)
             }
         }
-        .render_to(buffer);
     }
 }
 

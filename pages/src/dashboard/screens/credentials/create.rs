@@ -1,16 +1,9 @@
 //! New secrets: creation and rotation. The page after each is the only one that shows the secret.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde_json::json;
-
 use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
     let mut fields = vec![name_field()];

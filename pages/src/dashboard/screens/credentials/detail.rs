@@ -1,19 +1,11 @@
 //! One credential: its properties and what it did; rename, restrict, disable, delete.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde_json::json;
-
-use super::activity::{KeyActivity, KeyActivityView};
+use super::activity::{KeyActivity, key_activity_view};
 use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, policy, smtp_settings};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::secret::SecretUses;
-use crate::dashboard::kit::time::{Time, time_or_dash};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::secret::secret_uses;
+use crate::dashboard::kit::time::Time;
+use crate::dashboard::prelude::*;
 
 fn switch_form<'a>(credential: &Credential) -> Form<'a> {
     let (label, next) = if credential.enabled { ("Disable", "false") } else { ("Enable", "true") };
@@ -70,8 +62,8 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
     let body = maud_borrow! {
         div.card { (facts(context, pages, &credential, &domains)) }
         @if !pages.is_api_key { section { h2 { "Connection" } div.card { (smtp_settings::facts(&credential)) } } }
-        @if let Some(activity) = &activity { (KeyActivityView { activity, key: &credential }) }
-        (SecretUses(&uses))
+        @if let Some(activity) = &activity { (key_activity_view(activity, &credential)) }
+        (secret_uses(&uses))
     };
     let actions = maud_borrow! {
         @if context.allows(pages.update) { a.button href={ (path) "/edit" } { "Edit" } (switch.within(context)) }

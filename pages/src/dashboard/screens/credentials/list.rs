@@ -1,16 +1,8 @@
 //! The list of credentials.
 
-use hypertext::{maud_borrow, prelude::*};
-
 use super::{CredentialList, CredentialPages, domain_cell, domains};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::{Time, time_or_dash};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::kit::time::Time;
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
     let call = Call::new(pages.list).query("cursor", context.query().get("cursor"));

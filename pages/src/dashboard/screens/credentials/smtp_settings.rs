@@ -1,12 +1,9 @@
 //! The settings of common programs for SMTP.
 
-use hypertext::prelude::*;
-
 use super::Credential;
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::secret::SecretUse;
-use crate::dashboard::screens::encode;
+use crate::dashboard::prelude::*;
 
 /// Stands for a password that is not shown any more.
 pub(super) const PASSWORD: &str = "YOUR_PASSWORD";

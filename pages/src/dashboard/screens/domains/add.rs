@@ -1,15 +1,8 @@
 //! Adding a domain; and the offer to claim it if another account has it.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde_json::json;
-
-use super::{OneDomain, PATH, TITLE};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
+use super::{PATH, SendingDomain, TITLE};
 use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn form<'a>() -> Form<'a> {
     let name = Field::text("name", "Domain")
@@ -61,6 +54,6 @@ fn claim_offer<'a>(context: &'a Context<'a>, failure: &'a Failure) -> impl Rende
 
 pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form().read(context.form())?;
-    let created: OneDomain = context.read(&Call::new("create_domain").json(body)).await?;
-    Ok(Outcome::done(created.domain.page(), "added"))
+    let domain: SendingDomain = context.read_field("domain", &Call::new("create_domain").json(body)).await?;
+    Ok(Outcome::done(domain.page(), "added"))
 }

@@ -1,36 +1,10 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::json;
-
 use super::records::RecordCard;
 use super::{DomainRecord, PATH, TITLE, domain_page};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 const CLAIMS: &str = "/dashboard/domains/claims";
-
-#[derive(Debug, Deserialize)]
-struct DomainClaims {
-    claims: Vec<DomainClaim>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OneDomainClaim {
-    claim: DomainClaim,
-}
 
 #[derive(Debug, Deserialize)]
 struct DomainClaim {
@@ -95,9 +69,9 @@ impl DomainClaim {
 
 pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_domain_claims").query("cursor", context.query().get("cursor"));
-    let found: DomainClaims = context.read(&call).await?;
+    let found: List<DomainClaim> = context.read(&call).await?;
     let mut table = Table::new("Claims", &["Domain", "State", "Started", "Expires"]);
-    for claim in &found.claims {
+    for claim in &found.entries {
         table.push(
             Row::new()
                 .link(claim.page(), &claim.name)
@@ -121,7 +95,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_domain_claim").id(context.id());
-    let OneDomainClaim { claim } = context.read(&call).await?;
+    let claim: DomainClaim = context.read_field("claim", &call).await?;
     let verify = Form::new("verify", "Verify now", Vec::new());
     let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
     let facts = Facts::new()
@@ -152,13 +126,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_domain_claim").json(json!({"name": context.form().get("name")}));
-    let created: OneDomainClaim = context.read(&call).await?;
-    Ok(Outcome::done(created.claim.page(), "created"))
+    let claim: DomainClaim = context.read_field("claim", &call).await?;
+    Ok(Outcome::done(claim.page(), "created"))
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let verified: OneDomainClaim = context.read(&Call::new("verify_domain_claim").id(context.id())).await?;
-    Ok(Outcome::done(verified.claim.page(), "verified"))
+    let claim: DomainClaim = context.read_field("claim", &Call::new("verify_domain_claim").id(context.id())).await?;
+    Ok(Outcome::done(claim.page(), "verified"))
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -1,14 +1,8 @@
 //! Deleting a domain.
 
-use hypertext::{maud_borrow, prelude::*};
-
 use super::{PATH, TITLE, domain_call, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;

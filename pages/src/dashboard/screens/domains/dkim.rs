@@ -1,17 +1,8 @@
 //! The keys with which a domain's email is signed, and their rotation.
 
-use hypertext::{maud_borrow, prelude::*};
-
 use super::records::RecordCard;
 use super::{domain_call, domain_page, domain_view, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;

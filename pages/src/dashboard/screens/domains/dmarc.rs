@@ -1,29 +1,10 @@
 //! Reports of receivers about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-
-use super::{DomainTabs, PATH, TITLE, domain_call};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use super::{PATH, TITLE, domain_call, domain_tabs};
+use crate::dashboard::prelude::*;
 
 /// Below this number of messages a share says little.
 const ENOUGH: u64 = 100;
-
-#[derive(Debug, Deserialize)]
-struct DmarcReply {
-    dmarc: DmarcReport,
-}
 
 #[derive(Debug, Deserialize)]
 struct DmarcReport {
@@ -226,7 +207,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
     let query = context.query();
     let call = domain_call("get_domain_dmarc", context).query("from", query.get("from")).query("to", query.get("to"));
-    let DmarcReply { dmarc: report } = context.read(&call).await?;
+    let report: DmarcReport = context.read_field("dmarc", &call).await?;
     let (tone, text) = report.advice();
     let empty = EmptyState {
         title: "No reports in this time",
@@ -235,7 +216,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let (sources, reporters, days) = (report.sources(), report.reporters(), report.days());
     let body = maud_borrow! {
-        (DomainTabs { context, id: context.id(), current: "/dmarc" })
+        (domain_tabs(context, context.id(), "/dmarc"))
         (FilterBar { context, filters: &filters })
         div data-fragment="list" {
             (Notice { tone, text: &text })

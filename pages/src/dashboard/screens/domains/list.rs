@@ -1,24 +1,7 @@
 //! The list of domains.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-
 use super::{PATH, SendingDomain, TITLE};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
-
-#[derive(Debug, Deserialize)]
-struct SendingDomains {
-    domains: Vec<SendingDomain>,
-    next_cursor: Option<String>,
-}
+use crate::dashboard::prelude::*;
 
 /// Settings that differ from the usual ones, in words.
 fn extras(domain: &SendingDomain) -> String {
@@ -39,11 +22,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("q", query.get("q").trim())
         .query("status", query.get("status"))
         .query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &SendingDomains| (page.domains.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<SendingDomain>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
-    for domain in &found.domains {
+    for domain in &found.entries {
         let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
         let (wrong, extras) = (wrong.join(", "), extras(domain));
         table.push(
@@ -67,9 +49,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud_borrow! {
         (bar)
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud_borrow! {
         @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }

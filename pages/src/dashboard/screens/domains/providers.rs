@@ -2,7 +2,6 @@
 
 use crate::dashboard::form::{Control, Empty, Field};
 
-/// A DNS provider.
 pub(super) struct DnsProvider {
     pub(super) id: &'static str,
     pub(super) title: &'static str,

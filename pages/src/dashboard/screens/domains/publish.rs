@@ -1,20 +1,9 @@
 //! Publishing the records: at a DNS provider by its API, by Domain Connect, or by a zone file.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::saved::saved_providers;
 use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::CharDiff;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// The fields that both ways of signing in share.
 fn common_fields() -> [Field; 2] {
@@ -185,7 +174,7 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
         (false, false) => (Tone::Warning, "Not all records could be published; the table says why."),
     };
     let path = domain.page();
-    let back = format!("{path}/publish?provider={}", super::encode(provider));
+    let back = format!("{path}/publish?provider={}", encode(provider));
     let body = maud_borrow! {
         (Notice { tone, text })
         @if table.is_empty() { p.card { "There is nothing to change." } } @else { (table) }

@@ -1,18 +1,11 @@
 //! The records of a domain: what to publish, what was found, and where both differ.
 
 use explain::domain::{DomainFinding, FindingSeverity, explain_domain, explain_record, purpose_sentence};
-use hypertext::{Buffer, maud_borrow, prelude::*};
 
 use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::diff::CharDiff;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// A record with its state.
 pub(super) struct RecordCard<'a> {

@@ -1,32 +1,15 @@
 //! Saved access to DNS providers.
 
-use hypertext::{maud_borrow, prelude::*};
-use serde::Deserialize;
-use serde_json::json;
-
 use super::publish::{chosen_provider, provider_choice};
 use super::{PATH, TITLE, providers};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 const SAVED: &str = "/dashboard/domains/dns-credentials";
 const NEW: &str = "/dashboard/domains/dns-credentials/new";
 const SAVED_TITLE: &str = "DNS access";
 const LEAD: &str =
     "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
-
-#[derive(Debug, Deserialize)]
-struct SavedAccessList {
-    dns_credentials: Vec<SavedAccess>,
-}
 
 #[derive(Debug, Deserialize)]
 struct SavedAccess {
@@ -39,16 +22,17 @@ pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>
     if !context.allows("list_dns_credentials") {
         return Ok(Vec::new());
     }
-    let list: SavedAccessList = context.read(&Call::new("list_dns_credentials")).await?;
-    Ok(list.dns_credentials.into_iter().map(|saved| saved.provider).collect())
+    let dns_credentials: Vec<SavedAccess> =
+        context.read_field("dns_credentials", &Call::new("list_dns_credentials")).await?;
+    Ok(dns_credentials.into_iter().map(|saved| saved.provider).collect())
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_dns_credentials");
-    let list: SavedAccessList = context.read(&call).await?;
+    let dns_credentials: Vec<SavedAccess> = context.read_field("dns_credentials", &call).await?;
     let (may_save, may_delete) = (context.allows("save_dns_credentials"), context.allows("delete_dns_credentials"));
     let mut table = Table::new(SAVED_TITLE, &["Provider", "Saved", "Change"]);
-    for saved in &list.dns_credentials {
+    for saved in &dns_credentials {
         let id = encode(&saved.provider);
         table.push(Row::new().cell(providers::title(&saved.provider)).cell(time_or_dash(Some(&saved.saved_at))).cell(
             maud_borrow! {

@@ -1,12 +1,8 @@
 //! Tracking, TLS and receiving of a domain.
 
-use hypertext::{maud_borrow, prelude::*};
-
 use super::{SendingDomain, domain_call, domain_page, domain_view, read_domain};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::form::Empty;
+use crate::dashboard::prelude::*;
 
 fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {
     let flag = |read: fn(&SendingDomain) -> bool| domain.is_some_and(read).to_string();

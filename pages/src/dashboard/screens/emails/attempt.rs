@@ -1,55 +1,37 @@
 //! Delivery attempts: result, host, TLS with its proof, and the whole conversation.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::object::{EmailAttempt, EmailAttemptTls};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::code::Transcript;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::kit::code::transcript_view;
+use crate::dashboard::prelude::*;
 
-/// EmailAttempts, newest first.
-pub(super) struct EmailAttempts<'a>(pub &'a [EmailAttempt]);
-
-impl Renderable for EmailAttempts<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            @if self.0.is_empty() { p.soft { "It was not tried yet." } }
-            @for (n, attempt) in self.0.iter().enumerate() { (EmailAttemptView { attempt, id: format!("try-{}", self.0.len() - n) }) }
-        }
-        .render_to(buffer);
+/// Attempts, newest first.
+pub(super) fn email_attempts(attempts: &[EmailAttempt]) -> impl Renderable {
+    maud! {
+        @if attempts.is_empty() { p.soft { "It was not tried yet." } }
+        @for (n, attempt) in attempts.iter().enumerate() { (email_attempt_view(attempt, format!("try-{}", attempts.len() - n))) }
     }
 }
 
-struct EmailAttemptView<'a> {
-    attempt: &'a EmailAttempt,
-    /// Keeps an open attempt open when the page is refreshed.
-    id: String,
-}
-
-impl Renderable for EmailAttemptView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let attempt = self.attempt;
-        let (badge, result) = (attempt.badge(), attempt.result());
-        maud! {
-            details.card.attempt id=(self.id) {
-                summary {
-                    (badge)
-                    span.attempt-who { (attempt.recipient.as_deref().unwrap_or("All recipients")) }
-                    span.small.soft {
-                        "Try " (attempt.n) ", " (time_or_dash(Some(&attempt.created_at))) ", " (attempt.duration_ms) " ms"
-                    }
-                }
-                p { (result) }
-                (attempt.facts())
-                @if attempt.transcript.is_empty() {
-                    p.soft { "There was no conversation." }
-                } @else {
-                    (Transcript(&attempt.transcript))
+/// `id`: keeps an open attempt open when the page is refreshed.
+fn email_attempt_view(attempt: &EmailAttempt, id: String) -> impl Renderable {
+    let (badge, result) = (attempt.badge(), attempt.result());
+    maud! {
+        details.card.attempt id=(id) {
+            summary {
+                (badge)
+                span.attempt-who { (attempt.recipient.as_deref().unwrap_or("All recipients")) }
+                span.small.soft {
+                    "Try " (attempt.n) ", " (time_or_dash(Some(&attempt.created_at))) ", " (attempt.duration_ms) " ms"
                 }
             }
+            p { (result) }
+            (attempt.facts())
+            @if attempt.transcript.is_empty() {
+                p.soft { "There was no conversation." }
+            } @else {
+                (transcript_view(&attempt.transcript))
+            }
         }
-        .render_to(buffer);
     }
 }
 
@@ -149,12 +131,12 @@ mod tests {
             tls: Some(EmailAttemptTls { policy: "dane".into(), verified: true, ..EmailAttemptTls::default() }),
             ..EmailAttempt::default()
         };
-        let html = render(EmailAttempts(&[attempt]));
+        let html = render(email_attempts(&[attempt]));
         for part in ["Refused", "550 5.1.1 &lt;No&gt;", "TLSA records of the host (DANE)", "no conversation"] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(
-            render(EmailAttempts(&[EmailAttempt { phase: "connect".into(), ..EmailAttempt::default() }]))
+            render(email_attempts(&[EmailAttempt { phase: "connect".into(), ..EmailAttempt::default() }]))
                 .contains("No answer")
         );
     }

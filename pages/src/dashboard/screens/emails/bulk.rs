@@ -2,21 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
-
 use super::change::resend_call;
 use super::object::{EmailItem, EmailList, WholeEmail};
 use super::{LIST, email_path, listed};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::or_refused;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Most emails of one action: a page of the list.
 const EMAILS_MAX: usize = 50;

@@ -1,21 +1,9 @@
 //! Cancel, send at another time, send again.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
-
 use super::object::WholeEmail;
 use super::{LIST, email_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// The answer to a send.
 #[derive(Debug, Deserialize)]

@@ -2,29 +2,17 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::{LIST, email_path, listed};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TemplateChoices {
     templates: Vec<TemplateChoice>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ChosenTemplate {
-    template: TemplateChoice,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,12 +34,6 @@ struct VariableChoice {
     r#type: String,
     required: bool,
     fallback_value: Value,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SenderDomains {
-    domains: Vec<SenderDomain>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,8 +87,7 @@ async fn read_template(context: &Context<'_>) -> Result<Option<TemplateChoice>, 
     if id.is_empty() {
         return Ok(None);
     }
-    let answer: ChosenTemplate = context.read(&Call::new("get_template").parameter("id_or_alias", id)).await?;
-    Ok(Some(answer.template))
+    context.read_field("template", &Call::new("get_template").parameter("id_or_alias", id)).await.map(Some)
 }
 
 /// A sentence about the possible senders.
@@ -114,9 +95,10 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     if !context.allows("list_domains") {
         return Ok("An address of a verified domain".into());
     }
-    let found: SenderDomains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+    let domains: Vec<SenderDomain> =
+        context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
     let verified: Vec<_> =
-        found.domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
+        domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
     Ok(match verified.as_slice() {
         [] => "No domain is verified yet: add and verify one first, under Domains".into(),
         names => format!("An address of a verified domain: {}", names[..names.len().min(5)].join(", ")),

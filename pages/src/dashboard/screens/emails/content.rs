@@ -1,18 +1,11 @@
 //! The content of an email: HTML in a frame, text, header fields, source.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::object::WholeEmail;
 use super::{LIST, email_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 /// Most bytes of a source on a page; the file has all of it.
 const SOURCE_BYTES_MAX: usize = 256 << 10;
@@ -66,7 +59,7 @@ impl Renderable for EmailContent<'_> {
                 @match shown {
                     "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
                     "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
-                    _ => { (EmailFieldTables { email: self.email, may_download: self.context.allows("get_email_attachment") }) }
+                    _ => { (email_field_tables(self.email, self.context.allows("get_email_attachment"))) }
                 }
             }
         }
@@ -75,44 +68,33 @@ impl Renderable for EmailContent<'_> {
 }
 
 /// Header fields and attached files.
-struct EmailFieldTables<'c> {
-    email: &'c WholeEmail,
-    may_download: bool,
-}
-
-impl Renderable for EmailFieldTables<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let email = self.email;
-        let mut fields = Table::new("Header fields", &["Field", "Value"]);
-        let mut field = |name: &str, value: &str| {
-            if !value.is_empty() {
-                fields.push(Row::new().cell(name).cell(value));
-            }
-        };
-        field("From", &email.item.from);
-        field("To", &email.item.to.join(", "));
-        field("Cc", &email.item.cc.join(", "));
-        field("Bcc", &email.item.bcc.join(", "));
-        field("Reply-To", &email.reply_to.join(", "));
-        field("Subject", &email.item.subject);
-        field("Message-ID", &email.message_id);
-        for (name, value) in &email.headers {
-            field(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+fn email_field_tables(email: &WholeEmail, may_download: bool) -> impl Renderable {
+    let mut fields = Table::new("Header fields", &["Field", "Value"]);
+    let mut field = |name: &str, value: &str| {
+        if !value.is_empty() {
+            fields.push(Row::new().cell(name).cell(value));
         }
-        let mut files = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
-        for file in &email.attachments {
-            let name = file.name.as_deref().unwrap_or("(no name)");
-            let path = format!("{}/attachments/{}", email_path(&email.item.id), encode(&file.id));
-            let may_download = self.may_download;
-            let row =
-                Row::new().cell(maud! { @if may_download { a href=(path) download { (name) } } @else { (name) } });
-            files.push(row.cell(&file.content_type).cell(file_size(file.size)));
-        }
-        maud! {
-            (fields)
-            @if files.is_empty() { p.soft { "No files are attached." } } @else { (files) }
-        }
-        .render_to(buffer);
+    };
+    field("From", &email.item.from);
+    field("To", &email.item.to.join(", "));
+    field("Cc", &email.item.cc.join(", "));
+    field("Bcc", &email.item.bcc.join(", "));
+    field("Reply-To", &email.reply_to.join(", "));
+    field("Subject", &email.item.subject);
+    field("Message-ID", &email.message_id);
+    for (name, value) in &email.headers {
+        field(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    }
+    let mut files = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
+    for file in &email.attachments {
+        let name = file.name.as_deref().unwrap_or("(no name)");
+        let path = format!("{}/attachments/{}", email_path(&email.item.id), encode(&file.id));
+        let row = Row::new().cell(maud! { @if may_download { a href=(path) download { (name) } } @else { (name) } });
+        files.push(row.cell(&file.content_type).cell(file_size(file.size)));
+    }
+    maud! {
+        (fields)
+        @if files.is_empty() { p.soft { "No files are attached." } } @else { (files) }
     }
 }
 

@@ -1,23 +1,13 @@
 //! One email: where it is, what it is, what was sent, what happened, and each delivery attempt.
 
-use hypertext::{Buffer, prelude::*};
-
-use super::attempt::EmailAttempts;
+use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
-use super::object::{EmailAttemptList, EmailEventList, WholeEmail};
+use super::object::{EmailAttempt, EmailEventList, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::text::{file_size, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();
@@ -26,11 +16,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let events: EmailEventList =
         if context.allows("list_email_events") { context.read(&events_call).await? } else { EmailEventList::default() };
     let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
-    let attempts: EmailAttemptList = if context.allows("list_email_attempts") {
-        context.read(&attempts_call).await?
-    } else {
-        EmailAttemptList::default()
-    };
+    let attempts: List<EmailAttempt> =
+        if context.allows("list_email_attempts") { context.read(&attempts_call).await? } else { List::default() };
     let timeline = history(&events.events);
     let body = maud! {
         div.columns.wide-first {
@@ -39,7 +26,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Tries" }
-                        (EmailAttempts(&attempts.attempts))
+                        (email_attempts(&attempts.entries))
                         @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
                     }
                 }
@@ -59,27 +46,19 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let lead = format!("From {} to {}", email.item.from, email.item.recipients());
     let page =
-        Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(EmailActions { context, email });
+        Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(email_actions(context, email));
     Ok(page.same_as(Call::new("get_email").id(id)).same_as(events_call).same_as(attempts_call).live().into())
 }
 
-struct EmailActions<'c> {
-    context: &'c Context<'c>,
-    email: &'c WholeEmail,
-}
-
-impl Renderable for EmailActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (item, allows) = (&self.email.item, |operation: &str| self.context.allows(operation));
-        let path = email_path(&item.id);
-        maud! {
-            @if item.is_scheduled() && allows("update_email") {
-                a.button href={ (path) "/reschedule" } { "Send at another time" }
-            }
-            @if item.is_scheduled() && allows("cancel_email") { a.button href={ (path) "/cancel" } { "Cancel" } }
-            @if item.is_resendable() && allows("resend_email") { a.button href={ (path) "/resend" } { "Send again" } }
+fn email_actions(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
+    let (item, allows) = (&email.item, move |operation: &str| context.allows(operation));
+    let path = email_path(&item.id);
+    maud! {
+        @if item.is_scheduled() && allows("update_email") {
+            a.button href={ (path) "/reschedule" } { "Send at another time" }
         }
-        .render_to(buffer);
+        @if item.is_scheduled() && allows("cancel_email") { a.button href={ (path) "/cancel" } { "Cancel" } }
+        @if item.is_resendable() && allows("resend_email") { a.button href={ (path) "/resend" } { "Send again" } }
     }
 }
 
@@ -148,10 +127,10 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
     let id = context.id();
     let call =
         Call::new("list_email_attempts").id(id).query("limit", "50").query("cursor", context.query().get("cursor"));
-    let found: EmailAttemptList = context.read(&call).await?;
+    let found: List<EmailAttempt> = context.read(&call).await?;
     let body = maud! {
         div data-fragment="list" {
-            (EmailAttempts(&found.attempts))
+            (email_attempts(&found.entries))
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };

@@ -2,10 +2,8 @@
 
 use super::listed;
 use super::object::{EmailItem, EmailList};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::export_list;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 const COLUMNS: [&str; 12] = [
     "id",

@@ -1,13 +1,8 @@
 //! The events of an email as a timeline.
 
-use hypertext::prelude::*;
-use serde_json::Value;
-
 use super::object::EmailEvent;
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
+use crate::dashboard::prelude::*;
 
 /// The timeline of events, which the API gives newest first.
 pub(super) fn history(events: &[EmailEvent]) -> Timeline {

@@ -1,22 +1,12 @@
 //! The list of emails.
 
-use hypertext::prelude::*;
-
 use super::object::{EmailItem, EmailList};
 use super::{LIST, email_path, listed};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::ROWS_MAX;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped, input_value};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::kit::text::{address_cell, input_value};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = listed::filters(context).await?;
@@ -47,7 +37,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (table)
             div.below-list { (export_bound()) (pager) }
         } @else if let Some(refused) = &refused {
-            (RefusedFilter(refused))
+            (refused_filter(refused))
         } @else {
             (EmptyPage { context, empty: empty(context, &bar), next_cursor, searched_until: found.searched_until.as_deref() })
         }

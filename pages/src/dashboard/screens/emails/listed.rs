@@ -2,22 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// The statuses of emails.
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
 pub(super) const CATEGORIES: &[&str] = &["transactional", "product", "newsletter"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DomainChoices {
-    domains: Vec<DomainChoice>,
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -33,8 +24,9 @@ pub(in crate::dashboard::screens) async fn domain_filter(
 ) -> Result<Filter, Failure> {
     let mut choices = vec![(String::new(), "All".to_owned())];
     if context.allows("list_domains") {
-        let found: DomainChoices = context.read(&Call::new("list_domains").query("limit", "100")).await?;
-        choices.extend(found.domains.into_iter().map(|domain| (domain.id, domain.name)));
+        let domains: Vec<DomainChoice> =
+            context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
+        choices.extend(domains.into_iter().map(|domain| (domain.id, domain.name)));
     }
     // A link can name a domain that is not among the first hundred.
     let asked = context.query().get("domain_id");

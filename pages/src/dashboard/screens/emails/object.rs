@@ -1,11 +1,8 @@
 //! Emails, attempts and events with the fields that the pages show.
 
+use crate::dashboard::prelude::*;
 use explain::explanation::RecipientDelivery;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use serde_json::Map;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -67,11 +64,6 @@ pub(super) struct EmailTag {
     pub value: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct EmailAnswer {
-    pub email: WholeEmail,
-}
-
 /// An email with its content.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -98,7 +90,7 @@ impl WholeEmail {
     }
 
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        Ok(context.read::<EmailAnswer>(&Call::new("get_email").id(id)).await?.email)
+        context.read_field("email", &Call::new("get_email").id(id)).await
     }
 }
 
@@ -117,13 +109,6 @@ pub(super) struct UsedTemplate {
     pub id: String,
     pub alias: Option<String>,
     pub version: u64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EmailAttemptList {
-    pub attempts: Vec<EmailAttempt>,
-    pub next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,15 +1,11 @@
 //! The answer to "why is it not there yet", recipient by recipient.
 
 use explain::explanation::{DeliveryState, Explanation, NextStep, RecipientDelivery, explain};
-use hypertext::{Buffer, prelude::*};
 
 use super::email_path;
 use super::object::WholeEmail;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::text::sentence_case;
 use crate::dashboard::kit::time::Time;
-use crate::dashboard::screens::encode;
+use crate::dashboard::prelude::*;
 
 /// One paragraph for each recipient of an email. Those who do not have it come first.
 pub(super) struct Standings<'c> {

@@ -2,14 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use crate::dashboard::backend::Call;
 use crate::dashboard::kit::chart::{Chart, ChartKind, SERIES_MAX, Series, Unit};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// Names in the table beside the chart.
 const NAMES_MAX: usize = 12;

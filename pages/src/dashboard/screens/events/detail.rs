@@ -1,21 +1,13 @@
 //! One product event.
 
-use hypertext::prelude::*;
-
-use super::object::{EventItem, OneEvent};
+use super::object::EventItem;
 use super::{LIST, send};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_event").id(context.id());
-    let OneEvent { event } = &context.read(&call).await?;
+    let event: &EventItem = &context.read_field("event", &call).await?;
     let facts = Facts::new()
         .row("Event", &event.name)
         .row("Received", time_or_dash(Some(&event.created_at)))

@@ -1,12 +1,10 @@
 //! The filtered list of events as CSV.
 
-use super::object::{EventItem, ProductEventList};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
+use super::object::EventItem;
 use crate::dashboard::csv::export_list;
 use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::View;
 
 /// The call of the list with the filters of a query.
 pub(super) fn call(query: &Fields, range: DateRange) -> Call {
@@ -26,6 +24,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         let (user, email) = (event.person.user_id.unwrap_or_default(), event.person.email.unwrap_or_default());
         [event.id, event.name, user, email, event.source, event.created_at, event.data.to_string()]
     };
-    let rows = |found: ProductEventList| (found.events.into_iter().map(row).collect(), found.next_cursor);
+    let rows = |found: List<EventItem>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
     export_list(context, "events", columns, call(query, range), rows).await
 }

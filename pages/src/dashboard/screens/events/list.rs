@@ -1,22 +1,10 @@
 //! The list of product events, with their counts over time.
 
-use hypertext::prelude::*;
-
 use super::counts::EventCounts;
-use super::object::{PersonKey, ProductEventList, event_path};
+use super::object::{EventItem, PersonKey, event_path};
 use super::{LIST, export};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 fn filters() -> Vec<Filter> {
     let mut filters = vec![
@@ -32,8 +20,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, wrong) = DateRange::read(query, context.now());
     let call = export::call(query, range).query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &ProductEventList| (page.events.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<EventItem>(&call).await?;
     // Counts are not stored by person.
     let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
     let count_call = EventCounts::call(range, query.get("name").trim());
@@ -41,7 +28,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Events", &["Event", "Person", "Data", "Source", "Received"]);
-    for event in &found.events {
+    for event in &found.entries {
         table.push(
             Row::new()
                 .cell(maud! { span.address { a href=(event_path(&event.id)) { (event.name) } } })
@@ -64,7 +51,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let exported = query.with("cursor", "").with("done", "").to_query();
     let actions = maud! {
-        @if !found.events.is_empty() { a.button href={ (LIST) "/export.csv?" (exported) } { "Export as CSV" } }
+        @if !found.entries.is_empty() { a.button href={ (LIST) "/export.csv?" (exported) } { "Export as CSV" } }
         @if context.allows("send_event") { a.button.primary href={ (LIST) "/new" } { "Send a test event" } }
     };
     let page = Page::new("Events", body).lead("What people did in your product. Events start automations.");

@@ -1,23 +1,7 @@
 //! Product events as the API gives them, and the people who did them.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::Value;
-
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::encode;
-
-#[derive(Debug, Default, Deserialize)]
-pub(in crate::dashboard::screens) struct ProductEventList {
-    #[serde(default)]
-    pub(in crate::dashboard::screens) events: Vec<EventItem>,
-    pub(in crate::dashboard::screens) next_cursor: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(in crate::dashboard::screens) struct OneEvent {
-    pub(in crate::dashboard::screens) event: EventItem,
-}
 
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::dashboard::screens) struct EventItem {
@@ -60,7 +44,6 @@ pub(in crate::dashboard::screens) struct PersonKey {
 }
 
 impl PersonKey {
-    /// Reads the fields of a query.
     pub(in crate::dashboard::screens) fn read(query: &Fields) -> Self {
         let field = |name| Some(query.get(name).trim().to_owned()).filter(|text| !text.is_empty());
         Self { user_id: field("user_id"), email: field("email") }

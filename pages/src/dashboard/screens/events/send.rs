@@ -1,16 +1,9 @@
 //! Sending a product event by hand.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::LIST;
 use super::object::{EventItem, event_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";
 
@@ -50,7 +43,7 @@ fn form(context: &Context<'_>) -> Form<'static> {
     )
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form(context);
     let body = maud! {
         div.notice.warning role="note" {
@@ -59,7 +52,7 @@ pub(super) fn show(context: &Context<'_>) -> View {
         div.card { (form.within(context)) }
     };
     let call = Call::new("send_event").json(serde_json::json!({"name": "user.created", "email": "grace@example.net"}));
-    Page::new("Send a test event", body).below(LIST, "Events").same_as(call).into()
+    Ok(Page::new("Send a test event", body).below(LIST, "Events").same_as(call).into())
 }
 
 pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -1,11 +1,9 @@
 //! Advice about bounce and complaint rates: their limits, and what to do when they are too high.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::counts::{Counts, Rate};
 use crate::dashboard::kit::chart::Unit;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// The highest rates that large mailbox providers tolerate for long, in percent.
 pub(super) const BOUNCES_MAX: f64 = 2.0;

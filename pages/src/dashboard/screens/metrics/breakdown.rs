@@ -1,16 +1,11 @@
 //! The rates of a range by domain, category, tag, template or provider: over time for the largest, and as a table.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::PATH;
 use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
 use super::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// Values in the chart, and in the table.
 const LINES_MAX: usize = 5;

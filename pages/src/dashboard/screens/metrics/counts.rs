@@ -234,7 +234,6 @@ impl CountsByValue {
         self.rows.iter().map(|(value, _)| value.as_str())
     }
 
-    /// The counts of a value.
     pub(super) fn of(&self, value: &str) -> Vec<Counts> {
         let found = self.rows.iter().find(|(other, _)| other == value).map(|(_, periods)| periods.clone());
         found.unwrap_or_else(|| vec![Counts::default(); self.periods])

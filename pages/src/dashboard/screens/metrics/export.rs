@@ -2,11 +2,9 @@
 
 use super::counts::{Counts, MetricsAnswer};
 use super::selection::{CountedEmails, Dimension};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 /// The columns after those of the counts.
 const DELIVERY_TIMES: [&str; 2] = ["delivery_p50_seconds", "delivery_p99_seconds"];

@@ -1,12 +1,10 @@
 //! How long emails take from the queue to the recipient's mail host: the median and the slowest hundredth of all
 //! deliveries of a range.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::counts::{Counts, DeliveryTime};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::text::grouped;
+use crate::dashboard::prelude::*;
 
 /// The delivery times of the chosen emails.
 pub(super) struct InboxTime<'a> {

@@ -1,11 +1,10 @@
 //! The totals of a range against the range before, and the charts of its rates.
 
-use hypertext::prelude::*;
-
 use super::advice::{BOUNCES_MAX, COMPLAINTS_MAX};
 use super::counts::{Counts, Rate};
-use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Tiles, Unit, as_f64};
+use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Unit, as_f64, metric_tiles};
 use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::prelude::*;
 
 pub(super) struct MetricsOverview<'a> {
     pub(super) range: DateRange,
@@ -43,7 +42,7 @@ impl MetricsOverview<'_> {
         ];
         let before = self.range.before_words();
         maud! {
-            (Tiles { tiles: &tiles, before: &before })
+            (metric_tiles(&tiles, &before))
             p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by machines are left out." }
         }
     }

@@ -1,12 +1,9 @@
 //! The emails that are counted: all, those with one value of a dimension, or those of a category, alone or together with
 //! a domain.
 
-use serde::Deserialize;
-
-use crate::dashboard::backend::Call;
-use crate::dashboard::context::Context;
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
 /// A property by which the API counts.
@@ -94,7 +91,6 @@ impl Selection {
     }
 }
 
-/// The emails that are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CountedEmails {
     pub(super) only: Option<Selection>,
@@ -171,18 +167,12 @@ impl CountedEmails {
     }
 }
 
-/// The filter by category.
 pub(super) fn category_filter() -> Filter {
     let all = (String::new(), "All categories".to_owned());
     let choices = [("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")];
     let choices = choices.map(|(word, title)| (word.to_owned(), title.to_owned()));
     let control = FilterControl::Select(std::iter::once(all).chain(choices).collect());
     Filter { name: "category", label: "Category", control }
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct NamedDomainList {
-    domains: Vec<NamedDomain>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -195,9 +185,9 @@ pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
     if !context.allows("list_domains") {
         return Vec::new();
     }
-    let list: NamedDomainList =
-        context.read(&Call::new("list_domains").query("limit", "100")).await.unwrap_or_default();
-    list.domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
+    let call = Call::new("list_domains").query("limit", "100");
+    let domains: Vec<NamedDomain> = context.read_field("domains", &call).await.unwrap_or_default();
+    domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
 }
 
 /// The filter with these choices.

@@ -1,10 +1,8 @@
 //! Tests of the metrics page with fixed answers.
 
-use serde_json::{Value, json};
-
 use crate::dashboard::answer::PageContent;
-use crate::dashboard::backend::Failure;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+use crate::dashboard::prelude::*;
 
 fn metrics(rows: Value) -> Value {
     json!({"metrics": {"totals": {}, "rows": rows}})

@@ -1,12 +1,7 @@
 //! The emails without any delivered recipient that still wait: scheduled, queued and deferred now.
 
+use crate::dashboard::prelude::*;
 use futures_util::future::try_join;
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::text::grouped;
 
 /// Emails that are counted for each tile: one page of the list.
 const COUNTED_MAX: &str = "100";

@@ -1,22 +1,10 @@
 //! The people of the latest events. The API has no list of people, so a page has those of a page of events.
 
-use hypertext::prelude::*;
-
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::events::{EventItem, PersonKey, ProductEventList, event_path};
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
+use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 
-/// Events of a page.
 const EVENTS: &str = "100";
 
 /// A person with the events of the page.
@@ -56,12 +44,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("user_id", query.get("user_id").trim())
         .query("cursor", query.get("cursor"))
         .query("limit", EVENTS);
-    let found =
-        context.read_page(&call, |page: &ProductEventList| (page.events.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<EventItem>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("People", &["Person", "User id", "Events here", "Last event", "Seen"]);
     table = table.numbers(&["Events here"]);
-    for person in group(&found.events) {
+    for person in group(&found.entries) {
         let user_id = person.key.user_id.clone();
         table.push(
             Row::new()
@@ -82,7 +69,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of " (asked.label()) } } }
             } @else {
                 (table)
-                p.soft.small { "People of " @match found.events.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
+                p.soft.small { "People of " @match found.entries.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
                 (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
         }

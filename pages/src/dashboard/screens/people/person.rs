@@ -2,23 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use hypertext::prelude::*;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::kit::timeline::Timeline;
-use crate::dashboard::page::{Page, render};
-use crate::dashboard::screens::encode;
-use crate::dashboard::screens::events::{EventItem, PersonKey, ProductEventList, event_path};
-use crate::dashboard::table::View;
+use crate::dashboard::page::render;
+use crate::dashboard::prelude::*;
+use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 
 /// Addresses of one person that are looked up.
 const ADDRESSES_MAX: usize = 3;
@@ -59,11 +49,6 @@ struct OptOut {
 }
 
 #[derive(Debug, Deserialize)]
-struct OneSuppression {
-    suppression: SuppressedAddress,
-}
-
-#[derive(Debug, Deserialize)]
 struct SuppressedAddress {
     email: String,
     reason: String,
@@ -94,8 +79,8 @@ impl History {
         for (name, value) in [("user_id", &person.user_id), ("email", &person.email)] {
             let Some(value) = value else { continue };
             let call = Call::new("list_events").query(name, value).query("limit", LIMIT);
-            let list: ProductEventList = context.read(&call).await?;
-            for event in list.events {
+            let list: List<EventItem> = context.read(&call).await?;
+            for event in list.entries {
                 if history.events.iter().all(|other| other.id != event.id) {
                     history.events.push(event);
                 }
@@ -127,8 +112,8 @@ impl History {
         }
         if context.allows("get_suppression") {
             let call = Call::new("get_suppression").parameter("id_or_email", address);
-            match context.read::<OneSuppression>(&call).await {
-                Ok(found) => self.suppressions.push(found.suppression),
+            match context.read_field::<SuppressedAddress>("suppression", &call).await {
+                Ok(suppression) => self.suppressions.push(suppression),
                 Err(failure) if is_unknown(&failure) => {}
                 Err(failure) => return Err(failure),
             }

@@ -1,19 +1,11 @@
 //! Reply, forward, delete.
 
-use hypertext::prelude::*;
-use serde_json::json;
-
 use super::object::WholeReceived;
 use super::{LIST, mail_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::form_key;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::{SentAnswer, email_path};
-use crate::dashboard::table::{Outcome, View};
 
 fn page(title: &str, mail: &WholeReceived, body: impl Renderable) -> Page {
     Page::new(title, body).below(LIST, "Received mail").below(mail_path(&mail.item.email_id), mail.item.title())

@@ -1,28 +1,19 @@
 //! One received mail: proofs of the sender, content, files, header.
 
-use hypertext::{Buffer, prelude::*};
-
-use super::object::{ReceivedAnswer, ReceivedFile, WholeReceived, proof_badge};
+use super::object::{ReceivedFile, WholeReceived, proof_badge};
 use super::{LIST, mail_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::{emails, encode};
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let mail = &WholeReceived::read(context).await?;
     let path = mail_path(context.id());
     let body = maud! {
         div.columns.wide-first {
-            div.sections { (ReceivedContent { context, mail }) (ReceivedFiles { context, mail }) }
+            div.sections { (received_content(context, mail)) (ReceivedFiles { context, mail }) }
             div.sections {
                 section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(mail)) } }
                 section aria-labelledby="proofs" { h2 #proofs { "Is it really from there?" } div.card { (SenderProofs(mail)) } }
@@ -104,53 +95,44 @@ fn like_this(mail: &WholeReceived) -> Vec<(String, String)> {
 }
 
 /// The content in tabs; the query field `view` chooses one.
-struct ReceivedContent<'c> {
-    context: &'c Context<'c>,
-    mail: &'c WholeReceived,
-}
-
-impl Renderable for ReceivedContent<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (context, mail) = (self.context, self.mail);
-        let mut tabs = Vec::new();
-        if mail.html.is_some() {
-            tabs.push(("html", "HTML"));
-        }
-        tabs.push(("text", "Text"));
-        if mail.stripped_text.is_some() && mail.stripped_text != mail.text {
-            tabs.push(("new", "Without quotes"));
-        }
-        tabs.push(("fields", "Header"));
-        let asked = context.query().get("view");
-        let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("text", |(name, _)| name);
-        let link = |name: &str| {
-            let query = context.query().with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
-            format!("{}?{query}", context.request.path)
-        };
-        let path = mail_path(&mail.item.email_id);
-        let frame_path = format!("{path}/html");
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "(no text)".into());
-        maud! {
-            section aria-labelledby="content-of-mail" {
-                h2 #content-of-mail { "The mail" }
-                nav.tabs aria-label="Content" {
-                    @for (name, title) in &tabs {
-                        a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
-                    }
-                    @if context.allows("get_received_email_raw") {
-                        a href={ (path) "/source" } { "Source" }
-                        a href={ (path) "/message.eml" } download { "Download .eml" }
-                    }
+fn received_content(context: &Context<'_>, mail: &WholeReceived) -> impl Renderable {
+    let mut tabs = Vec::new();
+    if mail.html.is_some() {
+        tabs.push(("html", "HTML"));
+    }
+    tabs.push(("text", "Text"));
+    if mail.stripped_text.is_some() && mail.stripped_text != mail.text {
+        tabs.push(("new", "Without quotes"));
+    }
+    tabs.push(("fields", "Header"));
+    let asked = context.query().get("view");
+    let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("text", |(name, _)| name);
+    let link = move |name: &str| {
+        let query = context.query().with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
+        format!("{}?{query}", context.request.path)
+    };
+    let path = mail_path(&mail.item.email_id);
+    let frame_path = format!("{path}/html");
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "(no text)".into());
+    maud! {
+        section aria-labelledby="content-of-mail" {
+            h2 #content-of-mail { "The mail" }
+            nav.tabs aria-label="Content" {
+                @for (name, title) in &tabs {
+                    a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
                 }
-                @match shown {
-                    "html" => { (MailFrame::new(context, &frame_path, mail.html.as_deref().unwrap_or_default())) }
-                    "new" => { (Code::new("The new text of the mail", &text(&mail.stripped_text)).wrapped()) }
-                    "fields" => { (header_table(mail)) }
-                    _ => { (Code::new("The mail as text", &text(&mail.text)).wrapped()) }
+                @if context.allows("get_received_email_raw") {
+                    a href={ (path) "/source" } { "Source" }
+                    a href={ (path) "/message.eml" } download { "Download .eml" }
                 }
             }
+            @match shown {
+                "html" => { (MailFrame::new(context, &frame_path, mail.html.as_deref().unwrap_or_default())) }
+                "new" => { (Code::new("The new text of the mail", &text(&mail.stripped_text)).wrapped()) }
+                "fields" => { (header_table(mail)) }
+                _ => { (Code::new("The mail as text", &text(&mail.text)).wrapped()) }
+            }
         }
-        .render_to(buffer);
     }
 }
 
@@ -202,7 +184,7 @@ pub(super) async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
     let is_inline = |file: &ReceivedFile| file.content_id.is_some() && file.content_type.starts_with("image/");
     let html = if html.contains("cid:") && mail.attachments.iter().any(is_inline) {
         let call = Call::new("get_received_email").id(context.id()).query("attachments", "inline");
-        let whole = context.read::<ReceivedAnswer>(&call).await?.received_email;
+        let whole = context.read_field::<WholeReceived>("received_email", &call).await?;
         with_pictures(html, &whole.attachments)
     } else {
         html

@@ -1,23 +1,14 @@
 //! The list of received mail, and its export.
 
-use hypertext::prelude::*;
-
 use super::object::{ReceivedItem, ReceivedList, proof_badge};
 use super::{LIST, mail_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 use crate::dashboard::csv::{ROWS_MAX, export_list};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, grouped};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::{day_start, domain_filter};
-use crate::dashboard::table::View;
 
 async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
     Ok([
@@ -51,7 +42,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if table.is_empty() {
                 (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.older(), searched_until: None })
             } @else {

@@ -1,10 +1,6 @@
 //! Received mail with the fields that the pages show.
 
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -74,11 +70,6 @@ pub(super) fn proof_badge(result: &str) -> Badge {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct ReceivedAnswer {
-    pub received_email: WholeReceived,
-}
-
 /// A mail with its content.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -103,7 +94,7 @@ impl WholeReceived {
     }
 
     pub(super) async fn read(context: &Context<'_>) -> Result<Self, Failure> {
-        Ok(context.read::<ReceivedAnswer>(&Self::call(context.id())).await?.received_email)
+        context.read_field("received_email", &Self::call(context.id())).await
     }
 }
 

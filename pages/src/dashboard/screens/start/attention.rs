@@ -3,9 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::readings::{AccountUsage, StartDomain, StartKey, StartReadings, StartWebhook};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
-use crate::dashboard::screens::encode;
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 
 /// From this part of a quota on it is almost used.
 const ALMOST_PERCENT: u64 = 80;

@@ -1,11 +1,8 @@
 //! Readings of the start page: small pages of lists, all at once.
 
+use crate::dashboard::prelude::*;
 use futures_util::future::{try_join, try_join3, try_join4};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
 
 /// All that was read; `None` where the role may not read it, or there is none.
 pub(super) struct StartReadings {

@@ -1,11 +1,8 @@
 //! The first steps of an account.
 
-use hypertext::{Buffer, prelude::*};
-
 use super::readings::StartReadings;
-use crate::dashboard::screens::encode;
+use crate::dashboard::prelude::*;
 
-/// A step.
 pub(super) struct StartStep {
     title: &'static str,
     text: &'static str,

@@ -1,9 +1,7 @@
 //! Tests of the start page, with fixed answers of the API.
 
-use serde_json::json;
-
-use crate::dashboard::backend::Failure;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+use crate::dashboard::prelude::*;
 
 fn account(plan: &str) -> serde_json::Value {
     json!({

@@ -1,24 +1,7 @@
 //! Adds suppressions by hand.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AddReply {
-    data: Vec<AddReplyEntry>,
-}
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -55,12 +38,15 @@ fn form() -> Form<'static> {
     Form::new("add", "Add", fields)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = json!({"email": "grace@example.net", "note": "Asked by phone"});
     let page = Page::new("Add suppressions", body).below(LIST, "Suppressions");
-    page.lead("Nothing more is sent to these addresses.").same_as(Call::new("create_suppression").json(example)).into()
+    Ok(page
+        .lead("Nothing more is sent to these addresses.")
+        .same_as(Call::new("create_suppression").json(example))
+        .into())
 }
 
 pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -69,13 +55,13 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
         Value::Array(entries) => entries.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => return Err(Failure::field("emails", "Enter at least one address")),
     };
-    let added: AddReply = context.read(&Call::new("create_suppression").json(body)).await?;
-    let is_clean = added.data.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
+    let added: Vec<AddReplyEntry> = context.read_field("data", &Call::new("create_suppression").json(body)).await?;
+    let is_clean = added.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
     if is_clean {
         return Ok(Outcome::done(LIST, "added"));
     }
     let mut table = Table::new("What became of each address", &["Address", "Result", "Remarks"]);
-    for (email, entry) in emails.iter().zip(&added.data) {
+    for (email, entry) in emails.iter().zip(&added) {
         let badge = match entry.status.as_str() {
             "created" => Badge::new("Added", Tone::Good),
             "exists" => Badge::new("Already suppressed", Tone::Neutral),

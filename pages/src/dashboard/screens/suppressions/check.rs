@@ -1,28 +1,9 @@
 //! Checks whether mail goes to addresses.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
-
 use super::add::EntryError;
 use super::object::reason_badge;
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CheckReply {
-    pub data: Vec<CheckedAddress>,
-}
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -69,15 +50,15 @@ fn page(context: &Context<'_>, entered: &str, results: Option<&Table>) -> Page {
         .same_as(example)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
-    page(context, "", None).into()
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    Ok(page(context, "", None).into())
 }
 
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form("").read(context.form())?;
-    let checked: CheckReply = context.read(&Call::new("check_suppressions").json(body)).await?;
+    let data: Vec<CheckedAddress> = context.read_field("data", &Call::new("check_suppressions").json(body)).await?;
     let mut table = Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]);
-    for address in &checked.data {
+    for address in &data {
         let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
             (Some(_), ..) => Badge::new("No address", Tone::Warning),
             (None, true, _) => Badge::new("Not sent", Tone::Bad),

@@ -1,22 +1,10 @@
 //! A suppression: why, since when, and the reply that caused it.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
 use super::object::{Suppression, reason_badge, reason_text, source_text};
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) const COMPLAINT: &str =
     "The recipient reported an email as spam. Another one harms the reputation of your domain for all recipients.";

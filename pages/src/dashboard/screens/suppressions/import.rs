@@ -1,23 +1,11 @@
 //! Imports a list: first a dry run that says what would happen to each line, then the import.
 
 use bytes::Bytes;
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::LIST;
 use super::object::reason_badge;
-use crate::dashboard::backend::{Call, CallBody, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::backend::CallBody;
+use crate::dashboard::prelude::*;
 
 const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
 /// Lines of a result that the API lists.
@@ -73,18 +61,18 @@ fn form() -> Form<'static> {
     Form::new("dry-run", "Show what would happen", fields)
 }
 
-pub(super) fn show(context: &Context<'_>) -> View {
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let lists_imports = context.allows("list_suppression_imports");
     let body = maud_borrow! { div.card { (form.within(context)) } };
-    Page::new("Import suppressions", body)
+    Ok(Page::new("Import suppressions", body)
         .below(LIST, "Suppressions")
         .lead("Nothing is changed yet: the next page shows what would happen to each line.")
         .actions(maud! {
             @if lists_imports { a.button href={ (LIST) "/imports" } { "Earlier imports" } }
         })
         .same_as(Call::new("import_suppressions").json(json!({"csv": EXAMPLE})))
-        .into()
+        .into())
 }
 
 /// The list of the form: the file, or the text.

@@ -1,28 +1,8 @@
 //! The imports with their progress, and the report of one.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-
 use super::LIST;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::progress::Progress;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OneImport {
-    import: Import,
-}
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -68,23 +48,16 @@ impl Import {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ImportPage {
-    imports: Vec<Import>,
-    next_cursor: Option<String>,
-}
-
 /// The imports, newest first.
 pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_suppression_imports").query("cursor", context.query().get("cursor"));
-    let found: ImportPage = context.read(&call).await?;
+    let found: List<Import> = context.read(&call).await?;
     let columns = ["Started", "Status", "Lines read", "Added", "Suppressed already", "Left out"];
     let mut table = Table::new("Imports", &columns).numbers(&columns[2..]);
-    for import in &found.imports {
+    for import in &found.entries {
         let counts = &import.counts;
         let read = format!("{} of {}", grouped(counts.processed), grouped(counts.total));
-        let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+        let path = format!("{LIST}/imports/{}", encode(&import.id));
         table.push(
             Row::new()
                 .cell(maud! { a href=(path) { (time_or_dash(Some(&import.created_at))) } })
@@ -113,8 +86,7 @@ pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_suppression_import").id(context.id());
-    let found: OneImport = context.read(&call).await?;
-    let import = found.import;
+    let import: Import = context.read_field("import", &call).await?;
     let counts = &import.counts;
     let facts = Facts::new()
         .row("Added", grouped(counts.created))
@@ -129,7 +101,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let progress =
         Progress { label: "Lines read", done: counts.processed, total: Some(counts.total), is_ended: import.is_over() };
-    let path = format!("{LIST}/imports/{}", super::encode(&import.id));
+    let path = format!("{LIST}/imports/{}", encode(&import.id));
     let body = maud_borrow! {
         div data-fragment="import" {
             section.card {

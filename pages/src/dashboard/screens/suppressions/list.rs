@@ -1,22 +1,13 @@
 //! The list of suppressions, and its export.
 
-use hypertext::prelude::*;
-
-use super::object::{REASONS, SOURCES, Suppression, SuppressionList, reason_badge, source_text};
+use super::object::{REASONS, SOURCES, Suppression, reason_badge, source_text};
 use super::{LIST, suppression_path, tabs};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::day_start;
-use crate::dashboard::table::View;
 
 fn filters() -> [Filter; 5] {
     [
@@ -44,13 +35,11 @@ fn call(operation: &'static str, query: &Fields) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = call("list_suppressions", query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(
-        context.read_page(&call, |page: &SuppressionList| (page.suppressions.len(), page.next_cursor.as_deref())).await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<Suppression>(&call).await)?;
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let can_remove = context.allows("delete_suppression");
-    let table = table(&found.suppressions, can_remove);
+    let table = table(&found.entries, can_remove);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
     let empty = EmptyPage {
         context,
@@ -64,7 +53,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if !has_entries {
                 (empty)
             } @else if can_remove {
@@ -137,10 +126,10 @@ fn empty(context: &Context<'_>, is_filtered: bool) -> EmptyState<'static> {
     }
 }
 
-pub(super) fn export(context: &Context<'_>) -> View {
+pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
     let call = call("export_suppressions", context.query());
     let file_name = format!("suppressions-{}.csv", context.now().strftime("%Y-%m-%d"));
-    View::Download { call, file_name }
+    Ok(View::Download { call, file_name })
 }
 
 #[cfg(test)]

@@ -1,11 +1,6 @@
 //! A suppression as the API has it, and its reasons in words.
 
-use serde::Deserialize;
-
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::prelude::*;
 
 pub(super) const REASONS: &[&str] =
     &["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"];
@@ -35,23 +30,9 @@ pub(super) struct ServerReply {
     pub diagnostic: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SuppressionList {
-    pub suppressions: Vec<Suppression>,
-    pub next_cursor: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SuppressionReply {
-    pub suppression: Suppression,
-}
-
 impl Suppression {
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        let found: SuppressionReply = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
-        Ok(found.suppression)
+        context.read_field("suppression", &Call::new("get_suppression").parameter("id_or_email", id)).await
     }
 
     pub(super) fn is_complaint(&self) -> bool {
@@ -72,7 +53,6 @@ impl ServerReply {
     }
 }
 
-/// The badge of a reason.
 pub(super) fn reason_badge(reason: &str) -> Badge {
     let tone = match reason {
         "hard_bounce" | "complaint" | "smtp_failure" => Tone::Bad,

@@ -1,34 +1,13 @@
 //! Opt-outs: recipients who take no mail of a category, but do take other mail.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::json;
-
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::address_cell;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CategoryOptOutList {
-    category_opt_outs: Vec<CategoryOptOut>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -47,11 +26,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["email", "category", "cursor"] {
         call = call.query(name, query.get(name).trim());
     }
-    let (found, refused) = or_refused(
-        context
-            .read_page(&call, |page: &CategoryOptOutList| (page.category_opt_outs.len(), page.next_cursor.as_deref()))
-            .await,
-    )?;
+    let (found, refused) = or_refused(context.read_list::<CategoryOptOut>(&call).await)?;
     let filters =
         [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
     let bar = FilterBar { context, filters: &filters };
@@ -68,14 +43,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             action: None,
         }
     };
-    let table = table(context, &found.category_opt_outs);
+    let table = table(context, &found.entries);
     let body = maud! {
         (tabs(context, OPT_OUTS))
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (RefusedFilter(refused)) }
-            @else { (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }) }
-        }
+        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
     let page = Page::new("Opt-outs", body).actions(actions);
@@ -119,15 +91,15 @@ fn form() -> Form<'static> {
     Form::new("add", "Add", fields)
 }
 
-pub(super) fn show_new(context: &Context<'_>) -> View {
+pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = json!({"email": "grace@example.net", "category": "newsletter"});
-    Page::new("Add an opt-out", body)
+    Ok(Page::new("Add an opt-out", body)
         .below(OPT_OUTS, "Opt-outs")
         .lead("The recipient gets no more mail of the category, but all other mail.")
         .same_as(Call::new("create_category_opt_out").json(example))
-        .into()
+        .into())
 }
 
 pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -139,8 +111,8 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// The opt-out of the page's path, among those of the address in its query.
 async fn read(context: &Context<'_>) -> Result<CategoryOptOut, Failure> {
     let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
-    let found: CategoryOptOutList = context.read(&call).await?;
-    let found = found.category_opt_outs.into_iter().find(|opt_out| opt_out.id == context.id());
+    let found: List<CategoryOptOut> = context.read(&call).await?;
+    let found = found.entries.into_iter().find(|opt_out| opt_out.id == context.id());
     found.ok_or_else(|| Failure { message: "There is no such opt-out any more".into(), ..Failure::not_found() })
 }
 

@@ -1,21 +1,9 @@
 //! Removes several suppressions. The page before it shows which.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
 use super::detail::{COMPLAINT, force_field, remove_call};
 use super::object::{Suppression, reason_badge};
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Most suppressions of one action: a page of the list.
 const SELECTED_MAX: usize = 50;

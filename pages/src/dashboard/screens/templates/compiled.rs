@@ -1,16 +1,10 @@
 //! The HTML that an MJML source compiles to, and the change to HTML as the source.
 
-use hypertext::prelude::*;
-use serde_json::json;
-
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::text::file_size;
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, View};
 
 fn convert_form(template: &TemplateDetail) -> Form<'static> {
     let confirm = Field::new("confirm", "Remove the MJML source of the draft", Control::Checkbox).ignored();

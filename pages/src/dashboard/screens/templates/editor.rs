@@ -3,18 +3,15 @@
 //! A preview renders what is entered and saves nothing. The frame of the HTML body is filled by posting the form into
 //! it: unsaved content has no address.
 
-use hypertext::{Buffer, prelude::*};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::preview::{
     self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,
 };
-use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
+use super::{TemplateDetail, call, path, read_template, status_badges, template_page};
+use crate::dashboard::form::{Empty, FieldView, FormErrors, plain, read_fields};
+use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
 pub const FORM: &str = "content";
@@ -142,9 +139,6 @@ fn read_fallback(kind: &str, entered: &str) -> Result<Option<Value>, String> {
 }
 
 /// The entered content in place of the draft's content, and the sample data.
-///
-/// # Errors
-/// A field cannot be read.
 pub(super) fn read_entered(form: &Fields) -> Result<(Value, Value), Failure> {
     let mut changes = read_body(&without_gaps(form))?;
     if let Some(members) = changes.as_object_mut() {
@@ -283,7 +277,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let may_publish = context.allows("publish_template") && template.has_unpublished_changes;
     let publish = format!("{}/publish", path(&template.id));
     let page = page.actions(maud! {
-        (StatusBadges(template))
+        (status_badges(template))
         @if may_publish { a.button.primary href=(publish) { "Publish…" } }
     });
     let sample = json!({"subject": template.subject.clone().unwrap_or_default()});
@@ -335,7 +329,7 @@ impl Renderable for Editor<'_> {
                             }
                         }
                     }
-                    (Variables(self))
+                    (variables_card(self))
                     div.card { (self.field(&sample)) }
                     @if self.may_edit {
                         div.buttons.save-bar {
@@ -377,31 +371,25 @@ impl Renderable for Editor<'_> {
 }
 
 /// The declared variables, and a row for another one.
-struct Variables<'e>(&'e Editor<'e>);
-
-impl Renderable for Variables<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let editor = self.0;
-        let rows = named_rows(&editor.state.fields).len();
-        let rows = if editor.may_edit { (rows + 1).min(VARIABLES_MAX) } else { rows };
-        maud! {
-            section.card aria-labelledby="variables-title" {
-                h2 #variables-title { "Variables" }
-                p.help {
-                    "An email without a required variable is refused. Variables that are not listed are required. "
-                    "Clear a name to remove it."
-                }
-                div.variables {
-                    @for n in 0..rows {
-                        div.row { @for field in &variable_fields(n) { (editor.field(field)) } }
-                    }
-                }
-                @if editor.may_edit {
-                    button.button type="submit" name="preview" value="variable" { "Add another" }
+fn variables_card(editor: &Editor<'_>) -> impl Renderable {
+    let rows = named_rows(&editor.state.fields).len();
+    let rows = if editor.may_edit { (rows + 1).min(VARIABLES_MAX) } else { rows };
+    maud! {
+        section.card aria-labelledby="variables-title" {
+            h2 #variables-title { "Variables" }
+            p.help {
+                "An email without a required variable is refused. Variables that are not listed are required. "
+                "Clear a name to remove it."
+            }
+            div.variables {
+                @for n in 0..rows {
+                    div.row { @for field in &variable_fields(n) { (editor.field(field)) } }
                 }
             }
+            @if editor.may_edit {
+                button.button type="submit" name="preview" value="variable" { "Add another" }
+            }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,20 +1,8 @@
 //! The list of templates, and the form for a new one.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-
-use super::{OneTemplate, StatusBadges, TemplateDetail, path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::{address_cell, sentence_case};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use super::{TemplateDetail, path, status_badges};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::prelude::*;
 
 /// The categories of emails with what they mean.
 pub const CATEGORIES: [(&str, &str); 3] = [
@@ -22,12 +10,6 @@ pub const CATEGORIES: [(&str, &str); 3] = [
     ("product", "Product: news of a product that somebody uses"),
     ("newsletter", "Newsletter: to those who asked for it"),
 ];
-
-#[derive(Debug, Deserialize)]
-struct TemplatePage {
-    templates: Vec<TemplateDetail>,
-    next_cursor: Option<String>,
-}
 
 /// The list.
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -40,11 +22,10 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("status", query.get("status"))
         .query("category", query.get("category"))
         .query("cursor", query.get("cursor"));
-    let found =
-        context.read_page(&call, |page: &TemplatePage| (page.templates.len(), page.next_cursor.as_deref())).await?;
+    let found = context.read_list::<TemplateDetail>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("Templates", &["Name", "Alias", "Category", "Status", "Version", "Changed"]);
-    for template in &found.templates {
+    for template in &found.entries {
         table.push(
             Row::new()
                 .link(path(&template.id), &template.name)
@@ -55,7 +36,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     }
                 })
                 .cell(maud! { span.nowrap { (sentence_case(&template.category)) } })
-                .cell(StatusBadges(template))
+                .cell(status_badges(template))
                 .cell(maud! {
                     @match template.published_version {
                         Some(number) => { (number) }
@@ -79,9 +60,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        div data-fragment="list" {
-            (ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() })
-        }
+        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
     let page = Page::new("Templates", body).lead("Texts of emails with variables, in published versions.");
     let page = if may_create {
@@ -120,13 +99,13 @@ fn create_form() -> Form<'static> {
 }
 
 /// The form for a new template.
-pub fn show_new(context: &Context<'_>) -> View {
+pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form();
     let body = maud! { div.card { (form.within(context)) } };
-    Page::new("New template", body)
+    Ok(Page::new("New template", body)
         .below("/dashboard/templates", "Templates")
         .same_as(Call::new("create_template").json(serde_json::json!({"name": "Welcome", "alias": "welcome"})))
-        .into()
+        .into())
 }
 
 /// Creates a template.
@@ -135,6 +114,6 @@ pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     if context.form().get("format") == "mjml" {
         body["mjml"] = MJML_START.into();
     }
-    let created: OneTemplate = context.read(&Call::new("create_template").json(body)).await?;
-    Ok(Outcome::done(path(&created.template.id), "created"))
+    let created: TemplateDetail = context.read_field("template", &Call::new("create_template").json(body)).await?;
+    Ok(Outcome::done(path(&created.id), "created"))
 }

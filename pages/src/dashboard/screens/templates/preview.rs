@@ -1,17 +1,9 @@
 //! The preview of a template: the rendered bodies, variables that are missing or unused, and the size.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::{call, editor, path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Field;
 use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::kit::text::file_size;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 /// Gmail clips a message whose HTML body is longer.
 const GMAIL_BYTES_MAX: usize = 102 << 10;
@@ -193,65 +185,46 @@ impl Renderable for PreviewPanel<'_> {
                     Some(text) => { pre.wrap tabindex="0" role="group" aria-label="The email as plain text" { (text) } }
                 }
             }
-            (SizeMeter {
-                label: if self.is_compiled { "Compiled HTML" } else { "HTML" },
-                bytes: rendered.html.as_deref().unwrap_or_default().len(),
-            })
-            (VariableFindings { rendered })
+            (size_meter(if self.is_compiled { "Compiled HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
+            (variable_findings(rendered))
         }
         .render_to(buffer);
     }
 }
 
-struct SizeMeter {
-    label: &'static str,
-    bytes: usize,
-}
-
-impl Renderable for SizeMeter {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (bytes, max) = (self.bytes, GMAIL_BYTES_MAX);
-        let size = file_size(u64::try_from(bytes).unwrap_or(u64::MAX));
-        maud! {
-            div.size-meter {
-                label for="size" { (self.label) ": " (size) " of 102 KB" }
-                meter id="size" min="0" max=(max) low=(max / 2) high=(max / 10 * 9) optimum="0" value=(bytes.min(max)) {
-                    (size)
-                }
-                @if bytes > max {
-                    p.error { "Gmail clips the email at 102 KB: the end, with the unsubscribe link, is not shown." }
-                }
+fn size_meter(label: &'static str, bytes: usize) -> impl Renderable {
+    let (bytes, max) = (bytes, GMAIL_BYTES_MAX);
+    let size = file_size(u64::try_from(bytes).unwrap_or(u64::MAX));
+    maud! {
+        div.size-meter {
+            label for="size" { (label) ": " (size) " of 102 KB" }
+            meter id="size" min="0" max=(max) low=(max / 2) high=(max / 10 * 9) optimum="0" value=(bytes.min(max)) {
+                (size)
+            }
+            @if bytes > max {
+                p.error { "Gmail clips the email at 102 KB: the end, with the unsubscribe link, is not shown." }
             }
         }
-        .render_to(buffer);
     }
 }
 
-struct VariableFindings<'p> {
-    rendered: &'p RenderedPreview,
-}
-
-impl Renderable for VariableFindings<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let rendered = self.rendered;
-        let names = |names: &[String]| {
-            let names = names.to_vec();
-            maud! { @for name in &names { code.chip { (name) } " " } }.memoize()
-        };
-        maud! {
-            @if !rendered.missing_variables.is_empty() {
-                div.notice.warning {
-                    p { strong { "Missing in the sample: " } (names(&rendered.missing_variables)) }
-                    p { "An email without them is refused. Send them, or declare a fallback." }
-                }
-            }
-            @if !rendered.unused_variables.is_empty() {
-                p.small { strong { "Not used: " } (names(&rendered.unused_variables)) }
-            }
-            @if !rendered.warnings.is_empty() {
-                ul.small.preview-warnings { @for warning in &rendered.warnings { li { (warning) } } }
+fn variable_findings(rendered: &RenderedPreview) -> impl Renderable {
+    let names = |names: &[String]| {
+        let names = names.to_vec();
+        maud! { @for name in &names { code.chip { (name) } " " } }.memoize()
+    };
+    maud! {
+        @if !rendered.missing_variables.is_empty() {
+            div.notice.warning {
+                p { strong { "Missing in the sample: " } (names(&rendered.missing_variables)) }
+                p { "An email without them is refused. Send them, or declare a fallback." }
             }
         }
-        .render_to(buffer);
+        @if !rendered.unused_variables.is_empty() {
+            p.small { strong { "Not used: " } (names(&rendered.unused_variables)) }
+        }
+        @if !rendered.warnings.is_empty() {
+            ul.small.preview-warnings { @for warning in &rendered.warnings { li { (warning) } } }
+        }
     }
 }

@@ -1,16 +1,11 @@
 //! Settings of a template: names, category, author; copy, archive, delete.
 
-use hypertext::prelude::*;
-use serde_json::json;
-
 use super::list::CATEGORIES;
-use super::{OneTemplate, TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
+use super::{TemplateDetail, call, path, read_template, template_page};
+use crate::dashboard::form::Empty;
 use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
+use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
-use crate::dashboard::table::{Outcome, View};
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
     let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
@@ -108,8 +103,9 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Copies the draft into a new template.
 pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = duplicate_form().read(context.form())?;
-    let copy: OneTemplate = context.read(&call("duplicate_template", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(&copy.template.id), "created"))
+    let call = call("duplicate_template", context.id()).json(body);
+    let copy: TemplateDetail = context.read_field("template", &call).await?;
+    Ok(Outcome::done(path(&copy.id), "created"))
 }
 
 /// Archives, or takes out of the archive.

@@ -1,17 +1,9 @@
 //! A test email of a template.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::preview::{render_version, sample_field};
 use super::versions::version_choices;
 use super::{call, path, read_template, template_page};
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn test_form(viewer: &str, versions: Vec<(String, String)>, from: &str, sample: &Value) -> Form<'static> {
     let fields = vec![

@@ -1,33 +1,13 @@
 //! Versions of a template: publish, list, show, compare, publish an earlier one again.
 
-use hypertext::{Buffer, prelude::*};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, Form};
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::sentence_case;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::kit::filter::FilterControl;
+use crate::dashboard::prelude::*;
 
 /// The word for the draft among versions.
 const DRAFT: &str = "draft";
-
-#[derive(Debug, Deserialize)]
-struct TemplateVersionPage {
-    versions: Vec<TemplateVersionItem>,
-    next_cursor: Option<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct TemplateVersionItem {
@@ -36,11 +16,6 @@ struct TemplateVersionItem {
     published_at: String,
     #[serde(default)]
     published_by: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct OneTemplateVersion {
-    version: TemplateVersionDetail,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,7 +31,7 @@ fn version_call(id: &str, number: impl ToString) -> Call {
 }
 
 async fn read_version(context: &Context<'_>, id: &str, number: &str) -> Result<TemplateVersionDetail, Failure> {
-    Ok(context.read::<OneTemplateVersion>(&version_call(id, number)).await?.version)
+    context.read_field("version", &version_call(id, number)).await
 }
 
 /// The draft and the latest versions, for a control.
@@ -65,12 +40,12 @@ pub async fn version_choices(
     template: &TemplateDetail,
 ) -> Result<Vec<(String, String)>, Failure> {
     let latest = call("list_template_versions", &template.id).query("limit", "100");
-    let found: TemplateVersionPage = context.read(&latest).await?;
+    let found: List<TemplateVersionItem> = context.read(&latest).await?;
     let label = |number: u32| match template.published_version == Some(number) {
         true => format!("Version {number} (published)"),
         false => format!("Version {number}"),
     };
-    let versions = found.versions.iter().map(|version| (version.number.to_string(), label(version.number)));
+    let versions = found.entries.iter().map(|version| (version.number.to_string(), label(version.number)));
     Ok(std::iter::once((DRAFT.to_owned(), "Draft".to_owned())).chain(versions).collect())
 }
 
@@ -179,9 +154,9 @@ pub async fn publish(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let list = call("list_template_versions", &template.id).query("cursor", context.query().get("cursor"));
-    let found: TemplateVersionPage = context.read(&list).await?;
+    let found: List<TemplateVersionItem> = context.read(&list).await?;
     let mut table = Table::new("Versions", &["Version", "Note", "Published", "By", "Compare"]);
-    for version in &found.versions {
+    for version in &found.entries {
         let target = format!("{}/versions/{}", path(&template.id), version.number);
         let compare = format!("{}/diff?from={}&to=draft", path(&template.id), version.number);
         let is_published = template.published_version == Some(version.number);
@@ -218,7 +193,6 @@ fn roll_back_form() -> Form<'static> {
     Form::new("roll-back", "Publish this version again", vec![note_field("For your team: why it is published again.")])
 }
 
-/// A version.
 pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let version = read_version(context, &template.id, context.parameter("number")).await?;

@@ -1,17 +1,9 @@
 //! Creates and edits an endpoint.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, event_choices, secret, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::form::Empty;
+use crate::dashboard::prelude::*;
 
 /// The field that says whether all events are sent.
 const SUBSCRIPTION: &str = "subscription";

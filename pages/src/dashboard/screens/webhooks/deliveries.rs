@@ -1,23 +1,15 @@
 //! The deliveries of an endpoint, with their filters.
 
-use hypertext::maud_borrow;
-use hypertext::{Buffer, prelude::*};
-
-use super::object::{DeliveryList, Webhook};
+use super::object::{Delivery, Webhook};
 use super::{delivery_path, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
-use crate::dashboard::kit::list_view::ListView;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
+use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 
 /// A page of the list.
 pub(super) struct Deliveries {
     pub call: Call,
-    list: DeliveryList,
+    list: List<Delivery>,
     refused: Option<Failure>,
     filters: [Filter; 4],
 }
@@ -31,9 +23,7 @@ impl Deliveries {
         }
         call = call.query("created_after", day_start(query.get("after"), 0));
         call = call.query("created_before", day_start(query.get("before"), 1));
-        let (list, refused) = or_refused(
-            context.read_page(&call, |page: &DeliveryList| (page.deliveries.len(), page.next_cursor.as_deref())).await,
-        )?;
+        let (list, refused) = or_refused(context.read_list::<Delivery>(&call).await)?;
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
@@ -59,7 +49,7 @@ impl DeliverySection<'_> {
     fn table(&self) -> Table {
         let mut table = Table::new("Deliveries", &["Event", "Status", "Tries", "Last answer", "Next try", "Created"])
             .numbers(&["Tries"]);
-        for delivery in &self.deliveries.list.deliveries {
+        for delivery in &self.deliveries.list.entries {
             let answer = delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string());
             let next = match delivery.status.as_str() {
                 "pending" => delivery.next_try(self.context.now()),
@@ -112,7 +102,7 @@ impl Renderable for DeliverySection<'_> {
                 (bar)
                 div data-fragment="list" {
                     @if let Some(refused) = &deliveries.refused {
-                        (RefusedFilter(refused))
+                        (refused_filter(refused))
                     } @else {
                         (ListView { context, table: &table, empty: self.empty(is_filtered), next_cursor: deliveries.list.next_cursor.as_deref() })
                     }

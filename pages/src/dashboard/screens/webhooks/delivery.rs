@@ -1,19 +1,9 @@
 //! A delivery: where it stands, its tries, its payload.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
-use super::object::{Attempt, Delivery, OneDelivery, Webhook};
+use super::object::{Attempt, Delivery, Webhook};
 use super::{LIST, delivery_path, events, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 fn call(operation: &'static str, context: &Context<'_>) -> Call {
     Call::new(operation).id(context.id()).parameter("delivery_id", context.parameter("delivery"))
@@ -22,8 +12,7 @@ fn call(operation: &'static str, context: &Context<'_>) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;
     let call = call("get_webhook_delivery", context);
-    let found: OneDelivery = context.read(&call).await?;
-    let delivery = found.delivery;
+    let delivery: Delivery = context.read_field("delivery", &call).await?;
     let is_pending = delivery.status == "pending";
     let standing = delivery.standing(context.now());
     let payload = delivery.payload.as_ref().map(|payload| format!("{payload:#}"));

@@ -1,20 +1,8 @@
 //! An endpoint: what it gets, a test, and its deliveries.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-use serde_json::json;
-
-use super::object::{OneDelivery, Webhook};
+use super::object::{Delivery, Webhook};
 use super::{LIST, deliveries, delivery_path, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::facts::Facts;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;
@@ -100,8 +88,9 @@ fn test_form(webhook: &Webhook) -> Form<'static> {
 
 pub(super) async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = test_form(&Webhook::default()).read(context.form())?;
-    let queued: OneDelivery = context.read(&Call::new("test_webhook").id(context.id()).json(body)).await?;
-    Ok(Outcome::done(delivery_path(context.id(), &queued.delivery.id), "tested"))
+    let delivery: Delivery =
+        context.read_field("delivery", &Call::new("test_webhook").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(delivery_path(context.id(), &delivery.id), "tested"))
 }
 
 pub(super) async fn enable(context: &Context<'_>) -> Result<Outcome, Failure> {

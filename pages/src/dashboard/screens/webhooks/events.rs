@@ -1,22 +1,10 @@
 //! The events of the account, as they happen.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::{LIST, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::list_view::EmptyPage;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::screens::encode;
-use crate::dashboard::table::View;
+use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -110,7 +98,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @if let Some(refused) = &refused {
-                (RefusedFilter(refused))
+                (refused_filter(refused))
             } @else if found.events.is_empty() {
                 (EmptyPage { context, empty: empty.clone(), next_cursor: found.older(), searched_until: None })
             } @else {

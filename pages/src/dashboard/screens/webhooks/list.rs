@@ -1,33 +1,17 @@
 //! The list of endpoints.
 
 use futures_util::future::join_all;
-use hypertext::prelude::*;
-use serde::Deserialize;
 
-use super::object::{Delivery, DeliveryList, Webhook};
+use super::object::{Delivery, Webhook};
 use super::{EVENTS, LIST, delivery_path, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::View;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WebhookList {
-    webhooks: Vec<Webhook>,
-    next_cursor: Option<String>,
-}
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_webhooks").query("cursor", context.query().get("cursor"));
-    let found: WebhookList = context.read(&call).await?;
-    let last = join_all(found.webhooks.iter().map(|webhook| last_delivery(context, &webhook.id))).await;
+    let found: List<Webhook> = context.read(&call).await?;
+    let last = join_all(found.entries.iter().map(|webhook| last_delivery(context, &webhook.id))).await;
     let mut table = Table::new("Endpoints", &["Endpoint", "Events", "State", "Last delivery"]);
-    for (webhook, last) in found.webhooks.iter().zip(last) {
+    for (webhook, last) in found.entries.iter().zip(last) {
         table.push(row(webhook, last?.as_ref()));
     }
     let can_create = context.allows("create_webhook");
@@ -52,8 +36,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 /// The newest delivery of an endpoint. An endpoint that was deleted meanwhile has none.
 async fn last_delivery(context: &Context<'_>, id: &str) -> Result<Option<Delivery>, Failure> {
     let call = Call::new("list_webhook_deliveries").id(id).query("limit", "1");
-    match context.read::<DeliveryList>(&call).await {
-        Ok(list) => Ok(list.deliveries.into_iter().next()),
+    match context.read::<List<Delivery>>(&call).await {
+        Ok(list) => Ok(list.entries.into_iter().next()),
         Err(failure) if failure.status == 404 => Ok(None),
         Err(failure) => Err(failure),
     }

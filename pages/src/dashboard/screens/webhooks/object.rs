@@ -1,13 +1,9 @@
 //! Endpoints and deliveries as the API has them.
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::Value;
 
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::time::{Time, date_and_time};
+use crate::dashboard::prelude::*;
 
 /// An endpoint.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -120,19 +116,6 @@ pub(super) struct Attempt {
     pub response_body: String,
     pub duration_ms: u64,
     pub error: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct DeliveryList {
-    pub deliveries: Vec<Delivery>,
-    pub next_cursor: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct OneDelivery {
-    pub delivery: Delivery,
 }
 
 impl Delivery {

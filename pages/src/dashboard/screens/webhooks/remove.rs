@@ -1,16 +1,9 @@
 //! Deletes an endpoint.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
 use super::object::Webhook;
 use super::{LIST, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::Form;
 use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;

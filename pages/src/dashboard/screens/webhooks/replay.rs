@@ -1,21 +1,10 @@
 //! Sends the deliveries of a range of time again.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
-use serde_json::json;
 
 use super::object::Webhook;
 use super::{LIST, event_choices, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::text::grouped;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 
 /// Most calls of one form. Each queues a limited number of deliveries.
 const CALLS_MAX: usize = 20;

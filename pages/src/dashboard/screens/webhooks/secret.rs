@@ -1,16 +1,9 @@
 //! The signing secret: shown once after the creation and after a rotation, with how to verify deliveries.
 
-use hypertext::maud_borrow;
-use hypertext::prelude::*;
-
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, webhook_path};
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{Outcome, View};
+use crate::dashboard::prelude::*;
 use crate::reference::languages::LANGUAGES;
 
 /// How deliveries are verified, in two languages.

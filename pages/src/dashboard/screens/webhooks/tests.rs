@@ -1,9 +1,7 @@
 //! The pages of webhooks, with fixed answers.
 
-use serde_json::{Value, json};
-
-use crate::dashboard::backend::Failure;
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+use crate::dashboard::prelude::*;
 
 fn webhook() -> Value {
     json!({

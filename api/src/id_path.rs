@@ -1,0 +1,24 @@
+//! The path of an object by its id.
+
+/// Defines a path that ends in an id: `PathName(IdType), "description", "noun"`. A malformed id is answered 404, like an
+/// unknown one.
+macro_rules! id_path {
+    ($name:ident($id:ty), $description:literal, $noun:literal) => {
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name($id);
+
+        impl ::httpd::request::FromRequest for $name {
+            fn describe(_: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
+                let parameters = vec![schema::path_parameter("id", $description)];
+                ::httpd::request::RequestSpec { parameters, ..Default::default() }
+            }
+
+            fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
+                let id = call.path_parameter("id").parse();
+                id.map(Self).map_err(|_| ::httpd::problem::Problem::not_found($noun))
+            }
+        }
+    };
+}
+
+pub(crate) use id_path;

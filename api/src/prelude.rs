@@ -1,0 +1,19 @@
+//! What nearly every handler needs: the state, the caller, requests, responses and their schemas.
+
+pub(crate) use std::sync::Arc;
+
+pub(crate) use httpd::json_timestamp::JsonTimestamp;
+pub(crate) use httpd::ok_response::OkResponse;
+pub(crate) use httpd::paging::{self, PageParameters};
+pub(crate) use httpd::problem::{ErrorCode, Problem};
+pub(crate) use httpd::request::{FromRequest, Media, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+pub(crate) use httpd::request_object::{RequestObject, body_spec, read_body};
+pub(crate) use schema::{Schemas, ToSchema};
+pub(crate) use serde::Serialize;
+pub(crate) use serde_json::{Value, json};
+pub(crate) use store::access::Tenant;
+
+pub(crate) use crate::id_path::id_path;
+pub(crate) use crate::list_response::list_response;
+pub(crate) use crate::object_response::object_response;
+pub(crate) use crate::state::AppState;

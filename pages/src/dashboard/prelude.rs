@@ -1,0 +1,24 @@
+//! What nearly every screen of the dashboard and the console needs: the request, the page, and the kit.
+
+pub use hypertext::prelude::*;
+pub use hypertext::{Buffer, maud_borrow};
+pub use serde::Deserialize;
+pub use serde_json::{Value, json};
+
+pub use super::backend::{Call, Failure};
+pub use super::context::{Context, List};
+pub use super::form::{Control, Field, Form};
+pub use super::kit::badge::{Badge, Tone};
+pub use super::kit::empty::EmptyState;
+pub use super::kit::facts::Facts;
+pub use super::kit::filter::{Filter, FilterBar};
+pub use super::kit::list_view::{ListView, list_fragment};
+pub use super::kit::notice::Notice;
+pub use super::kit::pager::Pager;
+pub use super::kit::table::{Row, Table};
+pub use super::kit::text::{grouped, sentence_case};
+pub use super::kit::time::time_or_dash;
+pub use super::page::Page;
+pub use super::screens::encode;
+pub(crate) use super::table::page_rows;
+pub use super::table::{Outcome, PageRow, View};
