@@ -193,7 +193,7 @@ pub enum ApprovalState {
 }
 
 /// A request that waits for a decision, or was decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
     pub account: AccountId,
@@ -201,6 +201,7 @@ pub struct Approval {
     pub client: CredentialId,
     pub kind: ApprovalKind,
     /// True if it changes what partners are paid: those decide who may do that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moves_money: bool,
     pub request: HeldRequest,
     /// [`HeldRequest::hash`].
@@ -209,9 +210,11 @@ pub struct Approval {
     pub hash: String,
     /// The sends that are counted, if the client's policy limits them; `None` once they cannot be given back, because an
     /// attempt that was interrupted may have used them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_sends: Option<ReservedSends>,
     /// The response of the client's request contains it.
     pub created_at: Timestamp,
+    #[serde(flatten)]
     pub state: ApprovalState,
 }
 

@@ -84,7 +84,7 @@ impl AutomationStatus {
 }
 
 /// An automation. Its trigger and steps are in its versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Automation {
     pub id: AutomationId,
     pub account: AccountId,
@@ -96,6 +96,7 @@ pub struct Automation {
     pub created_at: Timestamp,
     /// Time of the last change of any field.
     pub updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activated_at: Option<Timestamp>,
 }
 

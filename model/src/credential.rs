@@ -130,13 +130,16 @@ impl<'de> Deserialize<'de> for SecretHash {
 }
 
 /// The secret hashes of a credential. After a rotation the former secret is accepted for a limited time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialSecrets {
     /// The current secret. `None` in rows of the first version: then any secret that leads to the row is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<SecretHash>,
     /// The secret before the last rotation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<SecretHash>,
     /// End of the time in which the former secret is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former_until: Option<Timestamp>,
 }
 
@@ -173,15 +176,19 @@ impl CredentialSecrets {
 }
 
 /// Conditions under which a credential is accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialPolicy {
     /// If set, the credential can send from this domain only.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
     /// Networks from which the credential is accepted; any if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<IpNetwork>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
     /// The rules for the client below its scope.
+    #[serde(default, rename = "policy", skip_serializing_if = "ClientPolicy::is_empty")]
     pub client: ClientPolicy,
 }
 
@@ -228,10 +235,11 @@ impl CredentialPolicy {
 }
 
 /// Last use of a credential.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastUse {
     pub at: Timestamp,
     /// The client's address, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
 }
 
@@ -277,7 +285,7 @@ impl fmt::Display for CredentialId {
 }
 
 /// An API key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
     pub id: ApiKeyId,
     pub account: AccountId,
@@ -287,12 +295,13 @@ pub struct ApiKey {
     pub hint: String,
     /// False if the key is disabled.
     pub enabled: bool,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub terms: CredentialPolicy,
     pub created_at: Timestamp,
 }
 
 /// An SMTP credential without its password.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmtpCredential {
     pub id: SmtpCredentialId,
     pub account: AccountId,
@@ -301,6 +310,7 @@ pub struct SmtpCredential {
     pub hint: String,
     /// False if the credential is disabled.
     pub enabled: bool,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub terms: CredentialPolicy,
     pub created_at: Timestamp,
 }

@@ -94,12 +94,15 @@ pub enum RouteOverride {
 }
 
 /// The overrides of a destination. They are stored until the operator removes them.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DestinationOverrides {
     /// Set while the destination is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suspension: Option<OperatorSuspension>,
+    #[serde(default, skip_serializing_if = "PaceOverride::is_empty")]
     pub pace: PaceOverride,
     /// The route; only for a recipient domain.
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteOverride>,
 }
 

@@ -54,7 +54,7 @@ pub enum ClaimBlocker {
 }
 
 /// A claim of an account to a domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainClaim {
     pub id: ClaimId,
     /// The claimant.

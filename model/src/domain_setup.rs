@@ -208,7 +208,7 @@ pub struct CheckedRecord {
 }
 
 /// The verification state of a domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainSetup {
     /// Result of the last check of each record.
     pub checked: Vec<CheckedRecord>,
@@ -221,6 +221,7 @@ pub struct DomainSetup {
     /// Time of the next automatic check; `None` if there is none.
     pub due: Option<Timestamp>,
     /// The operator declared the domain verified; check results cannot revoke this.
+    #[serde(default, rename = "vouched", skip_serializing_if = "std::ops::Not::not")]
     pub operator_verified: bool,
     /// The domain's DKIM keys could be decrypted and used at the last check.
     pub keys_open: bool,

@@ -236,14 +236,17 @@ impl<'de> Deserialize<'de> for Subject {
 }
 
 /// A stored event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Id by which receivers deduplicate.
     pub id: EventId,
     pub account: AccountId,
+    // Named when all events were about emails.
+    #[serde(rename = "email")]
     pub subject: Subject,
     pub kind: EventKind,
     /// The recipient concerned; `None` if the event concerns all or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Address>,
     pub created_at: Timestamp,
     /// Payload as a JSON object, by kind. For a subject other than a sent email it is the

@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for MetricKey {
 }
 
 /// The numbers of a row; a missing one is 0.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MetricCounts(pub BTreeMap<MetricKey, u64>);
 
 impl MetricCounts {

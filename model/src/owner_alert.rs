@@ -77,11 +77,12 @@ impl fmt::Display for AlertSubject {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerAlert {
     pub id: EventId,
     /// The account whose owner is notified.
     pub account: AccountId,
+    #[serde(flatten)]
     pub about: AlertSubject,
     /// Time since which the condition holds.
     pub since: Timestamp,

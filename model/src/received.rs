@@ -77,7 +77,7 @@ impl SpamScore {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedEmail {
     pub id: ReceivedId,
     pub account: AccountId,
@@ -88,11 +88,13 @@ pub struct ReceivedEmail {
     /// Envelope recipient.
     pub rcpt_to: Address,
     /// Envelope sender; `None` is the null reverse path.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_from: Option<Address>,
     pub heading: ReceivedHeader,
     pub auth: AuthenticationResults,
     pub spam_status: SpamStatus,
     /// Spam score; `None` if no filter has checked the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spam_score: Option<SpamScore>,
     /// Trace fields that are prepended for this recipient.
     pub trace: String,

@@ -89,7 +89,7 @@ impl DsnOptions {
 }
 
 /// One address of an email.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipient {
     /// Index in the email, from 0.
     pub index: u16,
@@ -100,17 +100,25 @@ pub struct Recipient {
     /// Number of delivery attempts.
     pub attempts: u32,
     /// The destination's last reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_response: Option<SmtpReply>,
     /// Cause of the last failure without a remote reply: no response, or a local decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The host that sent the last reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<String>,
     /// The last event about this recipient, and its time.
     pub last_event: (EventKind, Timestamp),
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bounced_at: Option<Timestamp>,
     /// Time of the recipient's spam complaint.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub complained_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub notify: DsnOptions,
 }

@@ -69,14 +69,17 @@ pub struct AuditRecord {
 }
 
 /// An API request and its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedRequest {
     pub id: RequestId,
     pub account: AccountId,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<ApiKeyId>,
     /// The user of the session, if a session authenticated the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The grant, if an access token authenticated the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
     pub method: String,
     pub path: String,
@@ -84,10 +87,12 @@ pub struct LoggedRequest {
     pub operation: String,
     /// HTTP status of the response.
     pub status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     pub duration_ms: u32,
     pub created_at: Timestamp,
     /// `None` for requests that only read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditRecord>,
 }
 

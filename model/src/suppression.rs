@@ -211,7 +211,7 @@ impl From<&SmtpReply> for SmtpDiagnostic {
 }
 
 /// A suppressed address or domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suppression {
     pub id: SuppressionId,
     pub account: AccountId,
@@ -219,13 +219,18 @@ pub struct Suppression {
     pub reason: SuppressionReason,
     pub source: SuppressionSource,
     /// The email whose result caused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<EmailId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<SmtpDiagnostic>,
     /// The customer's note.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// End of the suppression; `None` means that it never expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Number of consecutive soft bounces; each one lengthens the next suppression.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub soft_bounces: u32,
     pub created_at: Timestamp,
 }
@@ -366,7 +371,7 @@ impl Suppression {
 }
 
 /// An address that opted out of a category.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptOut {
     pub id: OptOutId,
     pub account: AccountId,
@@ -375,6 +380,7 @@ pub struct OptOut {
     pub category: Category,
     pub source: SuppressionSource,
     /// The email whose link was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<EmailId>,
     pub created_at: Timestamp,
 }

@@ -53,10 +53,11 @@ impl ReportRecipient {
 }
 
 /// A domain's day: its counts, and the delivery of its report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainTlsDay {
     pub counts: DomainTlsCounts,
     /// Delivery state of the report; `None` before it is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<ReportDelivery>,
 }
 

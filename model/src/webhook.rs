@@ -57,11 +57,6 @@ impl RetryPolicy {
             _ => None,
         }
     }
-
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::Default
-    }
 }
 
 /// Reason why an endpoint is disabled.
@@ -96,7 +91,7 @@ impl DisabledReason {
 pub const FORMER_SECRETS_MAX: usize = 3;
 
 /// A replaced secret that signs until its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerSecret {
     pub sealed: SealedSecret,
     /// Time until which it signs.
@@ -104,7 +99,7 @@ pub struct FormerSecret {
 }
 
 /// A webhook endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub id: WebhookId,
     pub account: AccountId,
@@ -112,19 +107,26 @@ pub struct Webhook {
     /// Subscribed event types; empty means all types that need no explicit subscription.
     pub events: Vec<String>,
     pub enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Domains whose events are delivered; empty means all events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(DomainId, DomainName)>,
     /// Address patterns whose received mail is delivered; empty means all received mail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressPattern>,
     /// Retry schedule.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub retry: RetryPolicy,
     /// Current signing secret, encrypted.
     pub secret: SealedSecret,
     /// Former secrets that still sign, the latest first; at most [`FORMER_SECRETS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_secrets: Vec<FormerSecret>,
     /// Time since which all deliveries failed; `None` while deliveries succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -5,29 +5,14 @@
 //! AccountByEmail · email  ─►  its id
 //! ```
 
-use jiff::Timestamp;
-use message::address::Address;
-use model::account::{Account, Plan};
+use model::account::Account;
 use model::id::AccountId;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Account")]
-struct AccountRow {
-    id: AccountId,
-    email: Address,
-    plan: Plan,
-    production: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    payment_method: bool,
-    suspended: bool,
-    created_at: Timestamp,
-}
-stored!(Account as AccountRow);
+stored!(Account);
 
 #[must_use]
 pub fn key_of(id: AccountId) -> Key {

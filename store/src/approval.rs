@@ -18,7 +18,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use model::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX, ReservedSends};
+use model::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX};
 use model::client_policy::ApprovalKind;
 use model::credential::CredentialId;
 use model::id::{AccountId, ApprovalId};
@@ -29,25 +29,7 @@ use crate::codec::{self, SerdeRow, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Approval")]
-struct ApprovalRow {
-    id: ApprovalId,
-    account: AccountId,
-    client: CredentialId,
-    kind: ApprovalKind,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    moves_money: bool,
-    request: HeldRequest,
-    request_hash: String,
-    hash: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reserved_sends: Option<ReservedSends>,
-    created_at: Timestamp,
-    #[serde(flatten)]
-    state: ApprovalState,
-}
-stored!(Approval as ApprovalRow);
+stored!(Approval);
 
 /// Number of requests that were held on a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

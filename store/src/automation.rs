@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use model::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, parse};
+use model::automation::{Automation, AutomationDefinition, AutomationVersion, parse};
 use model::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -30,20 +30,7 @@ const NAMES_MAX: usize = 10_000;
 /// Maximum number of triggers by one event: each automation in up to three roles.
 const TRIGGERED_MAX: usize = 3 * model::automation::AUTOMATIONS_MAX;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Automation")]
-struct AutomationRow {
-    id: AutomationId,
-    account: AccountId,
-    name: String,
-    status: AutomationStatus,
-    version: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    activated_at: Option<Timestamp>,
-}
-stored!(Automation as AutomationRow);
+stored!(Automation);
 
 /// A stored version. The definition is the JSON that the API shows.
 #[derive(Serialize, Deserialize)]
@@ -52,7 +39,7 @@ pub(crate) struct AutomationVersionRow {
     definition: Json,
     created_at: Timestamp,
 }
-stored!(AutomationVersionRow as AutomationVersionRow);
+stored!(AutomationVersionRow);
 
 /// An automation with the row it was read from, which updates check.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,62 +15,14 @@ pub mod run_indexes;
 pub mod wait;
 
 use jiff::Timestamp;
-use model::automation::run::{AutomationRun, CancelSource, CompletionReason, RunStatus, RunWait, StepState};
+use model::automation::run::{AutomationRun, RunStatus};
 use model::id::{AccountId, AutomationId, RunId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AutomationRun")]
-struct RunRow {
-    id: RunId,
-    account: AccountId,
-    automation: AutomationId,
-    automation_name: String,
-    version: u32,
-    partition: u16,
-    status: RunStatus,
-    source: String,
-    event_name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    index: usize,
-    steps: Vec<StepState>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    waiting: Option<RunWait>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    due: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    held: bool,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    tries: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    trying_since: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cancelled_by: Option<CancelSource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended_by: Option<CompletionReason>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    lineage: Vec<AutomationId>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    started_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    completed_at: Option<Timestamp>,
-}
-stored!(AutomationRun as RunRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
+stored!(AutomationRun);
 
 /// Account, automation and run.
 pub type RunKey = (AccountId, AutomationId, RunId);

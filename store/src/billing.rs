@@ -6,10 +6,9 @@
 //! PayersOf · account    ─►  the customers that pay for it
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use jiff::Timestamp;
-use model::billing::{BillingCustomer, Payer, PaymentMethodState};
+use model::billing::Payer;
 use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
@@ -17,58 +16,16 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BillingCustomer")]
-struct CustomerRow {
-    at: Timestamp,
-    is_change: bool,
-    reference: Option<AccountId>,
-    email: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OwnedCustomer(#[serde(with = "CustomerRow")] BillingCustomer);
-
-mod customer {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use super::{BillingCustomer, OwnedCustomer};
-
-    pub(super) fn serialize<S: Serializer>(customer: &Option<BillingCustomer>, out: S) -> Result<S::Ok, S::Error> {
-        customer.clone().map(OwnedCustomer).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BillingCustomer>, D::Error> {
-        Ok(Option::<OwnedCustomer>::deserialize(input)?.map(|OwnedCustomer(customer)| customer))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Payer")]
-struct PayerRow {
-    #[serde(with = "customer")]
-    customer: Option<BillingCustomer>,
-    checkout: Option<(Timestamp, AccountId)>,
-    methods: BTreeMap<String, PaymentMethodState>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    gone: bool,
-    account: Option<AccountId>,
-}
-stored!(Payer as PayerRow);
+stored!(Payer);
 
 /// The customers that pay for an account, with a payment method on file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payers {
     /// Customer ids at the processor.
     pub customers: BTreeSet<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Payers")]
-struct PayersRow {
-    customers: BTreeSet<String>,
-}
-stored!(Payers as PayersRow);
+stored!(Payers);
 
 /// A value with the row it was read from. The commit of a change conflicts if the row has changed since.
 #[derive(Debug, Clone)]

@@ -1,9 +1,8 @@
 //! Row codec: the encoding of nouns as rows.
 //!
 //! A row is JSON, `[format version, {…}]`, so that an operator can read it in PostgreSQL or a backup file and every
-//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is a
-//! separate type beside the noun's functions. Serde's remote derive checks it against the domain type, so that the
-//! compiler reports any difference.
+//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is its serde
+//! derive; golden rows (`golden_rows.rs`) fail when a change of the noun would change the shape.
 
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -28,23 +27,18 @@ pub(crate) trait RowCodec: Sized {
     fn read(json: &[u8]) -> serde_json::Result<Self>;
 }
 
-/// Declares the type that is the stored shape of a noun: another one, or the noun itself.
+/// Makes nouns storable. Their serde derives are their stored shapes.
 macro_rules! stored {
-    ($noun:ty) => {
-        $crate::codec::stored!($noun as $noun);
-    };
-    ($noun:ty as $row:ty) => {
+    ($($noun:ty),+) => {$(
         impl $crate::codec::RowCodec for $noun {
             fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-                <$row>::serialize(self, &mut serde_json::Serializer::new(out))
+                serde_json::to_writer(out, self)
             }
             fn read(json: &[u8]) -> serde_json::Result<Self> {
-                let mut json = serde_json::Deserializer::from_slice(json);
-                let noun = <$row>::deserialize(&mut json)?;
-                json.end().map(|()| noun)
+                serde_json::from_slice(json)
             }
         }
-    };
+    )+};
 }
 pub(crate) use stored;
 

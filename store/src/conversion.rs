@@ -5,68 +5,18 @@
 //! Conversion · account · 2 · event                  ─►  key of its row
 //! ```
 
-use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::conversion::{Conversion, ConversionKind};
-use model::product_event::signup_context::{AdClickIds, SignupContext};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
-use crate::pending_analytics::AdClickIdsRow;
 use crate::product_event::hash;
 
 const BY_ID: u8 = 1;
 const BY_TIME: u8 = 2;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ConversionKind", rename_all = "snake_case")]
-enum ConversionKindRow {
-    SignUp,
-    Subscription,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SignupContext")]
-struct ContextRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    visitor_id: Option<String>,
-    #[serde(with = "AdClickIdsRow")]
-    clicks: AdClickIds,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    came_from: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signup_method: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    invited: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    internal: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Conversion")]
-struct ConversionRow {
-    event: ProductEventId,
-    account: AccountId,
-    #[serde(with = "ConversionKindRow")]
-    kind: ConversionKind,
-    subject: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    #[serde(with = "ContextRow")]
-    context: SignupContext,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    value: Option<(f64, Option<String>)>,
-    occurred_at: Timestamp,
-}
-stored!(Conversion as ConversionRow);
+stored!(Conversion);
 
 /// Key of the conversion with this kind and id.
 #[must_use]

@@ -15,7 +15,7 @@ use crate::conversion;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversionExport {
     /// The conversion's first event; also the id of the export.
     pub event: ProductEventId,
@@ -28,17 +28,7 @@ pub struct ConversionExport {
     pub since: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ConversionExport")]
-struct ConversionExportRow {
-    event: ProductEventId,
-    account: AccountId,
-    kind: u8,
-    subject: String,
-    tries: u32,
-    since: Timestamp,
-}
-stored!(ConversionExport as ConversionExportRow);
+stored!(ConversionExport);
 
 /// A stored export.
 #[derive(Debug, Clone)]

@@ -8,74 +8,16 @@
 //! No secret is stored. Both types implement [`Credential`] and share reads and writes.
 
 use jiff::Timestamp;
-use model::cidr::IpNetwork;
-use model::client_policy::ClientPolicy;
-use model::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
-use model::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use serde::{Deserialize, Serialize};
+use model::credential::{ApiKey, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
+use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CredentialSecrets")]
-struct SecretsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    current: Option<SecretHash>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former: Option<SecretHash>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former_until: Option<Timestamp>,
-}
+stored!(ApiKey);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CredentialPolicy")]
-struct TermsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    domain: Option<DomainId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    allowed: Vec<IpNetwork>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(with = "SecretsRow")]
-    secrets: CredentialSecrets,
-    #[serde(default, rename = "policy", skip_serializing_if = "ClientPolicy::is_empty")]
-    client: ClientPolicy,
-}
-
-fn are_plain(terms: &CredentialPolicy) -> bool {
-    *terms == CredentialPolicy::default()
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ApiKey")]
-struct ApiKeyRow {
-    id: ApiKeyId,
-    account: AccountId,
-    name: String,
-    scope: ApiKeyScope,
-    hint: String,
-    enabled: bool,
-    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: CredentialPolicy,
-    created_at: Timestamp,
-}
-stored!(ApiKey as ApiKeyRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SmtpCredential")]
-struct SmtpCredentialRow {
-    id: SmtpCredentialId,
-    account: AccountId,
-    name: String,
-    hint: String,
-    enabled: bool,
-    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: CredentialPolicy,
-    created_at: Timestamp,
-}
-stored!(SmtpCredential as SmtpCredentialRow);
+stored!(SmtpCredential);
 
 /// The displayed fields of a credential of either type, without its policy.
 #[derive(Debug)]

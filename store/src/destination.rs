@@ -6,8 +6,7 @@
 //! Destination · kind · name  ─►  the overrides
 //! ```
 
-use model::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
-use serde::{Deserialize, Serialize};
+use model::destination::{Destination, DestinationOverrides, PaceOverride};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -20,17 +19,7 @@ const VERSION: u8 = 0;
 const DOMAIN: u8 = 1;
 const MAIL_HOST: u8 = 2;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DestinationOverrides")]
-struct StandingRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    suspension: Option<OperatorSuspension>,
-    #[serde(default, skip_serializing_if = "PaceOverride::is_empty")]
-    pace: PaceOverride,
-    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
-    route: Option<RouteOverride>,
-}
-stored!(DestinationOverrides as StandingRow);
+stored!(DestinationOverrides);
 
 fn key_of(destination: &Destination) -> Key {
     let (kind, name) = match destination {

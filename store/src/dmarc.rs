@@ -14,11 +14,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 use jiff::Timestamp;
-use message::address::DomainName;
 use message::dmarc::{DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
 use model::id::{AccountId, DomainId};
 use model::metric::Hour;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -27,30 +25,9 @@ use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DmarcReport")]
-struct DmarcReportRow {
-    reporter: DomainName,
-    org_name: String,
-    report_id: String,
-    begins_at: Timestamp,
-    ends_at: Timestamp,
-    policy: DmarcPolicyPublished,
-    tally: DmarcMessageCounts,
-    received_at: Timestamp,
-}
-stored!(DmarcReport as DmarcReportRow);
+stored!(DmarcReport);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DmarcSource")]
-struct DmarcSourceRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ip: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    ours: bool,
-    tally: DmarcMessageCounts,
-}
-stored!(DmarcSource as DmarcSourceRow);
+stored!(DmarcSource);
 
 /// Account and domain.
 pub type DmarcDomainKey = (AccountId, DomainId);

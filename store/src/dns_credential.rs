@@ -15,7 +15,7 @@ pub struct SealedDnsCredential {
     pub sealed: String,
     pub saved_at: Timestamp,
 }
-stored!(SealedDnsCredential as SealedDnsCredential);
+stored!(SealedDnsCredential);
 
 fn key_of(account: AccountId, provider: &str) -> Key {
     key(Space::DnsCredential).account(account).text(provider).build()

@@ -2,91 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use message::address_pattern::AddressPattern;
-use model::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::domain::SendingDomain;
 use model::id::{AccountId, DomainId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SealedDkimKeys")]
-struct DkimRow {
-    selector: String,
-    rsa_record: String,
-    rsa: SealedSecret,
-    ed25519_record: String,
-    ed25519: SealedSecret,
-    ed25519_published: bool,
-    #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
-    rsa_bits: u16,
-}
-
-fn usual_bits() -> u16 {
-    2_048
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_usual(bits: &u16) -> bool {
-    *bits == usual_bits()
-}
-
-/// Serde for optional DKIM keys.
-mod dkim_or_none {
-    use serde::{Deserializer, Serializer};
-
-    use super::{Deserialize, DkimRow, SealedDkimKeys, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedDkim(#[serde(with = "DkimRow")] SealedDkimKeys);
-
-    #[derive(Serialize)]
-    struct DkimRef<'a>(#[serde(with = "DkimRow")] &'a SealedDkimKeys);
-
-    #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(dkim: &Option<SealedDkimKeys>, out: S) -> Result<S::Ok, S::Error> {
-        dkim.as_ref().map(DkimRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SealedDkimKeys>, D::Error> {
-        Ok(Option::<OwnedDkim>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SendingDomain")]
-struct DomainRow {
-    id: DomainId,
-    account: AccountId,
-    name: DomainName,
-    state: DomainState,
-    #[serde(with = "DkimRow")]
-    dkim: SealedDkimKeys,
-    #[serde(default, with = "dkim_or_none", skip_serializing_if = "Option::is_none")]
-    next_dkim: Option<SealedDkimKeys>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former_dkim: Option<RetiredDkimRecords>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    inbound_enabled: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    inbound_addresses: Vec<AddressPattern>,
-    #[serde(default, skip_serializing_if = "DeliverySettings::is_default")]
-    delivery: DeliverySettings,
-    created_at: Timestamp,
-    verified_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_unknown")]
-    updated_at: Timestamp,
-}
-stored!(SendingDomain as DomainRow);
-
-/// True for rows written before the field existed.
-fn is_unknown(updated_at: &Timestamp) -> bool {
-    *updated_at == Timestamp::default()
-}
+stored!(SendingDomain);
 
 fn key_of(account: AccountId, id: DomainId) -> Key {
     key(Space::Domain).account(account).id(id.to_bytes()).build()

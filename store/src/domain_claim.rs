@@ -1,28 +1,15 @@
 //! Domain claims: one row each under the claimant's account, and a unique key by domain name and account while the
 //! claim is open.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use model::domain_claim::DomainClaim;
 use model::id::{AccountId, ClaimId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainClaim")]
-struct ClaimRow {
-    id: ClaimId,
-    account: AccountId,
-    name: DomainName,
-    status: ClaimStatus,
-    block: Option<ClaimBlocker>,
-    proven_at: Option<Timestamp>,
-    created_at: Timestamp,
-}
-stored!(DomainClaim as ClaimRow);
+stored!(DomainClaim);
 
 fn key_of(account: AccountId, id: ClaimId) -> Key {
     key(Space::DomainClaim).account(account).id(id.to_bytes()).build()

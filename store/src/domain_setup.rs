@@ -8,28 +8,15 @@
 
 use jiff::Timestamp;
 use model::domain::SendingDomain;
-use model::domain_setup::{CheckedRecord, DomainSetup};
+use model::domain_setup::DomainSetup;
 use model::id::{AccountId, DomainId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainSetup")]
-struct DomainSetupRow {
-    checked: Vec<CheckedRecord>,
-    last_checked_at: Option<Timestamp>,
-    degraded_since: Option<Timestamp>,
-    since: Timestamp,
-    due: Option<Timestamp>,
-    #[serde(default, rename = "vouched", skip_serializing_if = "std::ops::Not::not")]
-    operator_verified: bool,
-    keys_open: bool,
-}
-stored!(DomainSetup as DomainSetupRow);
+stored!(DomainSetup);
 
 /// Account and domain.
 pub type DomainSetupKey = (AccountId, DomainId);

@@ -7,20 +7,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use message::address::{Address, DomainName, Mailbox};
-use message::header::HeaderSummary;
-use message::reply::SmtpReply;
-use model::credential::CredentialId;
-use model::email::{Category, Email, Ingress, Priority, SourceTemplate, Tag};
-use model::event::EventKind;
-use model::id::{AccountId, AutomationId, EmailId, RunId};
-use model::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use model::email::Email;
+use model::id::{AccountId, EmailId};
+use model::recipient::Recipient;
 use model::schedule::Schedule;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
@@ -30,90 +23,9 @@ use crate::{email_index, schedule, tracking};
 /// Maximum number of recipients of an email (RFC 5321 4.5.3.1.8 requires at least 100).
 pub const RECIPIENTS_MAX: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HeaderSummary")]
-struct HeaderSummaryRow {
-    to: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    cc: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    bcc: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reply_to: Vec<Mailbox>,
-    subject: String,
-    message_id: String,
-}
+stored!(Email);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Email")]
-struct EmailRow {
-    id: EmailId,
-    account: AccountId,
-    #[serde(rename = "door")]
-    ingress: Ingress,
-    from: Mailbox,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reverse_path: Option<Address>,
-    domain: Option<DomainName>,
-    #[serde(rename = "facts", with = "HeaderSummaryRow")]
-    header: HeaderSummary,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<Tag>,
-    category: Category,
-    size_bytes: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_id: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    return_full: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    unsubscribe: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    scheduled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_in: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    late_in_s: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    resent_from: Option<EmailId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    template: Option<SourceTemplate>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<(AutomationId, RunId)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_by: Option<CredentialId>,
-    created_at: Timestamp,
-}
-stored!(Email as EmailRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Recipient")]
-struct RecipientRow {
-    index: u16,
-    address: Address,
-    kind: RecipientKind,
-    state: RecipientState,
-    attempts: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_response: Option<SmtpReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mx_host: Option<String>,
-    last_event: (EventKind, Timestamp),
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    bounced_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    complained_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
-    notify: DsnOptions,
-}
-stored!(Recipient as RecipientRow);
+stored!(Recipient);
 
 /// An email and its recipients, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]

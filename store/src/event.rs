@@ -1,11 +1,8 @@
 //! Events: one row each under their subject, written in the commit that causes the event, and a key in the
 //! [`crate::outbox`] until the event is dispatched.
 
-use jiff::Timestamp;
-use message::address::Address;
-use model::event::{Event, EventKind, Subject};
+use model::event::{Event, Subject};
 use model::id::{AccountId, EventId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -13,21 +10,7 @@ use crate::key::{Space, key};
 use crate::outbox;
 use crate::task::PARTITIONS;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Event")]
-struct EventRow {
-    id: EventId,
-    account: AccountId,
-    /// Named when all events were about emails.
-    #[serde(rename = "email")]
-    subject: Subject,
-    kind: EventKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    recipient: Option<Address>,
-    created_at: Timestamp,
-    detail: serde_json::Value,
-}
-stored!(Event as EventRow);
+stored!(Event);
 
 fn key_of(account: AccountId, subject: Subject, id: EventId) -> Key {
     key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build()

@@ -33,21 +33,14 @@ pub struct EventLogEntry {
 }
 
 /// The events that one commit dispatched.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EventLogChunk {
     first: u64,
     told_at: Timestamp,
     entries: Vec<(EventId, Subject, EventKind)>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "EventLogChunk")]
-struct EventLogChunkRow {
-    first: u64,
-    told_at: Timestamp,
-    entries: Vec<(EventId, Subject, EventKind)>,
-}
-stored!(EventLogChunk as EventLogChunkRow);
+stored!(EventLogChunk);
 
 impl EventLogChunk {
     fn entries(&self) -> impl DoubleEndedIterator<Item = EventLogEntry> + '_ {

@@ -4,38 +4,14 @@
 //! The row is its own lock: of two commits with the same key, on any nodes, the second one conflicts.
 
 use jiff::Timestamp;
-use model::id::{AccountId, EmailId};
-use model::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
-use serde::{Deserialize, Serialize};
+use model::id::AccountId;
+use model::idempotency::{IdempotencyRecord, IdempotencyScope};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartialResult")]
-struct PartlyRow {
-    answer: String,
-    open: Vec<u16>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdempotentResult", rename_all = "snake_case")]
-enum OutcomeRow {
-    Done(String),
-    Partly(#[serde(with = "PartlyRow")] PartialResult),
-    Unconfirmed(EmailId),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdempotencyRecord")]
-struct UsedRow {
-    fingerprint: String,
-    #[serde(with = "OutcomeRow")]
-    outcome: IdempotentResult,
-    created_at: Timestamp,
-}
-stored!(IdempotencyRecord as UsedRow);
+stored!(IdempotencyRecord);
 
 /// An account's idempotency key for one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

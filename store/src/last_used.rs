@@ -1,25 +1,14 @@
 //! Last use of credentials: one row each, written periodically by the queue's credential authentication, so that the
 //! credential's own row does not change.
 
-use std::net::IpAddr;
-
-use jiff::Timestamp;
 use model::credential::LastUse;
 use model::id::AccountId;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LastUse")]
-struct LastUsedRow {
-    at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-}
-stored!(LastUse as LastUsedRow);
+stored!(LastUse);
 
 pub(crate) fn key_of(account: AccountId, id: [u8; 16]) -> Key {
     key(Space::LastUsed).account(account).id(id).build()

@@ -21,7 +21,7 @@ use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::task::PARTITIONS;
 
 /// A node as the other nodes see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Unique name, new at every start.
     pub name: String,
@@ -31,31 +31,18 @@ pub struct Node {
 }
 
 /// The lease of a partition.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLease {
     /// Incremented with every change of owner.
     pub epoch: u64,
     /// Name of the owner; `None` if the lease was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Node")]
-struct NodeRow {
-    name: String,
-    beats: u64,
-    started_at: Timestamp,
-}
-stored!(Node as NodeRow);
+stored!(Node);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartitionLease")]
-struct PartitionLeaseRow {
-    epoch: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-}
-stored!(PartitionLease as PartitionLeaseRow);
+stored!(PartitionLease);
 
 fn node_key(name: &str) -> Key {
     key(Space::Node).text(name).build()

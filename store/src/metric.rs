@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use model::id::AccountId;
-use model::metric::{Dimension, Hour, MetricCounts, MetricKey, category_and_domain};
-use serde::{Deserialize, Serialize};
+use model::metric::{Dimension, Hour, MetricCounts, category_and_domain};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -26,10 +25,7 @@ pub const OTHER: &str = "(other)";
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "MetricCounts")]
-struct MetricCountsRow(BTreeMap<MetricKey, u64>);
-stored!(MetricCounts as MetricCountsRow);
+stored!(MetricCounts);
 
 /// Account, dimension (`None` for the total) and hour.
 pub type MetricBucket = (AccountId, Option<Dimension>, Hour);

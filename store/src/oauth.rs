@@ -19,28 +19,9 @@ pub mod grant;
 pub mod token;
 
 use jiff::Timestamp;
-use model::id::{AccountId, UserId};
-use model::oauth::{ClientReference, Grantor};
-use model::user::UserRole;
-use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ClientReference")]
-struct ClientReferenceRow {
-    id: String,
-    name: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Grantor")]
-struct GrantorRow {
-    account: AccountId,
-    user: UserId,
-    role: UserRole,
-}
 
 /// Deletes the rows of a space whose keys begin with a time before `before`, at most `limit`. Returns their number.
 async fn purge_before(

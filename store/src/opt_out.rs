@@ -4,27 +4,14 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use message::address::Address;
 use model::email::Category;
-use model::id::{AccountId, EmailId, OptOutId};
+use model::id::{AccountId, OptOutId};
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OptOut")]
-struct OptOutRow {
-    id: OptOutId,
-    account: AccountId,
-    address: Address,
-    category: Category,
-    source: SuppressionSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<EmailId>,
-    created_at: Timestamp,
-}
-stored!(OptOut as OptOutRow);
+stored!(OptOut);
 
 /// Number of a category in keys; never reused.
 fn category_number(category: Category) -> u8 {

@@ -10,22 +10,12 @@
 use jiff::Timestamp;
 use model::id::{AccountId, EventId};
 use model::owner_alert::{AlertSubject, OwnerAlert};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OwnerAlert")]
-struct OwnerAlertRow {
-    id: EventId,
-    account: AccountId,
-    #[serde(flatten)]
-    about: AlertSubject,
-    since: Timestamp,
-}
-stored!(OwnerAlert as OwnerAlertRow);
+stored!(OwnerAlert);
 
 /// Maximum number of damaged rows of a partition that one call skips.
 const DAMAGED_MAX: usize = 10_000;

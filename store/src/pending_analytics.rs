@@ -10,9 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
-use model::product_event::signup_context::AdClickIds;
 use model::product_event::site_visit::SiteVisit;
 use serde::{Deserialize, Serialize};
 
@@ -20,61 +18,23 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AdClickIds")]
-pub(crate) struct AdClickIdsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gclid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gbraid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    wbraid: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SiteVisit")]
-struct SiteVisitRow {
-    visitor_id: String,
-    source: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    medium: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    campaign: Option<String>,
-    landing: String,
-    #[serde(with = "AdClickIdsRow")]
-    clicks: AdClickIds,
-    at: Timestamp,
-}
-
 /// An occurrence to count.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnalyticsEvent {
     /// A product event, which has a row of its own.
     Event(ProductEventId),
     Visit(SiteVisit),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsEvent", rename_all = "snake_case")]
-enum AnalyticsEventRow {
-    Event(ProductEventId),
-    Visit(#[serde(with = "SiteVisitRow")] SiteVisit),
-}
-
 /// The stored row of an occurrence.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct AnalyticsEntry {
     account: AccountId,
     happened: AnalyticsEvent,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsEntry")]
-struct AnalyticsEntryRow {
-    account: AccountId,
-    #[serde(with = "AnalyticsEventRow")]
-    happened: AnalyticsEvent,
-}
-stored!(AnalyticsEntry as AnalyticsEntryRow);
+stored!(AnalyticsEntry);
 
 /// Writes an occurrence to be counted. `id` must be unique in the partition.
 pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], account: AccountId, happened: AnalyticsEvent) {

@@ -9,36 +9,15 @@
 //! read, so each is reported once.
 
 use jiff::Timestamp;
-use message::address::Address;
 use message::pending_dsn::{DsnAction, PendingDsn};
-use message::reply::SmtpReply;
 use model::id::{AccountId, EmailId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::email::RECIPIENTS_MAX;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PendingDsn")]
-struct PendingDsnRow {
-    recipient: u16,
-    address: Address,
-    action: DsnAction,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    original_recipient: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<SmtpReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    remote_host: Option<String>,
-    explanation: String,
-    accepted_at: Timestamp,
-    last_attempt_at: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-}
-stored!(PendingDsn as PendingDsnRow);
+stored!(PendingDsn);
 
 /// Account and email.
 pub type PendingDsnKey = (AccountId, EmailId);

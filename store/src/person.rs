@@ -11,14 +11,12 @@
 //! subset in memory: it is read before events are counted and written back in the same commit, which checks every row
 //! that was read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
-use model::product_event::counting_status::CountingStatus;
 use model::product_event::person::{AnalyticsPerson, PersonAlias};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -34,39 +32,7 @@ const PAGE_ROWS: usize = 500;
 /// Id of a person, ordered by the time they were first seen.
 pub type PersonId = [u8; 16];
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsPerson")]
-struct PersonRow {
-    #[serde(with = "aliases")]
-    aliases: Vec<PersonAlias>,
-    marks: BTreeMap<String, Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    came_from: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signup_method: Option<String>,
-    #[serde(default)]
-    standing: CountingStatus,
-}
-stored!(AnalyticsPerson as PersonRow);
-
-/// Serde for aliases as texts.
-mod aliases {
-    use model::product_event::person::PersonAlias;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(aliases.iter().map(PersonAlias::text))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PersonAlias>, D::Error> {
-        let texts = Vec::<String>::deserialize(input)?;
-        Ok(texts.iter().filter_map(|text| PersonAlias::parse(text)).collect())
-    }
-}
+stored!(AnalyticsPerson);
 
 fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
     key(Space::Person).account(account).u8(kind)

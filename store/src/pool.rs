@@ -40,27 +40,19 @@ pub enum PoolOrderKey {
     WarmUp(PoolName),
 }
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct AccountPool {
     pool: PoolName,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AccountPool")]
-struct AccountPoolRow {
-    pool: PoolName,
-}
-stored!(AccountPool as AccountPoolRow);
+stored!(AccountPool);
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct PoolWarmUp {
     warm_up: WarmUpOverride,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PoolWarmUp")]
-struct PoolWarmUpRow {
-    warm_up: WarmUpOverride,
-}
-stored!(PoolWarmUp as PoolWarmUpRow);
+stored!(PoolWarmUp);
 
 fn key_of(about: &PoolOrderKey) -> Key {
     match about {

@@ -14,7 +14,6 @@ use model::credential::CredentialId;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::ProductEvent;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::codec::{self, stored};
@@ -26,38 +25,17 @@ pub const LOOKED_THROUGH_MAX: usize = 2_000;
 /// Rows per read.
 const PAGE_ROWS: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProductEvent")]
-struct ProductEventRow {
-    id: ProductEventId,
-    account: AccountId,
-    name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    data: Json,
-    source: String,
-    created_at: Timestamp,
-}
-
 /// A stored event with the credential that sent it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredProductEvent {
+    #[serde(flatten)]
     pub event: ProductEvent,
     /// The API key that sent the event; `None` for a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<CredentialId>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "StoredProductEvent")]
-struct StoredProductEventRow {
-    #[serde(flatten, with = "ProductEventRow")]
-    event: ProductEvent,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_by: Option<CredentialId>,
-}
-stored!(StoredProductEvent as StoredProductEventRow);
+stored!(StoredProductEvent);
 
 /// A secondary index. The number is part of the key.
 #[derive(Debug, Clone, Copy)]

@@ -33,44 +33,29 @@ const BY_NAME: u8 = 3;
 const BY_SOURCE: u8 = 4;
 
 /// Counts of a name or a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProductEventCounts {
     /// Counted events or visits.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub count: u64,
     /// Teammates who joined.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub seats: u64,
     /// Events of internal users.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub excluded: u64,
     /// Recorded sign-ups.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub sign_ups: u64,
     /// Recorded subscriptions.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub subscriptions: u64,
     /// People whose first visit it was.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub visitors: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProductEventCounts")]
-struct ProductEventCountsRow {
-    #[serde(default, skip_serializing_if = "is_none")]
-    count: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    seats: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    excluded: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    sign_ups: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    subscriptions: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    visitors: u64,
-}
-stored!(ProductEventCounts as ProductEventCountsRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
+stored!(ProductEventCounts);
 
 impl ProductEventCounts {
     /// Adds other counts.

@@ -7,10 +7,7 @@
 //! The owner of a partition carries out its commands and deletes the rows. A command therefore survives restarts, and
 //! reaches the tasks of every node.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use model::id::AccountId;
-use model::task::TaskClass;
 use model::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -20,25 +17,6 @@ use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TaskFilter", deny_unknown_fields)]
-struct TaskFilterRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    account: Option<AccountId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<TaskClass>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    held: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    attempts_min: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    accepted_before: Option<Timestamp>,
-}
-
 /// A command for many tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,10 +24,9 @@ pub struct BulkQueueCommand {
     /// The action, as named by the queue.
     pub order: String,
     /// The tasks to which it applies.
-    #[serde(with = "TaskFilterRow")]
     pub filter: TaskFilter,
 }
-stored!(BulkQueueCommand as BulkQueueCommand);
+stored!(BulkQueueCommand);
 
 /// The row of any release's command: a newer one may have conditions that this release does not know.
 #[derive(Serialize, Deserialize)]
@@ -82,7 +59,7 @@ impl AnyReleaseCommand {
     fn read_filter(&self) -> Result<TaskFilter, UnknownFilter> {
         match self.unknown.keys().next() {
             Some(field) => Err(UnknownFilter(format!("unknown field `{field}`"))),
-            None => TaskFilterRow::deserialize(&self.filter).map_err(|error| UnknownFilter(error.to_string())),
+            None => TaskFilter::deserialize(&self.filter).map_err(|error| UnknownFilter(error.to_string())),
         }
     }
 }

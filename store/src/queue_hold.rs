@@ -41,7 +41,7 @@ pub struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifted_at: Option<Timestamp>,
 }
-stored!(Hold as Hold);
+stored!(Hold);
 
 impl Hold {
     /// Creates a hold that begins now.

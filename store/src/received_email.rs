@@ -13,37 +13,15 @@
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use message::address::Address;
 use message::received::{AuthenticationResults, ReceivedHeader};
 use model::id::{AccountId, DomainId, ReceivedId};
 use model::received::{ReceivedEmail, SpamScore, SpamStatus};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReceivedEmail")]
-struct ReceivedRow {
-    id: ReceivedId,
-    account: AccountId,
-    domain: DomainId,
-    sequence: u64,
-    rcpt_to: Address,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_from: Option<Address>,
-    heading: ReceivedHeader,
-    auth: AuthenticationResults,
-    spam_status: SpamStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    spam_score: Option<SpamScore>,
-    trace: String,
-    body: ReceivedId,
-    size_bytes: u64,
-    received_at: Timestamp,
-}
-stored!(ReceivedEmail as ReceivedRow);
+stored!(ReceivedEmail);
 
 /// Maximum number of rows scanned for one page. A page that reaches it is short and has a cursor.
 const LOOKED_AT_MAX: usize = 2_000;

@@ -6,38 +6,14 @@
 //! AuditLog   · account · id  ─►  a request that changed something, sent email or revealed a secret
 //! ```
 
-use jiff::Timestamp;
-use model::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
-use model::request_log::{AuditRecord, LoggedRequest};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, RequestId};
+use model::request_log::LoggedRequest;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LoggedRequest")]
-struct LoggedRequestRow {
-    id: RequestId,
-    account: AccountId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    api_key: Option<ApiKeyId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<UserId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    grant: Option<GrantId>,
-    method: String,
-    path: String,
-    operation: String,
-    status: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error_code: Option<String>,
-    duration_ms: u32,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audit: Option<AuditRecord>,
-}
-stored!(LoggedRequest as LoggedRequestRow);
+stored!(LoggedRequest);
 
 /// The two parts of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

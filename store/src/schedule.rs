@@ -11,29 +11,13 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::id::{AccountId, EmailId};
-use model::recipient::DsnOptions;
 use model::schedule::{Schedule, ScheduleState};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Schedule")]
-struct ScheduleRow {
-    scheduled_at: Timestamp,
-    state: ScheduleState,
-    due: Timestamp,
-    partition: u16,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    require_tls: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    notify: Vec<DsnOptions>,
-}
-stored!(Schedule as ScheduleRow);
+stored!(Schedule);
 
 /// Account and email.
 pub type ScheduleKey = (AccountId, EmailId);

@@ -1,12 +1,8 @@
 //! User sessions: one row each under account and user, at the key that the cookie names.
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
-use model::credential::SecretHash;
 use model::id::{AccountId, SessionId, UserId};
-use model::user::{SignInMethod, UserSession};
-use serde::{Deserialize, Serialize};
+use model::user::UserSession;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -15,28 +11,7 @@ use crate::key::{Space, key, successor};
 /// Maximum number of sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 50;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "UserSession")]
-struct SessionRow {
-    id: SessionId,
-    account: AccountId,
-    user: UserId,
-    secret: SecretHash,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-    ends_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    method: Option<SignInMethod>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_agent: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_used_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reauthenticated_at: Option<Timestamp>,
-}
-stored!(UserSession as SessionRow);
+stored!(UserSession);
 
 pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
     key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()

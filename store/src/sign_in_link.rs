@@ -2,31 +2,13 @@
 //! in order.
 
 use jiff::Timestamp;
-use model::id::{AccountId, UserId};
-use model::user::{SignInLink, SignInLinkKind, SignInLinkToken};
-use serde::{Deserialize, Serialize};
+use model::user::{SignInLink, SignInLinkToken};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SignInLink")]
-struct SignInLinkRow {
-    account: AccountId,
-    user: UserId,
-    #[serde(default)]
-    series: u32,
-    expires_at: Timestamp,
-    #[serde(default, skip_serializing_if = "is_sign_in")]
-    kind: SignInLinkKind,
-}
-stored!(SignInLink as SignInLinkRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_sign_in(kind: &SignInLinkKind) -> bool {
-    *kind == SignInLinkKind::SignIn
-}
+stored!(SignInLink);
 
 fn key_of(token: &SignInLinkToken) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()

@@ -1,24 +1,13 @@
 //! Cached MTA-STS policies (RFC 8461): one row for each domain that has one.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use message::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
-use serde::{Deserialize, Serialize};
+use message::mta_sts::CachedMtaStsPolicy;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, CommitError, Key, ReadError, Store};
 use crate::key::{Space, key};
 
-/// A policy as stored.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CachedMtaStsPolicy")]
-struct StsPolicyRow {
-    id: String,
-    fetched_at: Timestamp,
-    policy: MtaStsPolicy,
-    lines: Vec<String>,
-}
-stored!(CachedMtaStsPolicy as StsPolicyRow);
+stored!(CachedMtaStsPolicy);
 
 fn key_of(domain: &DomainName) -> Key {
     key(Space::StsPolicy).text(domain.as_str()).build()

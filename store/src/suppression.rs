@@ -13,44 +13,18 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use message::address::Address;
 use model::email::Category;
-use model::id::{AccountId, EmailId, SuppressionId};
+use model::id::{AccountId, SuppressionId};
 use model::suppression::{
-    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, SmtpDiagnostic, Suppression, SuppressionReason,
-    SuppressionSource, SuppressionTarget, address_key, domain_key,
+    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, Suppression, SuppressionReason, SuppressionSource,
+    SuppressionTarget, address_key, domain_key,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::opt_out;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Suppression")]
-struct SuppressionRow {
-    id: SuppressionId,
-    account: AccountId,
-    target: SuppressionTarget,
-    reason: SuppressionReason,
-    source: SuppressionSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<EmailId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    detail: Option<SmtpDiagnostic>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    soft_bounces: u32,
-    created_at: Timestamp,
-}
-stored!(Suppression as SuppressionRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
+stored!(Suppression);
 
 /// A suppression with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,28 +2,13 @@
 
 use jiff::Timestamp;
 use model::id::{AccountId, ImportId};
-use model::import::{ImportCounts, ImportLineError, ImportStatus, SuppressionImport};
-use serde::{Deserialize, Serialize};
+use model::import::{ImportCounts, ImportStatus, SuppressionImport};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SuppressionImport")]
-struct ImportRow {
-    id: ImportId,
-    account: AccountId,
-    status: ImportStatus,
-    counts: ImportCounts,
-    place: (u64, u64),
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<ImportLineError>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    completed_at: Option<Timestamp>,
-}
-stored!(SuppressionImport as ImportRow);
+stored!(SuppressionImport);
 
 /// An import with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,14 +12,10 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use message::address::{Address, DomainName};
-use model::account::Plan;
-use model::destination::RouteOverride;
-use model::email::Priority;
+use message::address::DomainName;
 use model::id::{AccountId, EmailId};
 use model::recipient::{DsnOptions, RecipientKind};
-use model::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
-use serde::{Deserialize, Serialize};
+use model::task::{QueueName, Task, TaskClass, TaskId};
 
 use crate::codec::{self, stored};
 use crate::deadline;
@@ -30,60 +26,7 @@ use crate::queue_counts::{CountedTask, TaskChange};
 /// Number of partitions of the task space. Never change it: the partition is part of every task's key.
 pub const PARTITIONS: u16 = 64;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TaskId")]
-struct TaskIdRow {
-    email: EmailId,
-    recipient: u16,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Task")]
-struct TaskRow {
-    #[serde(with = "TaskIdRow")]
-    id: TaskId,
-    partition: u16,
-    account: AccountId,
-    class: TaskClass,
-    due: Timestamp,
-    address: Address,
-    kind: RecipientKind,
-    domain: Option<DomainName>,
-    attempts: u32,
-    replies: u32,
-    accepted_at: Timestamp,
-    expires_at: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    has_deadline: bool,
-    size_bytes: u64,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    require_tls: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    tls_enforced: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    tls_optional: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    eight_bit: bool,
-    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
-    notify: DsnOptions,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_id: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    return_full: bool,
-    #[serde(default, rename = "by", skip_serializing_if = "Option::is_none")]
-    deliver_by: Option<DeliverByTime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    held: bool,
-    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
-    route: Option<RouteOverride>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    plan: Option<Plan>,
-}
-stored!(Task as TaskRow);
+stored!(Task);
 
 /// Maps a domain to one of `count` slots, always the same: folded FNV-1a.
 #[must_use]

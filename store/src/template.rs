@@ -4,14 +4,11 @@
 //! Bodies are separate rows, one for the draft and one for each version, so that lists do not read them.
 
 use jiff::Timestamp;
-use message::address::Mailbox;
 use model::email::Category;
 use model::id::{AccountId, TemplateId};
 use model::template::{
-    PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVariable, TemplateVersion,
-    VERSIONS_KEPT,
+    PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVersion, VERSIONS_KEPT,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -22,70 +19,11 @@ pub const LOOKED_AT_MAX: usize = 2_000;
 /// Rows per read.
 const SCAN_ROWS: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateSettings")]
-struct TemplateSettingsRow {
-    category: Category,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    unsubscribe_enabled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reply_to: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    preheader: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    variables: Vec<TemplateVariable>,
-}
+stored!(Template);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Template")]
-struct TemplateRow {
-    id: TemplateId,
-    account: AccountId,
-    name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    alias: Option<String>,
-    #[serde(with = "TemplateSettingsRow")]
-    draft: TemplateSettings,
-    draft_version: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    published: Option<PublishedVersion>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    changed: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    archived: bool,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Template as TemplateRow);
+stored!(TemplateVersion);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateVersion")]
-struct TemplateVersionRow {
-    number: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-    published_at: Timestamp,
-    published_by: String,
-    #[serde(with = "TemplateSettingsRow")]
-    settings: TemplateSettings,
-}
-stored!(TemplateVersion as TemplateVersionRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateBodies")]
-struct BodiesRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    html: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mjml: Option<String>,
-}
-stored!(TemplateBodies as BodiesRow);
+stored!(TemplateBodies);
 
 /// Types of rows in the space of versions.
 #[derive(Clone, Copy)]

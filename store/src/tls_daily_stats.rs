@@ -11,20 +11,12 @@ use jiff::Timestamp;
 use message::address::DomainName;
 use message::tls_report::{Day, DomainTlsCounts};
 use model::tls_report_delivery::{DomainTlsDay, ReportDelivery};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainTlsDay")]
-struct TlsDailyStatsRow {
-    counts: DomainTlsCounts,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    book: Option<ReportDelivery>,
-}
-stored!(DomainTlsDay as TlsDailyStatsRow);
+stored!(DomainTlsDay);
 
 /// Stats with the row they were read from.
 #[derive(Debug, Clone)]

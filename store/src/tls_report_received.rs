@@ -8,8 +8,7 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use message::address::DomainName;
-use message::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
-use serde::{Deserialize, Serialize};
+use message::tls_report::{Day, ReceivedTlsReport};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -18,18 +17,7 @@ use crate::key::{KeyBuilder, KeyReader, Space, key};
 /// Maximum number of reports stored for a domain and day.
 const REPORTS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReceivedTlsReport")]
-struct TlsReportRow {
-    reporter: DomainName,
-    organization: String,
-    report_id: String,
-    begins_at: Timestamp,
-    ends_at: Timestamp,
-    policies: Vec<ReceivedPolicyCounts>,
-    received_at: Timestamp,
-}
-stored!(ReceivedTlsReport as TlsReportRow);
+stored!(ReceivedTlsReport);
 
 fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
     key(Space::TlsReportReceived).i64(day.0).text(domain.as_str())

@@ -9,29 +9,14 @@ use model::email::Email;
 use model::id::{AccountId, EmailId};
 use model::recipient::Recipient;
 use model::tracking::TrackingTarget;
-use model::tracking::counters::{HitCount, RecentHit, TrackingCounters};
-use serde::{Deserialize, Serialize};
+use model::tracking::counters::TrackingCounters;
 
 use crate::codec::{self, stored};
 use crate::email;
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TrackingCounters")]
-struct TrackingTallyRow {
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    opened: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    clicked: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    machine_opened: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    machine_clicked: HitCount,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    recent: Vec<RecentHit>,
-}
-stored!(TrackingCounters as TrackingTallyRow);
+stored!(TrackingCounters);
 
 /// Stands for the recipient in keys of targets without one.
 const NO_RECIPIENT: u16 = u16::MAX;

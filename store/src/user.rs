@@ -3,12 +3,8 @@
 //! An invited user does not own the address yet. An invitation has a key by address and account, so that an account can
 //! invite an address once, and invitations can be found by address. Accepting one claims the address, or conflicts.
 
-use jiff::Timestamp;
-use message::address::Address;
 use model::id::{AccountId, UserId};
-use model::totp::Totp;
-use model::user::{PasswordHash, User, UserRole};
-use serde::{Deserialize, Serialize};
+use model::user::User;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -17,29 +13,7 @@ use crate::key::{Space, key};
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "User")]
-struct UserRow {
-    id: UserId,
-    account: AccountId,
-    email: Address,
-    role: UserRole,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    password: Option<PasswordHash>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    invited: bool,
-    #[serde(default, skip_serializing_if = "is_first")]
-    link_series: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    totp: Option<Totp>,
-    created_at: Timestamp,
-}
-stored!(User as UserRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_first(series: &u32) -> bool {
-    *series == 0
-}
+stored!(User);
 
 pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
     key(Space::User).account(account).id(id.to_bytes()).build()

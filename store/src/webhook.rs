@@ -3,73 +3,14 @@
 //! The version serves to invalidate caches with one read, and makes concurrent additions conflict, so that an account
 //! cannot exceed its maximum.
 
-use jiff::Timestamp;
-use message::address::DomainName;
-use message::address_pattern::AddressPattern;
-use model::domain::SealedSecret;
-use model::id::{AccountId, DomainId, WebhookId};
-use model::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, WebhookId};
+use model::webhook::{ENDPOINTS_MAX, Webhook};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "FormerSecret")]
-struct FormerSecretRow {
-    sealed: SealedSecret,
-    until: Timestamp,
-}
-
-/// Serde for former secrets.
-mod former {
-    use serde::{Deserializer, Serializer};
-
-    use super::{Deserialize, FormerSecret, FormerSecretRow, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedFormerSecret(#[serde(with = "FormerSecretRow")] FormerSecret);
-
-    #[derive(Serialize)]
-    struct FormerSecretRef<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
-
-    pub(super) fn serialize<S: Serializer>(former: &[FormerSecret], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(former.iter().map(FormerSecretRef))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<FormerSecret>, D::Error> {
-        Ok(Vec::<OwnedFormerSecret>::deserialize(input)?.into_iter().map(|row| row.0).collect())
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Webhook")]
-struct WebhookRow {
-    id: WebhookId,
-    account: AccountId,
-    url: String,
-    events: Vec<String>,
-    enabled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    domains: Vec<(DomainId, DomainName)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    addresses: Vec<AddressPattern>,
-    #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
-    retry: RetryPolicy,
-    secret: SealedSecret,
-    #[serde(default, with = "former", skip_serializing_if = "Vec::is_empty")]
-    former_secrets: Vec<FormerSecret>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failing_since: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    disabled_reason: Option<DisabledReason>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Webhook as WebhookRow);
+stored!(Webhook);
 
 fn key_of(account: AccountId, id: WebhookId) -> Key {
     key(Space::Webhook).account(account).id(id.to_bytes()).build()

@@ -13,10 +13,8 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use model::event::Subject;
 use model::id::{AccountId, DeliveryId, EventId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
@@ -25,46 +23,9 @@ use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, 
 /// Maximum number of attempts stored for one delivery.
 pub const ATTEMPTS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WebhookDelivery")]
-struct DeliveryRow {
-    id: DeliveryId,
-    account: AccountId,
-    webhook: WebhookId,
-    event: EventId,
-    kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<Subject>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-    status: WebhookDeliveryStatus,
-    attempts: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    by_hand: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_status: Option<u16>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<Timestamp>,
-}
-stored!(WebhookDelivery as DeliveryRow);
+stored!(WebhookDelivery);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WebhookDeliveryAttempt")]
-struct DeliveryAttemptRow {
-    number: u32,
-    at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_status: Option<u16>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    response_body: String,
-    duration_ms: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-stored!(WebhookDeliveryAttempt as DeliveryAttemptRow);
+stored!(WebhookDeliveryAttempt);
 
 /// The queue of an endpoint in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::address::{Address, DomainName, Mailbox};
@@ -163,12 +164,15 @@ pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
 }
 
 /// Header fields that are stored for lists and events; empty where the message has none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HeaderSummary {
     pub to: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<Mailbox>,
     /// Blind recipients, if the listener has parsed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bcc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<Mailbox>,
     /// `Subject`, decoded.
     pub subject: String,

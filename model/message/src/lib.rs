@@ -24,5 +24,6 @@ pub mod outcome;
 pub mod pending_dsn;
 pub mod received;
 pub mod reply;
+pub mod row;
 pub mod sender_fields;
 pub mod tls_report;

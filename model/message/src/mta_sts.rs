@@ -163,7 +163,7 @@ pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
 }
 
 /// A domain's cached policy. The cache protects against an attacker who blocks DNS or HTTPS (RFC 8461 10.2).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedMtaStsPolicy {
     /// The `id` of the TXT record that announced it.
     pub id: String,

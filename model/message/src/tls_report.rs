@@ -231,13 +231,8 @@ pub struct DomainTlsCounts {
     /// Counts per policy, in order of first use.
     pub policies: Vec<TlsPolicyCounts>,
     /// Sessions under policies beyond `POLICIES_MAX`.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::row::is_default")]
     pub dropped: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 impl DomainTlsCounts {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
@@ -85,7 +86,7 @@ impl PartnerStatus {
 }
 
 /// A partner's payout method and account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutDestination {
     pub method: PayoutMethod,
     /// An email address for PayPal and Wise, an account id for the payment processor, free text otherwise.
@@ -95,45 +96,61 @@ pub struct PayoutDestination {
 }
 
 /// A partner of an affiliate program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partner {
     pub id: PartnerId,
     pub account: AccountId,
     /// Unique within the program.
     pub email: Address,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub company: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub website: Option<String>,
     /// ISO 3166-1 alpha-2 code in upper case.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     pub status: PartnerStatus,
     pub source: PartnerSource,
     pub campaign: CampaignId,
     /// The partner who recruited this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<PartnerId>,
     /// The owner's tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutDestination>,
     /// Number of consecutive payouts that failed at this destination.
+    #[serde(default)]
     pub payouts_failed: u8,
     /// The owner's notes, hidden from the partner.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
     /// URL that receives the partner's own events ([`super::postback`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub postback_url: Option<String>,
     /// The signing secret of postbacks.
     pub postback_secret: SealedSecret,
     /// True if the partner gets only essential and requested email.
+    #[serde(default)]
     pub email_opt_out: bool,
     /// The partner's own rate, which takes precedence over the campaign's rates.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commission_override: Option<BasisPoints>,
     /// The link that is shown by default.
     pub primary_link: PartnerLinkId,
     /// True if a payout to this partner was ever paid. Such a partner cannot be deleted.
+    #[serde(default)]
     pub was_paid: bool,
     /// Time of the first approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
     /// When the partner itself accepted the program's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_accepted_at: Option<Timestamp>,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -162,8 +179,17 @@ impl Partner {
 pub struct PartnerLinkTokenError;
 
 /// The value of the `via` parameter. It keeps its spelling; tokens are compared without regard to case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PartnerLinkToken(String);
+
+impl TryFrom<String> for PartnerLinkToken {
+    type Error = PartnerLinkTokenError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
 
 impl PartnerLinkToken {
     /// Parses a token without changing it.
@@ -245,7 +271,7 @@ fn base_letters(character: char) -> Option<&'static str> {
 }
 
 /// A referral link of a partner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartnerLink {
     pub id: PartnerLinkId,
     pub account: AccountId,
@@ -253,8 +279,10 @@ pub struct PartnerLink {
     /// The value of the link's `via` parameter.
     pub token: PartnerLinkToken,
     /// Landing page on the website as a path or URL; the front page if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_url: Option<String>,
     /// The partner's name for the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     pub created_at: Timestamp,
 }

@@ -284,11 +284,6 @@ pub enum PayoutRunPhase {
     Sweeping,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 /// A run: one draft with the payouts of all eligible partners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutRun {
@@ -315,7 +310,7 @@ pub struct PayoutRun {
     /// Number of payouts that the payment processor transfers.
     pub transfers: u32,
     /// Number of charges that could not be reconciled because the processor did not answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub uncompared: u32,
     /// Revision, incremented by every change.
     pub rev: u64,

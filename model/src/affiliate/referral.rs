@@ -92,17 +92,18 @@ words! {
 }
 
 /// A review of a flagged referral by the owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralReview {
     /// The reasons for the review.
     pub flags: Vec<FraudFlag>,
     pub status: ReviewStatus,
     pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
 }
 
 /// A rejection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralRejection {
     pub reason: RejectReason,
     /// The status before the rejection, which is restored if the owner allows the referral.
@@ -153,7 +154,7 @@ impl ReferralActivity {
 pub const CUSTOMERS_MAX: usize = 100;
 
 /// A person whom a partner referred.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Referral {
     pub id: ReferralId,
     pub account: AccountId,
@@ -162,32 +163,45 @@ pub struct Referral {
     pub status: ReferralStatus,
     pub source: ReferralSource,
     /// The person's address in lower case; `None` if a checkout has no address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<Address>,
     /// The id of the first customer at the processor that was linked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub customer: Option<String>,
     /// Further customers at the processor that are the same person, in order of linking. A Stripe payment link, for
     /// example, creates a new customer for each checkout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later_customers: Vec<String>,
     /// The partner's own tag of the visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     /// The partner's link, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<PartnerLinkId>,
     /// The visit, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub visit: Option<VisitId>,
     /// Set if the referral never earns commissions.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<ReferralBlock>,
     /// Set while the referral is rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<ReferralRejection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReferralReview>,
     /// The activity at the payment processor.
+    #[serde(default)]
     pub dealings: ReferralActivity,
     /// Commissionable payments less refunds, in minor units of `currency`.
+    #[serde(default)]
     pub revenue_cents: i64,
     /// The currency of the first payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// Payments before this time do not count.
     pub claimed_at: Timestamp,
     /// Time of the first payment by the processor's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub converted_at: Option<Timestamp>,
     /// The referral expires at this time if it is not linked to a customer.
     pub expires_at: Timestamp,

@@ -157,7 +157,7 @@ pub struct RunWait {
 }
 
 /// One person's execution of an automation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
     pub account: AccountId,
@@ -174,31 +174,44 @@ pub struct AutomationRun {
     /// Name of that event.
     pub event_name: String,
     /// The person's id in the customer's product.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Index of the current step; of the last step after the end.
     pub index: usize,
     pub steps: Vec<StepState>,
     /// Set while the run waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunWait>,
     /// When the run continues by itself; `None` if it has ended or is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// True while the automation is paused. The run continues when it is activated again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Number of failed tries of the current step.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub tries: u32,
     /// Time of the first failed try.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trying_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<CancelSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<CompletionReason>,
     /// Set if the run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The automations whose emails led to this run, to stop loops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<AutomationId>,
     pub created_at: Timestamp,
     /// When the first step began.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 

@@ -1,6 +1,7 @@
 //! A conversion: a sign-up or a new subscription. It is recorded once per id, even if the event arrives repeatedly.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
 use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
@@ -10,7 +11,8 @@ use crate::id::{AccountId, ProductEventId};
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 
 /// The number is part of the stored key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum ConversionKind {
     /// `user.created`.
@@ -48,7 +50,7 @@ impl ConversionKind {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
     /// The first event that reported the conversion.
     pub event: ProductEventId,
@@ -57,13 +59,17 @@ pub struct Conversion {
     /// The product's id of the user or the subscription.
     pub subject: String,
     /// The person's id in the product.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     pub context: SignupContext,
     /// Source of the person's first measured visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Monetary value and currency, if the event states them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<(f64, Option<String>)>,
     pub occurred_at: Timestamp,
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
 use super::signup_context::{SUBSCRIPTION_STARTED, USER_CREATED};
@@ -60,18 +61,40 @@ impl PersonAlias {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Serde for aliases as texts.
+mod aliases {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::PersonAlias;
+
+    pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(aliases.iter().map(PersonAlias::text))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PersonAlias>, D::Error> {
+        let texts = Vec::<String>::deserialize(input)?;
+        Ok(texts.iter().filter_map(|text| PersonAlias::parse(text)).collect())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AnalyticsPerson {
+    #[serde(with = "aliases")]
     pub aliases: Vec<PersonAlias>,
     /// First time of each event name.
     pub marks: BTreeMap<String, Timestamp>,
     /// Source of their first measured visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Source of their last visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_source: Option<String>,
     /// The product's own name of the origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub came_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signup_method: Option<String>,
+    #[serde(default)]
     pub standing: CountingStatus,
 }
 

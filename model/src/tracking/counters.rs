@@ -104,17 +104,22 @@ fn is_named(visitor: &u64) -> bool {
 }
 
 /// Open and click counters of one target.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TrackingCounters {
     /// Opens by people.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub opened: HitCount,
     /// Clicks by people.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub clicked: HitCount,
     /// Pixel fetches by machines.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub machine_opened: HitCount,
     /// Link fetches by machines.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub machine_clicked: HitCount,
     /// Fetches within [`DEDUP_WINDOW`] of the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<RecentHit>,
 }
 

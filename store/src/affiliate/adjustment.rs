@@ -7,7 +7,6 @@
 use model::affiliate::money::Currency;
 use model::affiliate::payout::Adjustment;
 use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::{IndexValue, listing};
 use crate::codec::{self, stored};

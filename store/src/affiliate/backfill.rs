@@ -10,7 +10,6 @@ use std::ops::RangeInclusive;
 use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 use model::id::{AccountId, BackfillId};
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -20,7 +19,7 @@ use crate::task::PARTITIONS;
 /// Page size of a scan.
 const PAGE_ROWS: usize = 100;
 
-stored!(Backfill as Backfill);
+stored!(Backfill);
 
 fn key_of(account: AccountId, id: BackfillId) -> Key {
     key(Space::Backfill).account(account).id(id.to_bytes()).build()

@@ -2,10 +2,8 @@
 //!
 //! The program's row names the default campaign, so that there is never more than one.
 
-use jiff::Timestamp;
-use model::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
+use model::affiliate::campaign::Campaign;
 use model::id::{AccountId, CampaignId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -14,22 +12,7 @@ use crate::key::{Space, key};
 /// Maximum number of campaigns of a program; their list is not paged.
 pub const CAMPAIGNS_MAX: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Campaign")]
-struct CampaignRow {
-    id: CampaignId,
-    account: AccountId,
-    name: String,
-    visibility: Visibility,
-    auto_approve: bool,
-    terms: CommissionTerms,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    archived_at: Option<Timestamp>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Campaign as CampaignRow);
+stored!(Campaign);
 
 fn key_of(account: AccountId, id: CampaignId) -> Key {
     key(Space::Campaign).account(account).id(id.to_bytes()).build()

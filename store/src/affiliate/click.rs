@@ -13,27 +13,18 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkClick {
     pub account: AccountId,
     pub partner: PartnerId,
     pub link: PartnerLinkId,
     /// The sub-id that the partner added to the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     pub at: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LinkClick")]
-struct LinkClickRow {
-    account: AccountId,
-    partner: PartnerId,
-    link: PartnerLinkId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    at: Timestamp,
-}
-stored!(LinkClick as LinkClickRow);
+stored!(LinkClick);
 
 /// A stored click that is not counted yet.
 #[derive(Debug, Clone)]

@@ -9,7 +9,6 @@ use model::affiliate::commission::{Commission, CommissionLevel, CommissionState}
 use model::affiliate::money::Currency;
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use model::words;
-use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};

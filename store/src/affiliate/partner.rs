@@ -1,13 +1,9 @@
 //! Partners: one row each under the account, a unique key by email address, and index entries for lists.
 
-use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::money::BasisPoints;
-use model::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
+use model::affiliate::partner::{Partner, PartnerStatus};
 use model::affiliate::program::PayoutMethod;
-use model::domain::SealedSecret;
-use model::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, CampaignId, PartnerId};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
@@ -15,84 +11,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PayoutDestination")]
-struct PayoutDestinationRow {
-    method: PayoutMethod,
-    destination: String,
-    is_able: bool,
-}
-
-/// Serde for an optional payout destination.
-mod destination {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{PayoutDestination, PayoutDestinationRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedDestination(#[serde(with = "PayoutDestinationRow")] PayoutDestination);
-
-    #[derive(Serialize)]
-    struct DestinationRef<'a>(#[serde(with = "PayoutDestinationRow")] &'a PayoutDestination);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(payout: &Option<PayoutDestination>, out: S) -> Result<S::Ok, S::Error> {
-        payout.as_ref().map(DestinationRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PayoutDestination>, D::Error> {
-        Ok(Option::<OwnedDestination>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Partner")]
-struct PartnerRow {
-    id: PartnerId,
-    account: AccountId,
-    email: Address,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    first_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    company: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    website: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    country: Option<String>,
-    status: PartnerStatus,
-    source: PartnerSource,
-    campaign: CampaignId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent: Option<PartnerId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
-    #[serde(default, with = "destination", skip_serializing_if = "Option::is_none")]
-    payout: Option<PayoutDestination>,
-    #[serde(default)]
-    payouts_failed: u8,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    notes: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    postback_url: Option<String>,
-    postback_secret: SealedSecret,
-    #[serde(default)]
-    email_opt_out: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    commission_override: Option<BasisPoints>,
-    primary_link: PartnerLinkId,
-    #[serde(default)]
-    was_paid: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    approved_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terms_accepted_at: Option<Timestamp>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Partner as PartnerRow);
+stored!(Partner);
 
 /// Fields of the secondary index.
 #[repr(u8)]

@@ -11,14 +11,13 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::affiliate::partner_email::PartnerEmail;
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 use crate::task::PARTITIONS;
 
-stored!(PartnerEmail as PartnerEmail);
+stored!(PartnerEmail);
 
 /// Rows per read.
 const SCAN_ROWS: usize = 200;

@@ -12,37 +12,7 @@ use crate::codec::{self, damaged, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartnerLink")]
-struct PartnerLinkRow {
-    id: PartnerLinkId,
-    account: AccountId,
-    partner: PartnerId,
-    #[serde(with = "token")]
-    token: PartnerLinkToken,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    destination_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    created_at: Timestamp,
-}
-stored!(PartnerLink as PartnerLinkRow);
-
-/// Serde for a token as its text.
-mod token {
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::PartnerLinkToken;
-
-    pub(super) fn serialize<S: Serializer>(token: &PartnerLinkToken, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(token.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<PartnerLinkToken, D::Error> {
-        PartnerLinkToken::parse(&String::deserialize(input)?).map_err(D::Error::custom)
-    }
-}
+stored!(PartnerLink);
 
 /// The holder of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

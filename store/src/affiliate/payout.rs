@@ -3,7 +3,6 @@
 
 use model::affiliate::payout::{Payout, PayoutState};
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};

@@ -3,7 +3,6 @@
 
 use model::affiliate::payout::{PayoutRun, SkippedPartner};
 use model::id::{AccountId, PayoutRunId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, stored};

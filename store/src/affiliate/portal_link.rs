@@ -18,7 +18,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-stored!(PortalLink as PortalLink);
+stored!(PortalLink);
 
 /// A link as listed by partner and purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ struct IssuedPortalLink {
 pub(crate) struct IssuedPortalLinks {
     links: Vec<IssuedPortalLink>,
 }
-stored!(IssuedPortalLinks as IssuedPortalLinks);
+stored!(IssuedPortalLinks);
 
 fn key_of(hash: &SecretHash) -> Key {
     key(Space::PortalLink).fixed(*hash.as_bytes()).build()

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use model::affiliate::portal::{PortalSession, PortalToken};
 use model::id::{AccountId, PartnerId, SessionId};
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
@@ -12,7 +11,7 @@ use crate::key::{Space, key};
 /// Maximum number of sessions of a partner; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 20;
 
-stored!(PortalSession as PortalSession);
+stored!(PortalSession);
 
 fn key_of(account: AccountId, partner: PartnerId, id: SessionId) -> Key {
     key(Space::PortalSession).account(account).id(partner.to_bytes()).id(id.to_bytes()).build()

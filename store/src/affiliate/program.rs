@@ -1,104 +1,15 @@
 //! Affiliate programs: one row under the account, and index keys by program id, publishable key and portal host.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use message::address::{Address, DomainName};
-use model::affiliate::money::Currency;
-use model::affiliate::program::{
-    AffiliateProgram, AfterPayout, Attribution, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings,
-    ProgramStatus,
-};
-use model::domain::SealedSecret;
-use model::id::{AccountId, CampaignId, ProgramId};
-use serde::{Deserialize, Serialize};
+use message::address::DomainName;
+use model::affiliate::program::{AffiliateProgram, ProcessorMode, ProgramSettings, ProgramStatus};
+use model::id::{AccountId, ProgramId};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProgramSettings")]
-struct ProgramSettingsRow {
-    website_url: String,
-    currency: Currency,
-    mode: ProcessorMode,
-    attribution: Attribution,
-    new_customers_only: bool,
-    metadata_key: String,
-    exclude_key: String,
-    min_payout: BTreeMap<Currency, i64>,
-    allowed_methods: Vec<PayoutMethod>,
-    payout_after_refund: AfterPayout,
-    count_invoiceless_payments: bool,
-    share_customer_email: bool,
-    suspended_accrue: bool,
-    allowed_origins: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    banned_referrers: Vec<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    portal_domain: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terms_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mail_from: Option<Address>,
-    velocity_per_hour: u32,
-    max_bounties_per_day: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PaymentProcessor")]
-struct ProcessorRow {
-    api_base: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    restricted_key: Option<SealedSecret>,
-    webhook_secrets: Vec<SealedSecret>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    account_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    livemode: Option<bool>,
-}
-
-/// Serde for an optional payment processor.
-mod processor {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{PaymentProcessor, ProcessorRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedProcessor(#[serde(with = "ProcessorRow")] PaymentProcessor);
-
-    #[derive(Serialize)]
-    struct ProcessorRef<'a>(#[serde(with = "ProcessorRow")] &'a PaymentProcessor);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(processor: &Option<PaymentProcessor>, out: S) -> Result<S::Ok, S::Error> {
-        processor.as_ref().map(ProcessorRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PaymentProcessor>, D::Error> {
-        Ok(Option::<OwnedProcessor>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AffiliateProgram")]
-struct ProgramRow {
-    id: ProgramId,
-    account: AccountId,
-    status: ProgramStatus,
-    #[serde(with = "ProgramSettingsRow")]
-    settings: ProgramSettings,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    default_campaign: Option<CampaignId>,
-    publishable_key: String,
-    #[serde(default, with = "processor", skip_serializing_if = "Option::is_none")]
-    processor: Option<PaymentProcessor>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(AffiliateProgram as ProgramRow);
+stored!(AffiliateProgram);
 
 fn key_of(account: AccountId) -> Key {
     key(Space::Program).account(account).build()

@@ -3,13 +3,8 @@
 
 use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::money::Currency;
-use model::affiliate::referral::{
-    FraudFlag, Referral, ReferralActivity, ReferralBlock, ReferralRejection, ReferralReview, ReferralSource,
-    ReferralStatus, RejectReason, ReviewStatus,
-};
-use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
-use serde::{Deserialize, Serialize};
+use model::affiliate::referral::{Referral, ReferralSource, ReferralStatus, RejectReason, ReviewStatus};
+use model::id::{AccountId, PartnerId, ReferralId};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, referral_counts};
@@ -17,105 +12,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReferralReview")]
-struct ReviewRow {
-    flags: Vec<FraudFlag>,
-    status: ReviewStatus,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decided_at: Option<Timestamp>,
-}
-
-/// Serde for an optional review.
-mod review {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{ReferralReview, ReviewRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedReview(#[serde(with = "ReviewRow")] ReferralReview);
-
-    #[derive(Serialize)]
-    struct ReviewRef<'a>(#[serde(with = "ReviewRow")] &'a ReferralReview);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(review: &Option<ReferralReview>, out: S) -> Result<S::Ok, S::Error> {
-        review.as_ref().map(ReviewRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralReview>, D::Error> {
-        Ok(Option::<OwnedReview>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReferralRejection")]
-struct RejectionRow {
-    reason: RejectReason,
-    was: ReferralStatus,
-}
-
-/// Serde for an optional rejection.
-mod rejection {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{ReferralRejection, RejectionRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "RejectionRow")] ReferralRejection);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(rejection: &Option<ReferralRejection>, out: S) -> Result<S::Ok, S::Error> {
-        rejection.map(Row).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralRejection>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Referral")]
-struct ReferralRow {
-    id: ReferralId,
-    account: AccountId,
-    partner: PartnerId,
-    status: ReferralStatus,
-    source: ReferralSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<Address>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    customer: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    later_customers: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    link: Option<PartnerLinkId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    visit: Option<VisitId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    blocked: Option<ReferralBlock>,
-    #[serde(default, with = "rejection", skip_serializing_if = "Option::is_none")]
-    rejection: Option<ReferralRejection>,
-    #[serde(default, with = "review", skip_serializing_if = "Option::is_none")]
-    review: Option<ReferralReview>,
-    #[serde(default)]
-    dealings: ReferralActivity,
-    #[serde(default)]
-    revenue_cents: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    currency: Option<Currency>,
-    claimed_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    converted_at: Option<Timestamp>,
-    expires_at: Timestamp,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Referral as ReferralRow);
+stored!(Referral);
 
 /// Fields of the secondary index.
 #[repr(u8)]

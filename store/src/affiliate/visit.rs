@@ -7,42 +7,17 @@
 //! VisitEnd · account · time · visit     ─►  (empty)
 //! ```
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
 use message::address::Address;
 use model::affiliate::referral::FraudFlag;
 use model::affiliate::visit::PartnerVisit;
-use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, PartnerId, PartnerLinkId, VisitId};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartnerVisit")]
-struct AffiliateVisitRow {
-    id: VisitId,
-    account: AccountId,
-    partner: PartnerId,
-    link: PartnerLinkId,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    visitors: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    flags: Vec<FraudFlag>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    people: Vec<Address>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    referrals: Vec<ReferralId>,
-    clicked_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(PartnerVisit as AffiliateVisitRow);
+stored!(PartnerVisit);
 
 /// Identity of a visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,6 @@
 use model::automation::RunCounts;
 use model::automation::run::{AutomationRun, RunStatus};
 use model::id::{AccountId, AutomationId};
-use serde::{Deserialize, Serialize};
 
 use super::run_indexes::{CHANGE, TOTAL, prefix, status_number};
 use crate::codec::{self, stored};
@@ -23,16 +22,7 @@ const FOLDED_MAX: usize = 5_000;
 /// Status number of a run before its creation.
 const NEW: u8 = 0xFF;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "RunCounts")]
-struct RunCountsRow {
-    running: u64,
-    waiting: u64,
-    completed: u64,
-    failed: u64,
-    cancelled: u64,
-}
-stored!(RunCounts as RunCountsRow);
+stored!(RunCounts);
 
 /// Records a change of a run's status.
 pub(super) fn record_change(batch: &mut Batch, before: &AutomationRun, from: Option<RunStatus>, to: RunStatus) {

@@ -7,10 +7,9 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::job::AutomationJob;
 use model::automation::run::AutomationRun;
-use model::id::{AccountId, AutomationId, EventId, RunId};
-use serde::{Deserialize, Serialize};
+use model::id::{AutomationId, RunId};
 
 use super::RunKey;
 use crate::codec::{self, stored};
@@ -24,16 +23,7 @@ const SCAN_ROWS: usize = 256;
 /// Number of rows after which a scan ends, whatever it has found.
 const SCANNED_MAX: usize = 2_048;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AutomationJob")]
-struct AutomationJobRow {
-    id: EventId,
-    account: AccountId,
-    partition: u16,
-    due: Timestamp,
-    work: AutomationJobKind,
-}
-stored!(AutomationJob as AutomationJobRow);
+stored!(AutomationJob);
 
 fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
     step_key_of(run.partition, at, (run.account, run.automation, run.id))

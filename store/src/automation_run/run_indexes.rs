@@ -226,7 +226,7 @@ pub struct RunAnswer {
     pub run: RunId,
     pub at: Timestamp,
 }
-stored!(RunAnswer as RunAnswer);
+stored!(RunAnswer);
 
 /// The last reply to a person, with the row it was read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

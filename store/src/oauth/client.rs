@@ -3,24 +3,12 @@
 use jiff::Timestamp;
 use model::id::OAuthClientId;
 use model::oauth::OAuthClient;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthClient")]
-struct OAuthClientRow {
-    id: OAuthClientId,
-    name: String,
-    redirect_uris: Vec<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    uses_device_codes: bool,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(OAuthClient as OAuthClientRow);
+stored!(OAuthClient);
 
 fn key_of(id: OAuthClientId) -> Key {
     key(Space::OAuthClient).id(id.to_bytes()).build()

@@ -2,43 +2,14 @@
 
 use jiff::Timestamp;
 use model::client_policy::ClientPolicy;
-use model::oauth::scope::ScopeSet;
 use model::oauth::secret::OAuthSecret;
-use model::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
-use serde::{Deserialize, Serialize};
+use model::oauth::{DeviceAuthorization, DeviceDecision};
 
-use super::{ClientReferenceRow, GrantorRow};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DeviceDecision", rename_all = "snake_case")]
-enum DeviceDecisionRow {
-    Pending,
-    Denied,
-    Approved(#[serde(with = "GrantorRow")] Grantor, ScopeSet),
-}
-
-fn is_pending(decision: &DeviceDecision) -> bool {
-    *decision == DeviceDecision::Pending
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DeviceAuthorization")]
-struct DeviceAuthorizationRow {
-    #[serde(with = "ClientReferenceRow")]
-    client: ClientReference,
-    scopes: ScopeSet,
-    audience: Audience,
-    user_code: String,
-    expires_at: Timestamp,
-    #[serde(default, with = "DeviceDecisionRow", skip_serializing_if = "is_pending")]
-    decision: DeviceDecision,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    policy: Option<ClientPolicy>,
-}
-stored!(DeviceAuthorization as DeviceAuthorizationRow);
+stored!(DeviceAuthorization);
 
 fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::DeviceAuthorization).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()

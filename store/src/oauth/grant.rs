@@ -2,13 +2,9 @@
 
 use jiff::Timestamp;
 use model::client_policy::ClientPolicy;
-use model::credential::SecretHash;
 use model::id::{AccountId, GrantId, UserId};
-use model::oauth::scope::ScopeSet;
-use model::oauth::{Audience, ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
-use serde::{Deserialize, Serialize};
+use model::oauth::{ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 
-use super::{ClientReferenceRow, GrantorRow};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
@@ -16,23 +12,7 @@ use crate::key::{Space, key, successor};
 /// Rows of one scan.
 const SCAN_ROWS: usize = 500;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthGrant")]
-struct OAuthGrantRow {
-    id: GrantId,
-    #[serde(with = "GrantorRow")]
-    grantor: Grantor,
-    #[serde(with = "ClientReferenceRow")]
-    client: ClientReference,
-    scopes: ScopeSet,
-    #[serde(default, skip_serializing_if = "ClientPolicy::is_empty")]
-    policy: ClientPolicy,
-    audience: Audience,
-    refresh: SecretHash,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(OAuthGrant as OAuthGrantRow);
+stored!(OAuthGrant);
 
 pub(crate) fn key_of(account: AccountId, id: GrantId) -> Key {
     key(Space::OAuthGrant).account(account).id(id.to_bytes()).build()

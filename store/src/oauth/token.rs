@@ -1,26 +1,14 @@
 //! Access and refresh tokens. A used refresh token keeps its row until it expires, so that its reuse is noticed.
 
 use jiff::Timestamp;
-use model::id::{AccountId, GrantId};
-use model::oauth::scope::ScopeSet;
+use model::oauth::OAuthToken;
 use model::oauth::secret::OAuthSecret;
-use model::oauth::{Audience, OAuthToken, TokenKind};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthToken")]
-struct OAuthTokenRow {
-    kind: TokenKind,
-    account: AccountId,
-    grant: GrantId,
-    scopes: ScopeSet,
-    audience: Audience,
-}
-stored!(OAuthToken as OAuthTokenRow);
+stored!(OAuthToken);
 
 pub(crate) fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::OAuthToken).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
