@@ -48,9 +48,6 @@ impl StoreReferences {
     }
 
     /// Looks the names up.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn look_up(&self, store: &Store) -> Result<StoreFacts, ReadError> {
         let mut missing_relay_accounts = Vec::new();
         for (index, account) in self.relay_accounts.iter().enumerate() {

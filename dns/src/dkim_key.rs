@@ -64,9 +64,6 @@ impl Drop for DkimKey {
 
 impl DkimKey {
     /// Generates a key. RSA takes about 50 ms of CPU, sometimes several times as much, so run it off the event loop.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Generate`].
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, DkimKeyError> {
         let pkcs8 = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -83,9 +80,6 @@ impl DkimKey {
     }
 
     /// Parses a stored key.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Malformed`].
     pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, DkimKeyError> {
         let public = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -102,9 +96,6 @@ impl DkimKey {
     }
 
     /// Parses an RSA key in PEM: PKCS#8, or PKCS#1 as older versions of `openssl genrsa` write it.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Malformed`].
     pub fn rsa_from_pem(pem: &str) -> Result<Self, DkimKeyError> {
         let malformed = |_| DkimKeyError::Malformed;
         let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| DkimKeyError::Malformed)? {
@@ -171,9 +162,6 @@ pub struct DkimKeys {
 
 impl DkimKeys {
     /// Generates both keys; see [`DkimKey::generate`] for the cost.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Generate`].
     pub fn generate() -> Result<Self, DkimKeyError> {
         Ok(Self { rsa: DkimKey::generate(KeyAlgorithm::Rsa)?, ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)? })
     }

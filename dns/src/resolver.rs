@@ -390,9 +390,6 @@ impl Resolver {
     }
 
     /// Looks up the TXT records of a name, each with its strings joined.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn txt(&self, name: &DomainName) -> Result<LookupAnswer<Vec<String>>, LookupError> {
         let found = self.cached_query(&to_wire_name(name)?, RecordType::TXT).await?;
         Ok(collect_records(&found, RECORDS_MAX, txt_string))
@@ -452,9 +449,6 @@ impl Resolver {
     }
 
     /// Looks up the PTR records of an address.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn ptr(&self, address: IpAddr) -> Result<LookupAnswer<Vec<DomainName>>, LookupError> {
         let found = self.cached_query(&WireName::from(address), RecordType::PTR).await?;
         Ok(collect_records(&found, RECORDS_MAX, |data| match data {
@@ -464,9 +458,6 @@ impl Resolver {
     }
 
     /// Looks up the records of one type at a name, preceded by the CNAMEs that were followed. `None` if there are none.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub(crate) async fn records(&self, name: &WireName, kind: RecordType) -> Result<Option<Arc<Lookup>>, LookupError> {
         Ok(match self.cached_query(name, kind).await? {
             DnsAnswer::Records(lookup) => Some(lookup),
@@ -475,9 +466,6 @@ impl Resolver {
     }
 
     /// Returns whether a name exists (RFC 8020).
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub(crate) async fn exists(&self, name: &DomainName) -> Result<bool, LookupError> {
         Ok(!matches!(self.cached_query(&to_wire_name(name)?, RecordType::A).await?, DnsAnswer::NxDomain(_)))
     }
@@ -492,9 +480,6 @@ impl Resolver {
 
     /// Finds the zone of a name: the closest ancestor with NS records, the name itself included. `None` if there is
     /// none below the top-level domain.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn find_zone(&self, name: &DomainName) -> Result<Option<DomainName>, LookupError> {
         let mut candidate = name.clone();
         while let Some(parent) = candidate.parent() {

@@ -213,9 +213,6 @@ impl CredentialPolicy {
     }
 
     /// Checks a secret that a client presents from an address.
-    ///
-    /// # Errors
-    /// [`CredentialRejection`].
     pub fn authorize(
         &self,
         presented: &SecretHash,

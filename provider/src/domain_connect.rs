@@ -128,9 +128,6 @@ impl DomainConnectSettings {
 
 impl Publisher {
     /// Returns the provider's page at which the customer approves these records.
-    ///
-    /// # Errors
-    /// [`DomainConnectError`].
     pub async fn domain_connect_url(
         &self,
         inspector: &DomainChecker,
@@ -163,9 +160,6 @@ fn settings_url(texts: &[String], zone: &DomainName) -> Option<String> {
 }
 
 /// The page for the customer, from the settings fetched from [`settings_url`].
-///
-/// # Errors
-/// [`DomainConnectError`].
 fn connect_url(
     settings: &[u8],
     template: &DomainConnectTemplate,

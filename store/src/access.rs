@@ -122,9 +122,6 @@ impl AuthProof {
 }
 
 /// Checks which of these proofs are still valid, with one read for all of them.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
     let keys: Vec<Vec<Key>> = proofs.iter().map(AuthProof::keys).collect();
     let rows = store.get_many(&keys.concat()).await?;
@@ -378,9 +375,6 @@ pub struct AccessContext {
 }
 
 /// Authenticates an API key.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessContext) -> Result<Tenant, AccessError> {
     let hash = SecretHash::from_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
     let found = credential::find_by_hash::<ApiKey>(store, &hash).await?;
@@ -396,9 +390,6 @@ pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessCo
 
 /// Authenticates the SMTP credential whose password has this hash. All credentials share one user name, which the
 /// listener checks.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_smtp_password(
     store: &Store,
     hash: &SecretHash,
@@ -418,9 +409,6 @@ pub async fn authenticate_smtp_password(
 }
 
 /// Authenticates a session token. Reads session, user and account in one call.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_session(
     store: &Store,
     token: &SessionToken,
@@ -453,9 +441,6 @@ pub async fn authenticate_session(
 
 /// Authenticates an access token for a resource of the service. Reads the token, and then its grant, user and account
 /// in one call: a grant ends with its user, and with the role that the user had.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_access_token(
     store: &Store,
     token: &str,
@@ -494,9 +479,6 @@ pub async fn authenticate_access_token(
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
@@ -555,17 +537,11 @@ async fn api_key_tenant(
 /// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
 /// does not apply, because the recipient requested the mail; the account's caps, suppressions and suspension do.
 /// Callers must not include any content that the account's owner could choose freely.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn system_mail_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     Ok(Tenant { for_service: true, ..service_tenant(store, account).await? })
 }
 
 /// Creates a tenant with full scope for the operator, acting for an account by its id or its owner's address.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let tenant = operator_tenant(store, id_or_email).await?;
     Ok(Tenant { scope: ApiKeyScope::Full, ..tenant })
@@ -573,9 +549,6 @@ pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Resul
 
 /// Creates a tenant for a `[[relay]]` listener's account, by the account's id or its owner's address, on the operator's
 /// authority.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     Ok(Tenant::new(Arc::new(account), ApiKeyScope::Sending, Actor::Operator, AuthProof::Irrevocable))

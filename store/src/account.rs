@@ -38,9 +38,6 @@ pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
 }
 
 /// Reads an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -50,9 +47,6 @@ pub(crate) fn from_row(row: &Value) -> Result<Account, ReadError> {
 }
 
 /// Finds an account by its id or its owner's address.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, ReadError> {
     let id = match id_or_email.parse::<AccountId>() {
         Ok(id) => Some(id),
@@ -68,17 +62,11 @@ pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, R
 }
 
 /// Lists the ids of accounts after `after`, in id order, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>, ReadError> {
     Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
 /// Lists the accounts after `after`, in id order, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>, ReadError> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
@@ -89,9 +77,6 @@ pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Resu
 }
 
 /// Lists all suspended accounts. Reads every account row.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
     const PAGE: usize = 1_000;
     let (mut suspended, mut after) = (Vec::new(), None);

@@ -115,9 +115,6 @@ pub fn content_context(id: ApprovalId) -> Vec<u8> {
 }
 
 /// Reads what an account's approvals use of their limits, in all and for one client.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn usage(
     store: &Store,
     account: AccountId,
@@ -241,17 +238,11 @@ pub fn delete_content(batch: &mut Batch, approval: &Approval) {
 }
 
 /// Reads the encrypted content of an approval; `None` once it was deleted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>, ReadError> {
     store.get(&content_key(account, id)).await
 }
 
 /// Lists approvals of all accounts whose content is to be deleted by `now`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>, ReadError> {
     let mut range = key(Space::ApprovalByEnd).range();
     range.end = successor(&key(Space::ApprovalByEnd).time(now).account(AccountId::from_bytes([0xFF; 16])).build());
@@ -270,17 +261,11 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
 }
 
 /// Reads an approval of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads the approval that the client's idempotency key led to.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_idempotency_key(
     store: &Store,
     account: AccountId,
@@ -296,9 +281,6 @@ pub async fn find_by_idempotency_key(
 }
 
 /// Lists an account's approvals before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -321,9 +303,6 @@ fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), 
 }
 
 /// Lists approvals of all accounts that are approved or being executed, after `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_executing(
     store: &Store,
     after: Option<(AccountId, ApprovalId)>,
@@ -345,9 +324,6 @@ pub async fn list_executing(
 }
 
 /// Deletes an account's approvals before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

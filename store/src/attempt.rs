@@ -20,18 +20,12 @@ pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Atte
 }
 
 /// Reads an attempt of a recipient by its number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, task: TaskId, number: u32) -> Result<Option<Attempt>, ReadError> {
     let row = store.get(&key_of(account, task, number)).await?;
     row.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an email's attempts by recipient and number, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>, ReadError> {
     let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

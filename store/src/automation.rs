@@ -136,9 +136,6 @@ pub fn check_start_trigger(batch: &mut Batch, account: AccountId, id: Automation
 }
 
 /// Deletes up to `limit` versions of an automation and their triggers. Returns whether more remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_versions(
     store: &Store,
     batch: &mut Batch,
@@ -165,9 +162,6 @@ pub async fn purge_versions(
 }
 
 /// Reads an automation.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<StoredAutomation>, ReadError> {
     store.get(&key_of(account, id)).await?.map(decode_stored).transpose()
 }
@@ -177,9 +171,6 @@ fn decode_stored(row: Value) -> Result<StoredAutomation, ReadError> {
 }
 
 /// Reads several automations, in the order of `ids`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     account: AccountId,
@@ -190,9 +181,6 @@ pub async fn get_many(
 }
 
 /// Reads a version of an automation.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_version(
     store: &Store,
     account: AccountId,
@@ -209,9 +197,6 @@ fn decode_version(row: &Value) -> Result<AutomationVersion, ReadError> {
 }
 
 /// Lists the versions of an automation before a number, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_versions(
     store: &Store,
     account: AccountId,
@@ -229,9 +214,6 @@ pub async fn list_versions(
 
 /// Lists an account's automations that pass, newest first, before one of them. Returns the position of the next page as
 /// well.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -268,18 +250,12 @@ pub async fn list(
 }
 
 /// Counts the automations of an account, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::Automation).account(account).range();
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
 /// Lists the automations that an event triggers, each with its role.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_triggered(
     store: &Store,
     account: AccountId,
@@ -295,9 +271,6 @@ pub async fn list_triggered(
 }
 
 /// The events that trigger any automation of an account; `None` if there are too many to cache.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Option<HashSet<String>>, ReadError> {
     let range = key(Space::AutomationTrigger).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, NAMES_MAX).await?;

@@ -123,9 +123,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Reads a run.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, ReadError> {
     store.get(&key_of(about)).await?.map(decode_stored).transpose()
 }
@@ -135,9 +132,6 @@ fn decode_stored(row: Value) -> Result<StoredRun, ReadError> {
 }
 
 /// Reads a run and its sealed data from one snapshot.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>, ReadError> {
     let mut rows = store.get_many(&[key_of(about), sealed_key(about)]).await?;
     let sealed = rows.pop().flatten();
@@ -145,9 +139,6 @@ pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(Sto
 }
 
 /// Reads several runs with their sealed data, in the order of `runs`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>, ReadError> {
     let keys: Vec<Key> = runs.iter().flat_map(|about| [key_of(*about), sealed_key(*about)]).collect();
     let rows = store.get_many(&keys).await?;
@@ -156,9 +147,6 @@ pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, 
 }
 
 /// Lists the runs of an automation after one of them, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_oldest(
     store: &Store,
     account: AccountId,
@@ -214,9 +202,6 @@ const LOOKED_AT_MAX: usize = 2_000;
 const SCAN_ROWS: usize = 100;
 
 /// Lists the runs of an automation before one, newest first, that match; also returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -253,9 +238,6 @@ pub async fn list(
 }
 
 /// Lists the newest runs of an automation, at most `limit`, newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_newest(
     store: &Store,
     account: AccountId,

@@ -33,9 +33,6 @@ const BY_TIME: [Space; 7] = [
 const QUEUES_MAX: usize = 10_000;
 
 /// Counts the work that is due by `now`, up to `limit`. Tasks in deferred queues count only once they expire.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_due(
     store: &Store,
     now: Timestamp,

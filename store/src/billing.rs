@@ -64,17 +64,11 @@ async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<St
 }
 
 /// Reads the state of a customer of the operator at the payment processor.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>, ReadError> {
     find(store, key(Space::Payer).text(customer).build()).await
 }
 
 /// Reads which customers pay for an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>, ReadError> {
     find(store, key(Space::PayersOf).account(account).build()).await
 }

@@ -68,9 +68,6 @@ pub(crate) fn forget(batch: &mut Batch, account: AccountId, client: [u8; 16]) {
 
 /// Adds sends of a client to a commit, if its day's sum stays within the limit. The commit conflicts if the sum has
 /// changed since.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_reservation(
     store: &Store,
     batch: &mut Batch,
@@ -92,9 +89,6 @@ pub async fn add_reservation(
 }
 
 /// Counts `sends` of a client, if its day's sum stays within the limit.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn reserve(
     store: &Store,
     client: LimitedClient,
@@ -118,9 +112,6 @@ pub async fn reserve(
 
 /// Adds to a commit that sends of a client are given back. Does nothing once their day is over. The commit conflicts if
 /// the sum has changed since.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_release(
     store: &Store,
     batch: &mut Batch,

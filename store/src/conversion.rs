@@ -29,9 +29,6 @@ fn time_prefix(account: AccountId) -> KeyBuilder {
 }
 
 /// Returns which of these conversions are recorded.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
     Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
 }
@@ -45,17 +42,11 @@ pub fn record(batch: &mut Batch, conversion: &Conversion) {
 }
 
 /// Reads a conversion by its key.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
     store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's conversions before an event, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -72,9 +63,6 @@ pub async fn list(
 }
 
 /// Deletes an account's conversions before an event, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

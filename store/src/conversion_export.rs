@@ -74,9 +74,6 @@ impl QueuedConversionExport {
     }
 
     /// Reads the conversion; `None` if it was deleted.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn conversion(&self, store: &Store) -> Result<Option<Conversion>, ReadError> {
         let kind = ConversionKind::ALL.into_iter().find(|kind| *kind as u8 == self.export.kind);
         let Some(kind) = kind else { return Ok(None) };
@@ -85,9 +82,6 @@ impl QueuedConversionExport {
 }
 
 /// Lists the exports of a partition by due time, including future ones, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>, ReadError> {
     let range = key(Space::ConversionExport).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -169,17 +169,11 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
 }
 
 /// Reads a credential of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>, ReadError> {
     store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }
 
 /// Lists an account's credentials before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list<C: Credential>(
     store: &Store,
     account: AccountId,
@@ -195,9 +189,6 @@ pub async fn list<C: Credential>(
 }
 
 /// Finds the credential with this secret hash, even if it is disabled or expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
     let Some(row_key) = store.get(&key_by_hash::<C>(hash)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| C::from_row(&row)).transpose()

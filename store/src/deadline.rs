@@ -45,9 +45,6 @@ pub(crate) fn remove(batch: &mut Batch, task: &Task) {
 }
 
 /// Returns whether the tasks of older versions are indexed.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_indexed(store: &Store) -> Result<bool, ReadError> {
     Ok(store.get(&key(Space::Deadline).u16(INDEXED).build()).await?.is_some())
 }
@@ -86,9 +83,6 @@ pub fn delete_orphans(batch: &mut Batch, orphans: &[(Key, Value)]) {
 
 /// Lists the tasks of a partition whose deadline is before `now`, at most `limit`, from a key on
 /// ([`OverdueTasks::next_page`]).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_overdue(
     store: &Store,
     partition: u16,

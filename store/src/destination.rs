@@ -38,17 +38,11 @@ fn version_key() -> Key {
 pub struct DestinationOrdersVersion(Option<Value>);
 
 /// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion, ReadError> {
     Ok(DestinationOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all overrides, at most [`DESTINATIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverrides)>, ReadError> {
     let from = key(Space::Destination).u8(DOMAIN).build();
     let range = from..key(Space::Destination).range().end;

@@ -58,18 +58,12 @@ fn source_key(domain_key: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key 
 }
 
 /// Returns whether a report was counted before.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool, ReadError> {
     Ok(store.get(&report_key(domain_key, report)).await?.is_some())
 }
 
 /// Adds a report to the sums. Returns false if it was counted before or if the day has reached its maximum of reports.
 /// The commit conflicts if another report of the same day is counted concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn record_report(
     store: &Store,
     batch: &mut Batch,
@@ -122,9 +116,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Lists the reports of a domain whose period begins within these hours, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_reports(
     store: &Store,
     domain_key: DmarcDomainKey,
@@ -140,9 +131,6 @@ pub async fn list_reports(
 }
 
 /// Sums the sources of these hours by address and by day.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn source_totals(
     store: &Store,
     domain_key: DmarcDomainKey,
@@ -194,9 +182,6 @@ async fn for_each_row(
 
 /// Deletes an account's days before `before`, including those of deleted domains, at most `limit` rows. Returns their
 /// number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

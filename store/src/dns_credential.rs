@@ -31,9 +31,6 @@ pub fn delete(batch: &mut Batch, account: AccountId, provider: &str) {
 }
 
 /// Reads an account's credentials for a provider.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Option<SealedDnsCredential>, ReadError> {
     store.get(&key_of(account, provider)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -42,9 +39,6 @@ pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Op
 const PROVIDERS_MAX: usize = 100;
 
 /// Lists the providers for which an account has credentials, with the time they were saved.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<(String, Timestamp)>, ReadError> {
     let range = key(Space::DnsCredential).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, PROVIDERS_MAX).await?;

@@ -38,9 +38,6 @@ impl DomainCount {
 }
 
 /// Reads an account's number of domains.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount, ReadError> {
     let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
     let number = match &row {
@@ -95,18 +92,12 @@ pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) 
 }
 
 /// Finds a domain by name in any account. The caller must compare the account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the domains of all accounts by name, after `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn by_names(
     store: &Store,
     after: Option<&DomainName>,
@@ -123,9 +114,6 @@ pub async fn by_names(
 }
 
 /// Finds the domains of these names and all their parent names, in any account, with two reads in total.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_at_or_above(
     store: &Store,
     names: impl IntoIterator<Item = &DomainName>,
@@ -139,9 +127,6 @@ pub async fn find_at_or_above(
 }
 
 /// Reads a domain of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -158,9 +143,6 @@ pub struct DomainPage {
 const LOOKED_AT_MAX: usize = 2_000;
 
 /// Lists an account's domains before `before` that pass, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

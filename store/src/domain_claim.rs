@@ -41,17 +41,11 @@ pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
 }
 
 /// Reads a claim of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's claims before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -67,18 +61,12 @@ pub async fn list(
 }
 
 /// Finds an account's open claim to a name.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists open claims by name, and returns the position of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_open(
     store: &Store,
     after: Option<Key>,

@@ -77,18 +77,12 @@ pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSet
 }
 
 /// Reads the setup of a domain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredDomainSetup { setup: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the setups of several domains, in order.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     about: impl Iterator<Item = DomainSetupKey>,
@@ -100,9 +94,6 @@ pub async fn get_many(
 
 /// Lists the domains of a partition that are due for a check, longest due first, at most `limit`. Also returns the next
 /// due time, if all due domains are listed.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partition: u16,

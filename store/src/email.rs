@@ -64,9 +64,6 @@ pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, reci
 }
 
 /// Reads an email without its recipients.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_without_recipients(
     store: &Store,
     account: AccountId,
@@ -76,9 +73,6 @@ pub async fn get_without_recipients(
 }
 
 /// Reads an email of an account with its recipients and schedule.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
@@ -92,9 +86,6 @@ pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Optio
 }
 
 /// Lists an account's emails before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -137,9 +128,6 @@ impl StoredEmail {
 
 /// Reads several emails of any accounts, in the order of `wanted`; missing ones are `None`. `known` supplies emails
 /// from a cache, which are not decoded again; their recipients are read in any case.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     wanted: &[(AccountId, EmailId)],
@@ -232,9 +220,6 @@ pub struct StoredRecipient {
 }
 
 /// Reads a recipient; `None` if its email was deleted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
@@ -275,9 +260,6 @@ pub(crate) async fn list_first_recipients(
 }
 
 /// Finds the first recipient of an email from an index on whose next attempt is due by a time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_recipient_due_by(
     store: &Store,
     account: AccountId,
@@ -306,17 +288,11 @@ pub async fn next_recipient_due_by(
 }
 
 /// Reads the message of an email as submitted for delivery, without the trace fields that are added per transfer.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
     store.body(&body_key(account, id)).await
 }
 
 /// Finds an email by its id in any account, for the operator. Probes all accounts.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
     /// Accounts probed per read.
     const PAGE_ACCOUNTS: usize = 500;
@@ -336,9 +312,6 @@ pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<Em
 }
 
 /// Lists an account's emails after `from` that were accepted before `before`, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_accepted_before(
     store: &Store,
     account: AccountId,
@@ -356,9 +329,6 @@ pub async fn list_accepted_before(
 
 /// Deletes emails of an account: rows, recipients, attempts, events, index entries and bodies. The caller must have
 /// checked that all recipients are final. A bounce or complaint recorded concurrently makes the commit conflict.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
     /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and a margin.
     const ROWS_MAX: usize = 50_000;

@@ -71,9 +71,6 @@ impl IndexChange {
 }
 
 /// Updates the index for emails as they were read. The commit conflicts if one was deleted or reindexed concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn update(
     store: &Store,
     batch: &mut Batch,

@@ -193,9 +193,6 @@ impl Store {
     }
 
     /// Reads the rows of these keys, in their order, from one snapshot.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.get_many(keys)),
@@ -205,17 +202,11 @@ impl Store {
     }
 
     /// Reads one row. Use [`Store::get_many`] for several.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
     pub async fn get(&self, key: &Key) -> Result<Option<Value>, ReadError> {
         Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
     /// Reads at most `limit` rows of a range (start inclusive, end exclusive) from one snapshot.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
     pub async fn scan(
         &self,
         range: Range<Key>,
@@ -231,9 +222,6 @@ impl Store {
 
     /// Reads at most `limit` rows of each range. Where [`Store::parallel_scans`] is more than one, all ranges are read
     /// from one snapshot, and reads from disk run concurrently.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
     pub async fn scan_each(
         &self,
         ranges: &[Range<Key>],

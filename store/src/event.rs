@@ -36,9 +36,6 @@ pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: Event
 }
 
 /// Reads several events of an account, in the order of `ids`; `None` for those not stored.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     account: AccountId,
@@ -50,18 +47,12 @@ pub async fn get_each(
 }
 
 /// Reads an event by subject and id.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>, ReadError> {
     let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes the events of a subject, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn delete_by_subject(
     store: &Store,
     batch: &mut Batch,
@@ -78,9 +69,6 @@ pub async fn delete_by_subject(
 }
 
 /// Lists the events of a subject, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

@@ -70,9 +70,6 @@ fn decode_number(row: Option<&[u8]>) -> Result<u64, ReadError> {
 
 /// Appends events to their accounts' logs, in the given order. The commit conflicts if another commit appended to one
 /// of them.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn append(
     store: &Store,
     batch: &mut Batch,
@@ -98,17 +95,11 @@ pub async fn append(
 }
 
 /// Reads the number of the last dispatched event.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn last_number(store: &Store, account: AccountId) -> Result<u64, ReadError> {
     decode_number(store.get(&head_key(account)).await?.as_deref())
 }
 
 /// Reads entries after a number, in order, from at most `chunks` chunks; at least one entry if any exists.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_after(
     store: &Store,
     account: AccountId,
@@ -128,9 +119,6 @@ pub async fn list_after(
 
 /// Reads entries before a number, newest first, from the chunk that has it and at most `chunks` others; at least one
 /// entry if any exists.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_before(
     store: &Store,
     account: AccountId,
@@ -152,9 +140,6 @@ pub async fn list_before(
 
 /// Deletes chunks that were dispatched before a time, oldest first, at most `limit`. Their events are deleted too,
 /// except those about an email, which are deleted with the email. Returns the number of chunks.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -36,9 +36,6 @@ pub struct StoredIdempotencyRecord {
 }
 
 /// Reads what a key was used for. The record may be past its retention time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>, ReadError> {
     let row = store.get(&name.row_key()).await?;
     row.map(|row| Ok(StoredIdempotencyRecord { used: codec::decode(&row)?, row })).transpose()
@@ -69,9 +66,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Deletes records older than a time, oldest first, at most `limit`. Returns the number of index entries deleted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -468,9 +468,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// Raw bytes of fixed length.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyDecodeError> {
         let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyDecodeError { part: "fixed" })?;
         self.rest = rest;
@@ -478,57 +475,36 @@ impl<'a> KeyReader<'a> {
     }
 
     /// The 16 bytes of an id.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn id(&mut self) -> Result<[u8; 16], KeyDecodeError> {
         self.fixed()
     }
 
     /// The account.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn account(&mut self) -> Result<AccountId, KeyDecodeError> {
         self.id().map(AccountId::from_bytes)
     }
 
     /// One byte.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u8(&mut self) -> Result<u8, KeyDecodeError> {
         self.fixed().map(u8::from_be_bytes)
     }
 
     /// Two bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u16(&mut self) -> Result<u16, KeyDecodeError> {
         self.fixed().map(u16::from_be_bytes)
     }
 
     /// Four bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u32(&mut self) -> Result<u32, KeyDecodeError> {
         self.fixed().map(u32::from_be_bytes)
     }
 
     /// Eight bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u64(&mut self) -> Result<u64, KeyDecodeError> {
         self.fixed().map(u64::from_be_bytes)
     }
 
     /// Eight bytes, signed.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn i64(&mut self) -> Result<i64, KeyDecodeError> {
         self.u64().map(|number| (number ^ SIGN).cast_signed())
     }

@@ -20,9 +20,6 @@ pub fn put(batch: &mut Batch, account: AccountId, id: [u8; 16], used: &LastUse) 
 }
 
 /// Reads the last use of several credentials of an account, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;

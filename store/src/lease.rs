@@ -76,9 +76,6 @@ pub struct ClusterView {
 }
 
 /// Reads all nodes and all partition leases.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
     // Bounds the number of dead nodes read at once; the next poll reads the others.
     const ROWS_MAX: usize = 4 * PARTITIONS as usize;

@@ -55,9 +55,6 @@ fn bucket_values(dimension: Option<Dimension>, values: &BTreeMap<String, MetricC
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<(), ReadError> {
     let keys_of = |(bucket, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
         bucket_values(bucket.1, values).iter().map(|value| key_of(*bucket, value)).collect()
@@ -105,9 +102,6 @@ pub type MetricPoint = (Hour, String, MetricCounts);
 
 /// Reads an account's counts of a range of hours, for one dimension or the total, ordered by hour and value. Returns
 /// `None` if there are more than about `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read(
     store: &Store,
     account: AccountId,
@@ -140,9 +134,6 @@ pub async fn read(
 }
 
 /// Reads an account's counts of some values of a dimension in a range of hours, ordered by hour.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read_values(
     store: &Store,
     account: AccountId,
@@ -171,9 +162,6 @@ pub async fn read_values(
 }
 
 /// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

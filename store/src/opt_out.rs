@@ -61,9 +61,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Lists an address's opt-outs of these categories.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_address(
     store: &Store,
     account: AccountId,
@@ -76,9 +73,6 @@ pub async fn list_by_address(
 }
 
 /// Finds an opt-out by its id.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
@@ -95,9 +89,6 @@ pub struct OptOutPage {
 }
 
 /// Lists an account's opt-outs of these categories before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

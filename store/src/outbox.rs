@@ -58,9 +58,6 @@ pub struct OutboxPage {
 /// `known` supplies events from a cache, which are not read again. Events that this release cannot decode stay in the
 /// outbox for a newer node, and are not listed, so a page may have fewer entries than `limit` although there are more;
 /// an empty page is the end.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,

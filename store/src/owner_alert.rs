@@ -70,9 +70,6 @@ pub struct DueOwnerAlerts {
 }
 
 /// Lists the alerts of a partition that are due at `now`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partition: u16,

@@ -59,9 +59,6 @@ impl PendingAnalyticsEvent {
 }
 
 /// Lists pending occurrences of these partitions, at most `limit`, each partition's oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,

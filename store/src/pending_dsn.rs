@@ -47,9 +47,6 @@ impl StoredPendingDsn {
 }
 
 /// Lists the entries of an email in one partition, by recipient.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_email(
     store: &Store,
     partition: u16,
@@ -61,9 +58,6 @@ pub async fn list_by_email(
 
 /// Finds the first email of a partition, from a key on, that has entries. Returns its key, the time of its first
 /// recipient's entry, and the key from which to search for the next email.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_email(
     store: &Store,
     partition: u16,

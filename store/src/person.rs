@@ -79,9 +79,6 @@ fn decode_person_id(row: &Value) -> Result<PersonId, ReadError> {
 
 impl PersonCache {
     /// Reads the people who have these aliases.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self, ReadError> {
         let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
         let mut people = Self::default();
@@ -214,9 +211,6 @@ impl PersonCache {
 
 /// Calls `take` for each person who first did the named event within a time range. Returns false if there are more than
 /// `limit`; not all were passed to `take` then.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn for_each_person_with_event(
     store: &Store,
     account: AccountId,
@@ -248,9 +242,6 @@ pub async fn for_each_person_with_event(
 }
 
 /// Deletes an account's people first seen before a time, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -70,17 +70,11 @@ fn version_key() -> Key {
 pub struct PoolOrdersVersion(Option<Value>);
 
 /// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadError> {
     Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all orders, at most [`ORDERS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
     let from = key(Space::Pool).u8(ACCOUNT).build();
     let range = from..key(Space::Pool).range().end;

@@ -94,9 +94,6 @@ pub fn record(batch: &mut Batch, stored: &StoredProductEvent) {
 }
 
 /// Reads an event of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -106,9 +103,6 @@ pub async fn get(
 }
 
 /// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     ids: &[(AccountId, ProductEventId)],
@@ -172,9 +166,6 @@ pub struct ProductEventPage {
 }
 
 /// Lists an account's events that match a filter, newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -226,9 +217,6 @@ fn id_of(entry: &Key) -> Option<ProductEventId> {
 }
 
 /// Deletes an account's events before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

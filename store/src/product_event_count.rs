@@ -106,9 +106,6 @@ fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<(), ReadError> {
     let mut sums: BTreeMap<Key, ProductEventCounts> = BTreeMap::new();
     let mut sum = |row_key: Key, counts: ProductEventCounts| sums.entry(row_key).or_default().add(counts);
@@ -177,9 +174,6 @@ async fn sources_over_limit<'a>(
 }
 
 /// Lists an account's names in order, with the total counts of each.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>, ReadError> {
     // One more for `OTHER`.
     let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
@@ -192,9 +186,6 @@ pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String
 }
 
 /// Reads a name's counts of a range of hours, by hour or by day, at most `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn name_counts(
     store: &Store,
     account: AccountId,
@@ -215,9 +206,6 @@ pub async fn name_counts(
 }
 
 /// Reads the counts of all sources of a range of days, at most `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn source_counts(
     store: &Store,
     account: AccountId,
@@ -237,9 +225,6 @@ pub async fn source_counts(
 }
 
 /// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

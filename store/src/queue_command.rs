@@ -82,9 +82,6 @@ pub fn complete(batch: &mut Batch, partition: u16, id: [u8; 16]) {
 }
 
 /// Lists pending commands, oldest first within a partition, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>, ReadError> {
     let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
@@ -102,9 +99,6 @@ fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyDecodeError> {
 }
 
 /// Counts the partitions in which a command is pending.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize, ReadError> {
     let keys: Vec<Key> = (0..PARTITIONS).map(|partition| key_of(partition, id)).collect();
     Ok(store.get_many(&keys).await?.into_iter().flatten().count())

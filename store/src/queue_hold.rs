@@ -104,18 +104,12 @@ fn backfilled_key() -> Key {
 }
 
 /// Reads the hold of the whole queue, active or lifted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>, ReadError> {
     let row = store.get(&key_of(HoldScope::Queue)).await?;
     row.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Returns whether accounts suspended by older versions have their holds.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_backfilled(store: &Store) -> Result<bool, ReadError> {
     Ok(store.get(&backfilled_key()).await?.is_some())
 }
@@ -127,17 +121,11 @@ pub fn mark_backfilled(batch: &mut Batch) {
 }
 
 /// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn current_version(store: &Store) -> Result<HoldsVersion, ReadError> {
     Ok(HoldsVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all holds.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store) -> Result<QueueHolds, ReadError> {
     // Read the version first: a change in between makes the next poll read again.
     let version = current_version(store).await?;

@@ -55,9 +55,6 @@ impl<'a> QueueWalk<'a> {
 
     /// Reads the next page, with the tasks that match; it can be empty. `None` at the end of the queue, and when the
     /// limit is reached. Gives way to other work of the runtime's thread before each page.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn next_page(&mut self) -> Result<Option<TaskPage>, ReadError> {
         let rows = PAGE_ROWS.min(self.rows_max.saturating_sub(self.rows_read));
         let Some(range) = self.ranges.front_mut().filter(|_| rows > 0) else { return Ok(None) };

@@ -154,9 +154,6 @@ impl QuotaCount {
     }
 
     /// Counts the next page.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn count_next_page(&mut self, store: &Store) -> Result<(), ReadError> {
         let limit = page_rows(self.noun);
         let page = store.scan(self.rest.clone(), ScanOrder::Ascending, limit).await?;

@@ -80,9 +80,6 @@ impl ReceivedSequence {
 }
 
 /// Reads the last sequence numbers of accounts.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>, ReadError> {
     let keys: Vec<Key> = accounts.iter().map(|account| head_key(*account)).collect();
     let rows = store.get_many(&keys).await?;
@@ -118,9 +115,6 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
 }
 
 /// Reads a received email of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
     let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let sequence = decode_sequence(account, Some(sequence_row))?.sequence;
@@ -128,9 +122,6 @@ pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Op
 }
 
 /// Reads the message of a received email, with our trace fields prepended; `None` if the body is not stored.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>, ReadError> {
     let body = store.body(&body_key(received.account, received.body)).await?;
     Ok(body.map(|body| {
@@ -175,9 +166,6 @@ async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -
 }
 
 /// Lists a page of an account's received emails that pass.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -233,9 +221,6 @@ pub async fn list(
 
 /// Deletes a received email, its events, and its body if no other email refers to it. The commit conflicts if it, or
 /// another email of the same message, is deleted concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<(), ReadError> {
     /// Maximum number of events deleted; a received email has one today.
     const EVENTS_MAX: usize = 100;
@@ -263,9 +248,6 @@ pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) 
 }
 
 /// Lists the oldest received emails of an account that arrived before a time, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_older_than(
     store: &Store,
     account: AccountId,

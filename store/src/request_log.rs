@@ -42,9 +42,6 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
 }
 
 /// Reads a logged request of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
     let rows = store.get_many(&[LogPart::Reads.key_of(account, id), LogPart::Audit.key_of(account, id)]).await?;
     rows.iter().flatten().next().map(|row| codec::decode(row)).transpose()
@@ -52,9 +49,6 @@ pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Opt
 
 /// Lists an account's requests of both parts, newest first, from `since` (inclusive) to `before` (exclusive), at most
 /// `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -70,9 +64,6 @@ pub async fn list(
 }
 
 /// Lists an account's requests of one part, as [`list`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_part(
     store: &Store,
     part: LogPart,
@@ -96,9 +87,6 @@ pub async fn list_part(
 }
 
 /// Deletes an account's requests of a part before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     part: LogPart,

@@ -67,18 +67,12 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Reads the schedule of an email, if it was scheduled.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSchedule>, ReadError> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredSchedule { schedule: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the schedules of several emails of an account, in the order of `emails`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     account: AccountId,
@@ -108,9 +102,6 @@ const LOOKS_MAX: usize = 8;
 /// Lists emails of a partition that are due, at most [`LOOKS_MAX`] reads. After each full read it skips the rest of
 /// what the last account has due at that time. An account that schedules very many emails for one moment therefore
 /// cannot starve others.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<DueSchedules, ReadError> {
     let range = key(Space::ScheduledByTime).u16(partition).range();
     let (mut from, mut first) = (range.start, DueSchedules::default());
@@ -134,9 +125,6 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
 }
 
 /// Returns whether nothing is scheduled in these partitions, with one read for all of them.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool, ReadError> {
     let start = key(Space::ScheduledByTime).u16(*partitions.start()).build();
     let end = key(Space::ScheduledByTime).u16(*partitions.end()).range().end;

@@ -22,9 +22,6 @@ pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
 }
 
 /// Reads a session.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -50,9 +47,6 @@ pub fn delete(batch: &mut Batch, session: &UserSession) {
 }
 
 /// Lists a user's sessions, oldest first, including expired ones.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>, ReadError> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
@@ -61,9 +55,6 @@ pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Re
 }
 
 /// Deletes a user's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
@@ -80,9 +71,6 @@ pub async fn evict_oldest(
 
 /// Deletes an account's expired sessions, scanning at most `limit` rows from a key on. Returns the key to continue from
 /// if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,

@@ -19,9 +19,6 @@ pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Reads an unused link.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>, ReadError> {
     store.get(&key_of(token)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -32,9 +29,6 @@ pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Deletes expired links, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::SignInLink).build()..key(Space::SignInLink).time(now).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

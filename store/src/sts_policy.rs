@@ -14,17 +14,11 @@ fn key_of(domain: &DomainName) -> Key {
 }
 
 /// Reads the cached policy of a domain, which may have expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>, ReadError> {
     store.get(&key_of(domain)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Stores the policy of a domain, replacing an earlier one.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.put(key_of(domain), codec::encode(policy));
@@ -32,9 +26,6 @@ pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy
 }
 
 /// Deletes the cached policy of a domain.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn delete(store: &Store, domain: &DomainName) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.delete(key_of(domain));

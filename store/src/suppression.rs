@@ -60,9 +60,6 @@ fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
 }
 
 /// Reads the suppressions of several targets, in the order of `targets`, including expired ones.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     account: AccountId,
@@ -73,9 +70,6 @@ pub async fn get_many(
 }
 
 /// Reads the suppression of a target, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -85,9 +79,6 @@ pub async fn get(
 }
 
 /// Finds a suppression by its id, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_id(
     store: &Store,
     account: AccountId,
@@ -129,9 +120,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 
 /// Returns the addresses that mail of this category must not be sent to, with the reason: a suppression of the address,
 /// of its domain, or an opt-out of the category, in this order. One read for all addresses.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_blocked(
     store: &Store,
     account: AccountId,
@@ -187,9 +175,6 @@ pub struct AddressSuppression {
 }
 
 /// Reads the suppression state of several targets, in the order of `targets`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_address_suppressions(
     store: &Store,
     account: AccountId,
@@ -302,9 +287,6 @@ pub struct SuppressionPage {
 const PAGES_MAX: usize = 10;
 
 /// Lists an account's suppressions that match, before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

@@ -52,26 +52,17 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Reads an import.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
     row.map(|row| Ok(StoredImport { import: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the list of an open import.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_list(store: &Store, account: AccountId, id: ImportId) -> Result<Option<bytes::Bytes>, ReadError> {
     store.body(&key_of(account, id)).await
 }
 
 /// Lists the open imports of all accounts or of one, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_open(
     store: &Store,
     account: Option<AccountId>,
@@ -84,9 +75,6 @@ pub async fn list_open(
 }
 
 /// Finds the oldest open import of the first account after `after` that has one.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option<(AccountId, ImportId)>, ReadError> {
     let mut range = key(Space::SuppressionImportOpen).range();
     if let Some(after) = after {
@@ -104,9 +92,6 @@ fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadErro
 }
 
 /// Lists an account's imports before one, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -122,9 +107,6 @@ pub async fn list(
 }
 
 /// Deletes an account's oldest finished imports beyond the newest `kept_max`; open ones remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_oldest(
     store: &Store,
     batch: &mut Batch,

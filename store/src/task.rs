@@ -96,9 +96,6 @@ pub fn update(batch: &mut Batch, before: &Task, row: &Value, after: &Task) {
 }
 
 /// Finds the task of a recipient by its due time, in any partition, with its row.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find(
     store: &Store,
     domain: &DomainName,
@@ -144,9 +141,6 @@ impl PartitionHint {
 }
 
 /// Lists the hints of all partitions that follow `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_hints(
     store: &Store,
     after: Option<&PartitionHint>,
@@ -214,18 +208,12 @@ pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)>
 }
 
 /// Lists a queue's tasks from a key on, by due time, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage, ReadError> {
     let range = from..queue_prefix(queue).range().end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// Counts the tasks that are due before this one in its queue, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
     let range = queue_prefix(&task.queue_name()).range().start..key_of(task);
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
@@ -234,9 +222,6 @@ pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Resul
 /// Finds the first queue of a partition from a key on. Returns its name, the due time of its first task, and the key
 /// from which to search for the next queue. Iterating over the queues costs one read each, regardless of the number of
 /// tasks. Invalid keys are skipped.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_queue(
     store: &Store,
     partition: u16,
@@ -273,9 +258,6 @@ pub(crate) fn after_row(row: &Key, wanted: impl FnOnce(&QueueName) -> bool) -> K
 }
 
 /// Lists the first tasks of a domain in a partition, queue by queue, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_domain(
     store: &Store,
     partition: u16,
@@ -308,9 +290,6 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyDe
 }
 
 /// Lists the tasks of a partition from a key on, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub(crate) async fn list_partition(
     store: &Store,
     partition: u16,
@@ -322,9 +301,6 @@ pub(crate) async fn list_partition(
 }
 
 /// Lists all tasks, queue by queue, one page at a time, for the operator.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage, ReadError> {
     let whole = all_range();
     let range = from.unwrap_or(whole.start)..whole.end;

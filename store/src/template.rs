@@ -141,9 +141,6 @@ pub fn delete(batch: &mut Batch, before: &Template) {
 }
 
 /// Finds a template of an account by its id or alias.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>, ReadError> {
     let id = match named {
         TemplateKey::Id(id) => Some(*id),
@@ -157,9 +154,6 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
 }
 
 /// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>, ReadError> {
     let (account, id) = (template.account, template.id);
     let rows = store.get_many(&[key_of(account, id), part_key(account, id, TemplateRowKind::Bodies, DRAFT)]).await?;
@@ -170,9 +164,6 @@ pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<Temp
 }
 
 /// Reads a version of a template with its bodies.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_version(
     store: &Store,
     account: AccountId,
@@ -187,9 +178,6 @@ pub async fn get_version(
 }
 
 /// Lists a template's versions before `before`, without their bodies, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_versions(
     store: &Store,
     template: &Template,
@@ -207,9 +195,6 @@ pub async fn list_versions(
 }
 
 /// Lists an account's templates that pass, newest first, at most `limit`; also returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

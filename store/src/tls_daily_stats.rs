@@ -45,9 +45,6 @@ fn key_of(day: Day, domain: &DomainName) -> Key {
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add(
     store: &Store,
     batch: &mut Batch,
@@ -68,9 +65,6 @@ pub async fn add(
 }
 
 /// Reads the stats of a domain on a day.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>, ReadError> {
     let Some(row) = store.get(&key_of(day, domain)).await? else { return Ok(None) };
     Ok(Some(StoredTlsStats { day, domain: domain.clone(), stats: codec::decode(&row)?, row }))
@@ -87,9 +81,6 @@ pub struct TlsStatsPage {
 }
 
 /// Lists the stats of a range of days, inclusive, at most `limit` rows from a key on.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     first: Day,
@@ -119,9 +110,6 @@ fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats, ReadError> {
 }
 
 /// Deletes days before a time, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -25,9 +25,6 @@ fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
 
 /// Stores a report. Returns false if it is stored already or if the day has reached its maximum. The commit conflicts
 /// if the same report is stored concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn save(
     store: &Store,
     batch: &mut Batch,
@@ -45,9 +42,6 @@ pub async fn save(
 }
 
 /// Lists the reports of a range of days, inclusive, of one domain or of all, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     first: Day,
@@ -84,9 +78,6 @@ async fn scan_reports(
 }
 
 /// Deletes days before a time, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

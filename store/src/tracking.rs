@@ -43,9 +43,6 @@ pub struct TrackingRecord {
 }
 
 /// Reads the tracking state of a target; `None` if the email was deleted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
     let keys = [email::key_of(target.account, target.email), key_of(target)];
     let mut rows = store.get_many(&keys).await?.into_iter();
@@ -77,9 +74,6 @@ pub fn save(batch: &mut Batch, target: TrackingTarget, found: &TrackingRecord, t
 
 /// Reads the counters of several emails of an account, given with their numbers of recipients, in order; empty if there
 /// was no open or click.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_tallies(
     store: &Store,
     account: AccountId,
@@ -93,9 +87,6 @@ pub async fn list_tallies(
 
 /// Deletes the counters of an email, in the commit that deletes the email. The commit conflicts with a concurrent open
 /// or click, so that its event does not remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub(crate) async fn purge(
     store: &Store,
     batch: &mut Batch,

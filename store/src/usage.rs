@@ -29,9 +29,6 @@ fn decode_count(row: Option<&Value>) -> Result<i64, ReadError> {
 }
 
 /// Reads an account's usage in the day and the month of a time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<PlanUsage, ReadError> {
     let keys = [key_of(account, UsagePeriod::day(at)), key_of(account, UsagePeriod::month(at))];
     let rows = store.get_many(&keys).await?;
@@ -43,9 +40,6 @@ pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<Pla
 pub type UsageIncrements = BTreeMap<(AccountId, UsagePeriod), i64>;
 
 /// Adds usage. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) -> Result<(), ReadError> {
     let keys: Vec<Key> = additions.keys().map(|(account, period)| key_of(*account, *period)).collect();
     let rows = store.get_many(&keys).await?;

@@ -80,26 +80,17 @@ pub fn delete(batch: &mut Batch, user: &User) {
 }
 
 /// Reads a user of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the user with an address.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the invitations of an address, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
     let by_email = key_by_email(email);
     // The key of the address's user is the first of the range.
@@ -112,9 +103,6 @@ pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Resul
 }
 
 /// Lists all users of an account, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
     let range = key(Space::User).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;

@@ -40,9 +40,6 @@ impl WebhookSetVersion {
 }
 
 /// Reads the versions of several accounts, in order.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>, ReadError> {
     let keys: Vec<Key> = accounts.iter().map(|account| set_key(*account)).collect();
     Ok(store.get_many(&keys).await?.into_iter().map(WebhookSetVersion).collect())
@@ -72,9 +69,6 @@ pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion)
 }
 
 /// Reads an endpoint and the current version.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -86,9 +80,6 @@ pub async fn get(
 }
 
 /// Lists all endpoints of an account, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
     let range = key(Space::Webhook).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.

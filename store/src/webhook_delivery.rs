@@ -107,9 +107,6 @@ pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &Webh
 }
 
 /// Reads a delivery.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -121,9 +118,6 @@ pub async fn get(
 }
 
 /// Lists the attempts of a delivery, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_attempts(
     store: &Store,
     delivery: &WebhookDelivery,
@@ -136,9 +130,6 @@ pub async fn list_attempts(
 
 /// Lists the deliveries of an endpoint's queue that are due until a time, longest due first, at most `limit`. A
 /// delivery that no longer exists is `None`. Also returns the next due time, if known.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     line: EndpointQueueName,
@@ -166,9 +157,6 @@ pub async fn list_due(
 
 /// Finds the first endpoint queue of a partition from a key on. Returns its name, its first due time, and the key from
 /// which to search for the next queue.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_endpoint_queue(
     store: &Store,
     partition: u16,
@@ -190,9 +178,6 @@ pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
 
 /// Lists the deliveries of an endpoint that pass, newest first, and returns the cursor of the next page. Scans at most
 /// `looked_at_max` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -239,9 +224,6 @@ fn cursor_including(delivery: &WebhookDelivery) -> DeliveryId {
 
 /// Lists the deliveries of an endpoint that were created between two ids and pass, oldest first. Scans at most `limit`
 /// rows and returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_created_between(
     store: &Store,
     account: AccountId,
@@ -269,9 +251,6 @@ pub async fn list_created_between(
 
 /// Deletes an account's deliveries created before `before` that are not pending, with their attempts. Scans at most
 /// `limit` rows from a key on and returns the key to continue from if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

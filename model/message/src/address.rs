@@ -324,9 +324,6 @@ impl FromStr for Mailbox {
 impl Mailbox {
     /// Parses a mailbox that a foreign sender wrote, whose local part may be longer than 64 bytes
     /// ([`Address::parse_lenient`]).
-    ///
-    /// # Errors
-    /// [`AddressError`].
     pub fn foreign(text: &str) -> Result<Self, AddressError> {
         Self::parse_with(text, Address::parse_lenient)
     }

@@ -82,9 +82,6 @@ pub struct CustomHeader {
 
 impl CustomHeader {
     /// Validates a name and a value.
-    ///
-    /// # Errors
-    /// [`HeaderError`].
     pub fn new(name: &str, value: &str) -> Result<Self, HeaderError> {
         let printable = || name.chars().filter(|c| !c.is_control()).take(64).collect::<String>();
         if !(1..=HEADER_NAME_BYTES_MAX).contains(&name.len())

@@ -193,9 +193,6 @@ impl TryFrom<String> for PartnerLinkToken {
 
 impl PartnerLinkToken {
     /// Parses a token without changing it.
-    ///
-    /// # Errors
-    /// [`PartnerLinkTokenError`].
     pub fn parse(text: &str) -> Result<Self, PartnerLinkTokenError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(fits) {

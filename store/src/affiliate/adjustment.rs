@@ -57,9 +57,6 @@ pub struct AdjustmentTotal {
 }
 
 /// Reads the totals of the adjustments of several lines, in the order of `lines`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn line_totals(
     store: &Store,
     account: AccountId,
@@ -102,9 +99,6 @@ pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
 }
 
 /// Lists the adjustments of a payout, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
     account: AccountId,
@@ -118,9 +112,6 @@ pub async fn list_by_payout(
 
 /// Lists unassigned adjustments from the first to the last of a range of partners and currencies, in key order, at most
 /// `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_unassigned(
     store: &Store,
     account: AccountId,

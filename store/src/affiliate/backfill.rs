@@ -48,17 +48,11 @@ pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
 }
 
 /// Reads a backfill.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's backfills before one, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -74,9 +68,6 @@ pub async fn list(
 }
 
 /// Lists the running backfills of these partitions, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_running(
     store: &Store,
     partitions: RangeInclusive<u16>,
@@ -96,9 +87,6 @@ pub async fn list_running(
 }
 
 /// Creation time of the account's first silent backfill, that is, one whose changes emit no events.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>, ReadError> {
     let mut range = key(Space::Backfill).account(account).range();
     loop {

@@ -58,17 +58,11 @@ pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
 }
 
 /// Reads a campaign.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a campaign by its name, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>, ReadError> {
     let Some(row) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
@@ -78,9 +72,6 @@ pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Resu
 }
 
 /// Lists all campaigns of an account, newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>, ReadError> {
     let range = key(Space::Campaign).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.

@@ -48,9 +48,6 @@ pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClic
 }
 
 /// Lists uncounted clicks in these partitions, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_pending(
     store: &Store,
     partitions: RangeInclusive<u16>,

@@ -60,9 +60,6 @@ fn parse_count(row: &Value) -> Result<u64, ReadError> {
 }
 
 /// Adds clicks to the counts. The commit conflicts if a count has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_clicks<'a>(
     store: &Store,
     batch: &mut Batch,
@@ -116,9 +113,6 @@ async fn tags_over_limit<'a>(
 }
 
 /// Reads the total clicks of a partner's links, in the order of `links`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn link_totals(
     store: &Store,
     account: AccountId,
@@ -131,9 +125,6 @@ pub async fn link_totals(
 }
 
 /// Lists a partner's clicks of a range of days, oldest first, at most [`ROWS_MAX`] rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn daily_clicks(
     store: &Store,
     account: AccountId,
@@ -159,9 +150,6 @@ pub async fn daily_clicks(
 }
 
 /// Reads the number of a program's clicks on a day, without those still pending.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> Result<u64, ReadError> {
     let row = store.get(&program_prefix(account).i64(day.0).build()).await?;
     Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))
@@ -169,9 +157,6 @@ pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> 
 
 /// Deletes an account's daily counts before `before`, scanning at most `limit` rows from a key on. Returns the key to
 /// continue from if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -156,18 +156,12 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
 }
 
 /// Reads a commission line.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the lines of an invoice that exist: the partner's, its recruiter's, and the partner's fixed amount in another
 /// currency.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>, ReadError> {
     let name = |level: CommissionLevel| {
         key(Space::CommissionBy).account(account).u8(0).u8(level_number(level)).text(invoice).build()
@@ -181,9 +175,6 @@ pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -
 }
 
 /// Finds the bounty of a referral.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_bounty(
     store: &Store,
     account: AccountId,
@@ -194,9 +185,6 @@ pub async fn find_bounty(
 }
 
 /// Counts the bounties of a partner since a time, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_bounties_since(
     store: &Store,
     account: AccountId,
@@ -261,9 +249,6 @@ impl CommissionFilter {
 }
 
 /// Reads a page of an account's commissions.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -276,9 +261,6 @@ pub async fn list(
 }
 
 /// The time after `now` at which the next held line of these partitions is due.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
@@ -297,9 +279,6 @@ pub async fn next_due(
 }
 
 /// Reads several lines in the order of `ids`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
@@ -307,9 +286,6 @@ pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -
 }
 
 /// Lists the lines assigned to or paid by a payout, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
     account: AccountId,
@@ -345,9 +321,6 @@ fn payable_group_prefix(account: AccountId, partner: PartnerId, currency: Curren
 }
 
 /// Lists payable lines after those of a partner and a currency, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_payable(
     store: &Store,
     account: AccountId,
@@ -362,9 +335,6 @@ pub async fn list_payable(
 }
 
 /// Lists the payable lines of one partner and one currency, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_payable_in_group(
     store: &Store,
     account: AccountId,
@@ -406,9 +376,6 @@ pub struct DueCommission {
 }
 
 /// Lists the lines of these partitions that are due at `now`, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
@@ -439,9 +406,6 @@ pub async fn list_due(
 }
 
 /// Reads the due lines; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
     let rows = store.get_many(&keys).await?;

@@ -18,9 +18,6 @@ fn key_of(account: AccountId, partner: PartnerId) -> Key {
 }
 
 /// Reads a partner's number of paying customers.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Result<PayingCustomerCount, ReadError> {
     let row = store.get(&key_of(account, partner)).await?;
     let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();

@@ -26,17 +26,11 @@ pub struct LimitGuard {
 
 impl LimitGuard {
     /// Reads the guard of the partner's links.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn for_links(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
         Self::read(store, account, partner, GuardedLimit::Links).await
     }
 
     /// Reads the guard of the partner's leads.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn for_leads(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
         Self::read(store, account, partner, GuardedLimit::Leads).await
     }

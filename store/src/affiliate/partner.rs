@@ -92,17 +92,11 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
 }
 
 /// Reads a partner.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several partners, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
@@ -110,9 +104,6 @@ pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> R
 }
 
 /// Finds a partner by its email address, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>, ReadError> {
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
@@ -139,9 +130,6 @@ impl PartnerFilter {
 }
 
 /// Reads a page of an account's partners.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -157,9 +145,6 @@ pub async fn list(
 }
 
 /// Counts the partners of a campaign, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_of_campaign(
     store: &Store,
     account: AccountId,
@@ -172,9 +157,6 @@ pub async fn count_of_campaign(
 }
 
 /// Lists partners with this payout destination, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_destination(
     store: &Store,
     account: AccountId,
@@ -190,9 +172,6 @@ pub async fn list_by_destination(
 }
 
 /// Returns whether another partner has the same payout destination.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool, ReadError> {
     let Some(payout) = &partner.payout else { return Ok(false) };
     let (field, value) = by_destination(payout.method, &payout.destination);

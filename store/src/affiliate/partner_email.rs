@@ -69,9 +69,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 
 /// Lists the emails of these partitions that are due at `now`, at most `limit`. Rows that cannot be decoded are logged,
 /// skipped and left in place.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partitions: RangeInclusive<u16>,

@@ -40,9 +40,6 @@ pub struct FreeToken {
 }
 
 /// Checks whether a token is free at `now`; returns `None` if it is taken or reserved.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_free_token(
     store: &Store,
     account: AccountId,
@@ -105,9 +102,6 @@ pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp
 }
 
 /// Reads a link of a partner.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
@@ -118,9 +112,6 @@ pub async fn get(
 }
 
 /// Reads several links, in the order of `links`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     account: AccountId,
@@ -132,9 +123,6 @@ pub async fn get_each(
 }
 
 /// Finds the link with a token, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_token(
     store: &Store,
     account: AccountId,
@@ -151,9 +139,6 @@ pub async fn find_by_token(
 }
 
 /// Lists a partner's links, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, ReadError> {
     let range = key(Space::PartnerLink).account(account).id(partner.to_bytes()).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.

@@ -100,9 +100,6 @@ pub fn delete_item(batch: &mut Batch, account: AccountId, payout: PayoutId, line
 }
 
 /// Lists the lines and amounts of which a payout was made, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_items(
     store: &Store,
     account: AccountId,
@@ -123,25 +120,16 @@ pub async fn list_items(
 }
 
 /// Reads a payout.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the payout with this transfer id.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>, ReadError> {
     Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
 /// Lists the open payouts of a partner, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_open_by_partner(
     store: &Store,
     account: AccountId,
@@ -153,9 +141,6 @@ pub async fn list_open_by_partner(
 }
 
 /// Lists the open payouts of a run that the processor pays, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_to_transfer(
     store: &Store,
     account: AccountId,
@@ -167,9 +152,6 @@ pub async fn list_to_transfer(
 }
 
 /// Lists the payouts of a run, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_run(
     store: &Store,
     account: AccountId,
@@ -181,9 +163,6 @@ pub async fn list_by_run(
 }
 
 /// The id of the account's newest payout, in any state.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>, ReadError> {
     let rows = store.scan(key(Space::Payout).account(account).range(), ScanOrder::Descending, 1).await?;
     Ok(rows.first().and_then(|(row_key, _)| row_key.last_chunk::<16>().copied()).map(PayoutId::from_bytes))
@@ -222,9 +201,6 @@ pub struct PayoutFilter {
 }
 
 /// Reads a page of an account's payouts that match the filter and `passes`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,

@@ -70,9 +70,6 @@ pub struct QueuedPayoutJob {
 }
 
 /// Lists the jobs of these partitions, due or not, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,

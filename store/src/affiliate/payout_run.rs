@@ -61,17 +61,11 @@ pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId
 }
 
 /// Reads a payout run.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several runs, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     account: AccountId,
@@ -83,9 +77,6 @@ pub async fn get_each(
 }
 
 /// Finds the open run: it is being drafted, waits for the owner's approval, or was cancelled and is being dismantled.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>, ReadError> {
     let Some(row) = store.get(&open_key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
@@ -95,9 +86,6 @@ pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<Payou
 }
 
 /// Reads a page of an account's runs whose draft is complete.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -108,9 +96,6 @@ pub async fn list(
 }
 
 /// Reads a page of all of an account's runs, complete or not.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_all(
     store: &Store,
     account: AccountId,
@@ -136,9 +121,6 @@ pub fn delete_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, s
 }
 
 /// Lists the partners that a run skips, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_skipped(
     store: &Store,
     account: AccountId,

@@ -58,9 +58,6 @@ pub struct NewPortalLink {
 }
 
 /// Reads the live links of the partner and determines which ones the new link revokes.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn prepare(
     store: &Store,
     link: PortalLink,
@@ -93,9 +90,6 @@ impl NewPortalLink {
 }
 
 /// Reads an unused link.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>, ReadError> {
     store.get(&key_of(&secret.hash())).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -108,9 +102,6 @@ pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) 
 }
 
 /// Deletes all links of a partner.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_by_partner(
     store: &Store,
     batch: &mut Batch,

@@ -26,9 +26,6 @@ pub fn delete(batch: &mut Batch, session: &PortalSession) {
 }
 
 /// Reads the live session of a token. Only hashes are compared, so the comparison leaks no useful timing.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>, ReadError> {
     let found = store.get(&key_of(token.account, token.owner, token.session)).await?;
     let found: Option<PortalSession> = found.as_deref().map(codec::decode).transpose()?;
@@ -48,9 +45,6 @@ async fn list_by_partner(
 }
 
 /// Deletes a partner's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
@@ -66,9 +60,6 @@ pub async fn evict_oldest(
 }
 
 /// Ends all sessions of a partner.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn delete_by_partner(
     store: &Store,
     batch: &mut Batch,

@@ -64,9 +64,6 @@ fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
 }
 
 /// Reads an event.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
     let event = row.as_deref().map(codec::decode).transpose()?;
@@ -98,9 +95,6 @@ pub fn delete(batch: &mut Batch, account: AccountId, stored: &StoredProcessorEve
 pub type ProcessorEventCursor = (Timestamp, String);
 
 /// Lists the events with a status, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -125,18 +119,12 @@ pub async fn list(
 }
 
 /// Counts the events with a status, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::ProcessorEventBy).account(account).text(status.as_str()).range();
     Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
 
 /// Deletes events received before a time, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

@@ -35,9 +35,6 @@ fn key_of(account: AccountId, kind: ProcessorObjectKind, id: &str) -> Key {
 }
 
 /// Reads the stored state of an object.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get<T: Serialize + DeserializeOwned>(
     store: &Store,
     account: AccountId,
@@ -71,9 +68,6 @@ pub fn link_invoice_to_customer(batch: &mut Batch, account: AccountId, customer:
 }
 
 /// Lists a customer's invoices in id order, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_customer_invoices(
     store: &Store,
     account: AccountId,

@@ -72,25 +72,16 @@ pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
 }
 
 /// Reads an account's program.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>, ReadError> {
     store.get(&key_of(account)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a program by its id or its publishable key.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>, ReadError> {
     find_by_index_key(store, &key_by(name)).await
 }
 
 /// Finds the program with this portal host.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>, ReadError> {
     find_by_index_key(store, &key_by_host(host)).await
 }

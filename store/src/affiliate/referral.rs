@@ -139,17 +139,11 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
 }
 
 /// Reads a referral.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the referral that holds a claim.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_claim_holder(
     store: &Store,
     account: AccountId,
@@ -163,9 +157,6 @@ pub async fn find_claim_holder(
 }
 
 /// Counts the referrals of a partner that were created since a time, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_since(
     store: &Store,
     account: AccountId,
@@ -221,9 +212,6 @@ impl ReferralFilter {
 }
 
 /// Reads a page of an account's referrals.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -236,9 +224,6 @@ pub async fn list(
 }
 
 /// Reads a page of the referrals with a review in one of these statuses; in any if empty.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_reviews(
     store: &Store,
     account: AccountId,

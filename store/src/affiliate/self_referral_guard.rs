@@ -50,9 +50,6 @@ pub fn record_portal_visit(
 }
 
 /// Returns whether a browser is the partner's own.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn is_own_browser(
     store: &Store,
     account: AccountId,
@@ -64,9 +61,6 @@ pub async fn is_own_browser(
 }
 
 /// Returns whether a partner was seen in a network within [`NETWORK_WINDOW`] of a time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn was_on_network(
     store: &Store,
     account: AccountId,
@@ -87,9 +81,6 @@ fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
 
 /// Deletes rows that were last seen before `before`, scanning at most `limit` rows from a key on. Returns the key to
 /// continue from if rows may remain. The commit conflicts if one of the rows is refreshed concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,

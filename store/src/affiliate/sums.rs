@@ -93,9 +93,6 @@ impl<S: FoldedSums> StoredSums<S> {
 }
 
 /// Reads a partner's sums with up to [`FOLDED_MAX`] rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>, ReadError> {
     let range = sums_prefix::<S>(partner_key, SUMS).build()..sums_prefix::<S>(partner_key, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;

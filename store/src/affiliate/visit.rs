@@ -85,17 +85,11 @@ pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
 }
 
 /// Reads a visit.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the current visit of a visitor.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_current(
     store: &Store,
     account: AccountId,
@@ -113,9 +107,6 @@ fn read_id(row: &Value) -> Result<VisitId, ReadError> {
 
 /// Deletes an account's visits whose retention time has passed, scanning at most `limit` rows from a key on. Returns
 /// the key to continue from if rows may remain. The commit conflicts if a visitor's current visit changes concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,

@@ -87,9 +87,6 @@ impl StoredRunCounts {
 }
 
 /// Reads the run counts of an automation.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts, ReadError> {
     let range = prefix(account, automation, TOTAL).build()..prefix(account, automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;

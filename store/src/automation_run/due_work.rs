@@ -100,9 +100,6 @@ pub struct DueWorkBatch {
 
 /// Lists the due work of a partition, longest due first, at most `limit`. Jobs that this release cannot decode stay
 /// where they are, for a newer node.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
     Ok(scan_due(store, partition, now, limit, None).await?.0)
 }
@@ -158,9 +155,6 @@ async fn scan_due(
 /// Lists the due work of a partition: up to `limit` items that are due longest, and if there are more, up to `limit`
 /// items that became due last, oldest first. `after` is the last row that an earlier scan read
 /// ([`DueWorkBatch::read_until`]).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_oldest_and_newest_due(
     store: &Store,
     partition: u16,

@@ -142,9 +142,6 @@ pub(super) async fn list_ids(
 }
 
 /// Lists a person's active runs, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_active(
     store: &Store,
     account: AccountId,
@@ -158,9 +155,6 @@ pub async fn list_active(
 }
 
 /// Lists the runs in a status that are older than one, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_in_state(
     store: &Store,
     account: AccountId,
@@ -177,9 +171,6 @@ pub async fn list_in_state(
 }
 
 /// Lists the held runs, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_held(
     store: &Store,
     account: AccountId,
@@ -199,9 +190,6 @@ pub struct LastRun {
 }
 
 /// Reads a person's last run.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_last(
     store: &Store,
     account: AccountId,
@@ -241,9 +229,6 @@ fn answered_key(account: AccountId, automation: AutomationId, person: PersonKey)
 }
 
 /// Reads the last reply of an automation to a person.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_last_answer(
     store: &Store,
     account: AccountId,
@@ -283,9 +268,6 @@ pub(super) fn is_answer_conflict(conflict: &Key) -> bool {
 }
 
 /// Deletes up to `limit` index and count rows of an automation. Returns whether more may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_indexes(
     store: &Store,
     batch: &mut Batch,

@@ -42,9 +42,6 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
 }
 
 /// Lists the runs that wait for an event about a person, after a key, at most `limit`, each with its key.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_waiting_for(
     store: &Store,
     account: AccountId,

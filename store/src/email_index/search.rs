@@ -44,9 +44,6 @@ pub struct SearchPage {
 }
 
 /// Lists an account's emails that match a filter, newest first, before `before`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn search(
     store: &Store,
     account: AccountId,

@@ -82,9 +82,6 @@ pub enum CopyProgress {
 
 /// Copies all rows and bodies of a store into another one and compares both. Returns the totals and a SHA-256 sum over
 /// all keys and values.
-///
-/// # Errors
-/// [`CopyError`].
 pub async fn copy(
     from: &StoreLocation,
     into: &StoreLocation,

@@ -31,18 +31,12 @@ pub fn update(batch: &mut Batch, before: &OAuthClient, after: &OAuthClient) {
 }
 
 /// Reads a client.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>, ReadError> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes clients whose time has come, at most `limit`. Returns their number. The commit conflicts if one of them is
 /// used meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     let range = super::range_before(Space::OAuthClientByExpiry, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -26,17 +26,11 @@ pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode,
 }
 
 /// Reads a code, even if it was used or has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>, ReadError> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes codes that expired more than [`CODE_MEMORY`] ago, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     let before = now.checked_sub(CODE_MEMORY).unwrap_or(Timestamp::MIN);
     super::purge_before(store, batch, Space::AuthorizationCode, before, limit).await

@@ -28,17 +28,11 @@ pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorizat
 }
 
 /// Reads the device authorization of a device code, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>, ReadError> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the device authorization of a user code, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>, ReadError> {
     let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
@@ -46,9 +40,6 @@ pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<
 
 /// Records the user's decision, with the rules for an approved client. The commit conflicts if the stored row has changed
 /// since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn decide(
     store: &Store,
     batch: &mut Batch,
@@ -69,9 +60,6 @@ pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthoriza
 }
 
 /// Deletes expired device authorizations, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     let range = super::range_before(Space::DeviceAuthorization, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -40,17 +40,11 @@ pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
 }
 
 /// Reads a grant of an account.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's grants before `before`, newest first, at most `limit`, expired ones included.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -86,9 +80,6 @@ async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result
 
 /// Deletes all grants of a user, because the user is removed or has a lower role. A grant that is created at the same
 /// time stays, and is refused at its use.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn delete_of_user(
     store: &Store,
     batch: &mut Batch,
@@ -102,9 +93,6 @@ pub async fn delete_of_user(
 }
 
 /// Deletes the oldest grants of a user, so that one more fits in [`GRANTS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<(), ReadError> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
     let too_many = (grants.len() + 1).saturating_sub(GRANTS_MAX);
@@ -115,9 +103,6 @@ pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) ->
 /// The policy of the user's newest grant to a client; without rules if there is none. A new grant keeps it unless the
 /// user decides otherwise, so that asking for consent again lifts nothing. A client that registers again has a new id, so
 /// a grant to one of the same name counts, too: rules only take away.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn latest_policy(
     store: &Store,
     grantor: Grantor,
@@ -131,9 +116,6 @@ pub async fn latest_policy(
 
 /// Deletes an account's expired grants, scanning at most `limit` rows from a key on. Returns the key to continue from
 /// if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,

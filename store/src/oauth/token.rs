@@ -23,17 +23,11 @@ pub fn delete(batch: &mut Batch, secret: &OAuthSecret) {
 }
 
 /// Reads a token, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>, ReadError> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes expired tokens, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     super::purge_before(store, batch, Space::OAuthToken, now, limit).await
 }

@@ -95,9 +95,6 @@ fn column_positions(names: &CsvRecord, known: &[&str]) -> Vec<usize> {
 }
 
 /// Parses a results file. An invalid row does not fail the file: its entry names the invalid part.
-///
-/// # Errors
-/// [`PayoutResultsError`].
 pub fn parse(text: &str) -> Result<Vec<PayoutResultRow>, PayoutResultsError> {
     let mut records = CsvReader::new(text);
     let names = records.next().ok_or(PayoutResultsError::NoStatus)?;
