@@ -50,7 +50,6 @@ use crate::services::Server;
 const REFRESH_SECONDS: &str = "2";
 const REFRESH: HeaderName = HeaderName::from_static("refresh");
 
-/// The console.
 pub struct OperatorConsole {
     server: Server,
     permissions: Permissions,

@@ -103,7 +103,6 @@ pub enum DevError {
     /// A listener cannot be opened.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// An address is in use.
     #[error(
         "{address} is in use by another program, possibly another `postrider dev`: stop it, or set another address \
          with {option}"

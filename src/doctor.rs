@@ -93,7 +93,6 @@ impl CheckRunner {
         Self::start_matching(context, |_| true)
     }
 
-    /// Starts the checks with these names.
     #[must_use]
     pub fn start_named(context: CheckContext, names: &[&str]) -> Self {
         Self::start_matching(context, |name| names.contains(&name))

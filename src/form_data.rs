@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use memchr::memmem;
 
-/// Most parts of a form.
 const PARTS_MAX: usize = 200;
 /// Longest boundary (RFC 2046 5.1.1).
 const BOUNDARY_CHARS_MAX: usize = 70;

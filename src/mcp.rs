@@ -26,7 +26,6 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Headers of the client that each call of an operation repeats.
 const REPEATED: [HeaderName; 3] = [AUTHORIZATION, HOST, USER_AGENT];
 
-/// The endpoint.
 #[derive(Debug)]
 pub struct McpEndpoint {
     options: HttpOptions,

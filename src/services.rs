@@ -106,7 +106,6 @@ pub struct Server {
     pub entropy: Entropy,
     /// Subsystems of delivery and events.
     pub queue: Arc<Subsystems>,
-    /// Subsystems of accounts.
     pub accounts: AccountSubsystems,
     /// The affiliate program.
     pub affiliate: AffiliateService,

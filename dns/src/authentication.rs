@@ -121,7 +121,6 @@ async fn verify_message(raw: &[u8], keys: &DkimKeySource) -> Vec<DkimVerdict> {
     }
 }
 
-/// Limits the number of signatures of a message.
 fn limit_signatures(mut message: AuthenticatedMessage<'_>) -> AuthenticatedMessage<'_> {
     message.dkim_headers.truncate(SIGNATURES_MAX);
     message.errors.truncate(SIGNATURES_MAX);

@@ -133,7 +133,6 @@ impl DkimKey {
         &self.pkcs8
     }
 
-    /// The public key in base64.
     #[must_use]
     pub fn public_key_base64(&self) -> &str {
         &self.public

@@ -41,7 +41,6 @@ pub struct MergePolicy {
     pub mx: bool,
 }
 
-/// The action for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {

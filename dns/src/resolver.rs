@@ -70,7 +70,6 @@ const UNANSWERED_MIN: u64 = 3;
 /// The port of a server that is configured without one.
 const PORT: u16 = 53;
 
-/// Settings of a resolver.
 #[derive(Debug, Clone)]
 pub struct ResolverSettings {
     /// The servers to query; if empty, those of the system (`/etc/resolv.conf`).

@@ -78,7 +78,6 @@ impl SignerCache {
         }
     }
 
-    /// Number of cached signers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().by_id.len()

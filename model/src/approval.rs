@@ -26,7 +26,6 @@ use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
 use crate::request_log::redact_path;
 
-/// Time for a decision.
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Time after which another node may take over an execution. The executor waits less long for the handler.
 pub const EXECUTION_LEASE: Duration = Duration::from_secs(120);
@@ -158,7 +157,6 @@ pub struct ExecutionResult {
     pub at: Timestamp,
     /// HTTP status.
     pub status: u16,
-    /// The code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
 }

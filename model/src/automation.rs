@@ -30,7 +30,6 @@ pub use self::definition::AutomationDefinition;
 
 /// Longest name of an automation in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Maximum number of steps of an automation.
 pub const STEPS_MAX: usize = 50;
 /// Maximum number of automations of an account.
 pub const AUTOMATIONS_MAX: usize = 1_000;
@@ -42,7 +41,6 @@ pub const VERSIONS_MAX: u32 = 1_000;
 /// Longest JSON text of a definition in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 512 << 10;
 
-/// Status of an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutomationStatus {
@@ -59,7 +57,6 @@ impl AutomationStatus {
     /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["draft", "active", "paused", "archived"];
 
-    /// The status with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {

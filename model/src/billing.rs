@@ -44,7 +44,6 @@ pub enum BillingUpdate {
     CustomerDeleted,
 }
 
-/// State of a payment method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentMethodState {

@@ -20,7 +20,6 @@ use crate::cidr::IpNetwork;
 use crate::client_policy::ClientPolicy;
 use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
 
-/// Prefix of API keys.
 pub const API_KEY_PREFIX: &str = "rnl_";
 /// Former prefix of API keys, which is still accepted.
 pub const API_KEY_PREFIX_LEGACY: &str = "stx_";
@@ -231,7 +230,6 @@ impl CredentialPolicy {
     }
 }
 
-/// Last use of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastUse {
     pub at: Timestamp,
@@ -260,7 +258,6 @@ pub enum CredentialId {
 }
 
 impl CredentialId {
-    /// The 16 bytes of the id.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         match self {

@@ -15,7 +15,6 @@ impl DeliveryTimeBucket {
     /// Upper bound of the first bucket.
     const FIRST_MS: u64 = 100;
 
-    /// The bucket of a delivery time.
     #[must_use]
     pub fn containing(time: Duration) -> Self {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

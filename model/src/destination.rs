@@ -48,7 +48,6 @@ impl fmt::Display for Destination {
     }
 }
 
-/// A suspension of a destination by the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorSuspension {
     pub since: Timestamp,
@@ -69,7 +68,6 @@ impl OperatorSuspension {
 /// Limits that replace the configured pace; `None` keeps the configured value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PaceOverride {
-    /// Maximum number of connections.
     pub connections_max: Option<u32>,
     /// Maximum number of messages per second.
     pub messages_per_second: Option<f64>,

@@ -58,7 +58,6 @@ pub struct SealedDkimKeys {
 }
 
 impl SealedDkimKeys {
-    /// Selector of the Ed25519 key.
     #[must_use]
     pub fn ed25519_selector(&self) -> String {
         ed25519_selector(&self.selector)

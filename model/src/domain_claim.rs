@@ -23,7 +23,6 @@ pub const UNPROVEN_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Lifetime of a claim after its record was found. It is long enough for the other account's scheduled emails.
 pub const PROVEN_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Status of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimStatus {

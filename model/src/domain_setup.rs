@@ -28,7 +28,6 @@ const PRIORITY: u16 = 10;
 /// Label of the return path host.
 pub const RETURN_PATH_LABEL: &str = "rp";
 
-/// Purpose of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordPurpose {

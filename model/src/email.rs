@@ -58,7 +58,6 @@ impl Category {
     /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
 
-    /// The category with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -234,7 +233,6 @@ impl From<Priority> for i8 {
     }
 }
 
-/// Status of an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailStatus {

@@ -126,7 +126,6 @@ impl ApprovedEmails {
         Self { hashes: emails.iter().map(HeldEmail::hash).collect(), are_counted }
     }
 
-    /// True if the draft is one of them.
     #[must_use]
     pub fn include(&self, draft: &Draft) -> bool {
         HeldEmail::from_draft(draft).is_some_and(|email| self.hashes.contains(&email.hash()))

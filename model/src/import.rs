@@ -77,7 +77,6 @@ pub struct SuppressionImport {
     pub completed_at: Option<Timestamp>,
 }
 
-/// The columns of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportColumns {
     /// The first line holds column names.

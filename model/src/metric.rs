@@ -237,7 +237,6 @@ pub struct Hour(pub i64);
 impl Hour {
     const SECONDS: i64 = 3_600;
 
-    /// The hour that contains a timestamp.
     #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))

@@ -74,7 +74,6 @@ impl Audience {
         }
     }
 
-    /// The audience of one resource.
     #[must_use]
     pub fn of_resource(resource: OAuthResource) -> Self {
         match resource {
@@ -206,7 +205,6 @@ pub enum DeviceDecision {
     #[default]
     Pending,
     Denied,
-    /// Approved with these scopes.
     Approved(Grantor, ScopeSet),
 }
 

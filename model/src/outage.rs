@@ -9,7 +9,6 @@ const REMIND_AFTER: Duration = Duration::from_secs(60);
 /// Contents of a log line about an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageNotice {
-    /// Duration of the outage.
     pub lasts: Duration,
     /// Number of consecutive failures.
     pub failures: u64,

@@ -21,7 +21,6 @@ pub struct PlanLimits {
     pub requests_per_second: u32,
     /// The affiliate program can be enabled.
     pub affiliates: bool,
-    /// Storage quotas.
     pub storage: PlanQuotas,
 }
 

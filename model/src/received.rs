@@ -81,7 +81,6 @@ impl SpamScore {
 pub struct ReceivedEmail {
     pub id: ReceivedId,
     pub account: AccountId,
-    /// The receiving domain.
     pub domain: DomainId,
     /// Sequence number within the account, in commit order: once an email is readable, so are all with lower numbers.
     pub sequence: u64,

@@ -63,7 +63,6 @@ pub struct AuditRecord {
     /// The approval that the request waits for, or after which it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    /// The user who approved the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<UserId>,
 }

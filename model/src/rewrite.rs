@@ -175,7 +175,6 @@ pub fn has_subject(message: &[u8]) -> bool {
     subject.is_some_and(|field| decode_value(message, field).is_ok_and(|text| !text.is_empty()))
 }
 
-/// Returns whether a message has attachments.
 #[must_use]
 pub fn has_attachments(message: &[u8]) -> bool {
     let parsed = mime::parse(&MessageParser::default(), message);

@@ -48,7 +48,6 @@ impl TokenKey {
         Self(secret)
     }
 
-    /// Creates the token of a payload.
     #[must_use]
     pub fn sign(&self, purpose: TokenPurpose, payload: &[u8]) -> String {
         let mut bytes = Vec::with_capacity(payload.len() + TAG_BYTES);

@@ -74,7 +74,6 @@ impl SpamSignals<'_> {
     }
 }
 
-/// Returns the status for a score.
 #[must_use]
 pub fn spam_status(score: SpamScore) -> SpamStatus {
     if score >= SPAM_THRESHOLD { SpamStatus::Spam } else { SpamStatus::NotSpam }

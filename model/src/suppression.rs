@@ -69,7 +69,6 @@ pub enum SuppressionSource {
     /// The customer, in the dashboard.
     Dashboard = 3,
     Recipient = 4,
-    /// An import of a list.
     Import = 5,
 }
 
@@ -121,7 +120,6 @@ pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
 
-/// Target of a suppression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum SuppressionTarget {
@@ -262,7 +260,6 @@ impl Suppression {
     }
 }
 
-/// A cause for a suppression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionCause {
     pub target: SuppressionTarget,

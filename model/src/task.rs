@@ -60,7 +60,6 @@ impl From<Category> for TaskClass {
     }
 }
 
-/// The queue of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName {
     /// The task partition, which one node owns.
@@ -113,7 +112,6 @@ pub struct Task {
     /// The sending domain, whose return path is used; `None` for mail of the service itself, which is sent with the
     /// null reverse path.
     pub domain: Option<DomainName>,
-    /// Number of attempts.
     pub attempts: u32,
     /// Number of 4yz replies: at expiry they distinguish a soft bounce from a failure.
     pub replies: u32,

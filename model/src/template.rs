@@ -29,7 +29,6 @@ pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTe
 /// The placeholder of managed unsubscribe: rendering keeps it, and message intake
 /// replaces it by the link.
 pub const UNSUBSCRIBE_URL: &str = "unsubscribe_url";
-/// Maximum bytes of an alias.
 pub const ALIAS_BYTES_MAX: usize = 100;
 /// Maximum bytes of a template's name.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -81,7 +80,6 @@ impl TemplateStatus {
     }
 }
 
-/// Type of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableType {
@@ -122,7 +120,6 @@ impl VariableType {
         }
     }
 
-    /// Returns whether a value is of this type.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match self {

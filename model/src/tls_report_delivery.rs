@@ -11,7 +11,6 @@ pub const RETRY_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// Interval between retries.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
-/// State of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportState {
@@ -39,7 +38,6 @@ pub enum ReportSendState {
     Failed(String),
 }
 
-/// A recipient of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportRecipient {
     pub to: ReportDestination,

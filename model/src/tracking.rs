@@ -97,7 +97,6 @@ impl TrackingTarget {
     }
 }
 
-/// A tracked link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedLink {
     pub target: TrackingTarget,

@@ -58,11 +58,9 @@ pub struct UnsubscribeToken {
     pub account: AccountId,
     pub email: EmailId,
     pub scope: UnsubscribeScope,
-    /// The address that unsubscribes.
     pub address: Address,
 }
 
-/// Creates unsubscribe links.
 #[derive(Debug, Clone)]
 pub struct UnsubscribeLinks {
     /// Key that signs the tokens.
@@ -84,7 +82,6 @@ impl UnsubscribeLinks {
     }
 }
 
-/// Creates the signed token.
 #[must_use]
 pub fn sign_token(key: &TokenKey, contents: &UnsubscribeToken) -> String {
     let mut payload = Vec::with_capacity(64);

@@ -71,9 +71,7 @@ fn midnight(date: Date) -> Timestamp {
 /// Usage of the current day and month. It can be negative for a while, if a credit is counted before its charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanUsage {
-    /// Usage of the day.
     pub day: i64,
-    /// Usage of the month.
     pub month: i64,
 }
 

@@ -16,7 +16,6 @@ use crate::id::{AccountId, DomainId, WebhookId};
 
 /// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;
-/// Prefix of a secret.
 pub const SECRET_PREFIX: &str = "whsec_";
 /// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 500;
@@ -132,7 +131,6 @@ pub struct Webhook {
     pub updated_at: Timestamp,
 }
 
-/// The domain of an event.
 #[derive(Debug, Clone, Copy)]
 pub enum EventDomain<'a> {
     Id(DomainId),

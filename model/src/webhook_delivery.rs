@@ -9,7 +9,6 @@ use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
 /// Stored bytes of a response body; the rest is dropped.
 pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 
-/// Status of a webhook delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookDeliveryStatus {
@@ -25,7 +24,6 @@ impl WebhookDeliveryStatus {
     /// All words in the API.
     pub const WORDS: &[&str] = &["pending", "delivered", "failed"];
 
-    /// The status with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {

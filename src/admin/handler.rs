@@ -250,7 +250,6 @@ async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     }))
 }
 
-/// The URL of a sign-in link.
 fn sign_in_url(server: &Server, link: &SignInLinkToken) -> String {
     format!("{}/auth/link/{}", server.accounts.links.base_url().unwrap_or_default(), link.text())
 }

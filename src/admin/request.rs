@@ -42,7 +42,6 @@ pub enum AdminRequest {
     StoreFacts { references: StoreReferences },
     /// Lists all accounts.
     AccountList { page: PageQuery },
-    /// Shows an account.
     AccountShow {
         /// Account id or the owner's address.
         account: String,
@@ -141,7 +140,6 @@ pub enum AdminRequest {
     Destination {
         /// Recipient domain; or
         to: Option<DomainName>,
-        /// the name of the mail hosts.
         mail_host: Option<DomainName>,
         order: DestinationAction,
     },
@@ -167,9 +165,7 @@ pub enum AdminRequest {
     },
     /// Shows counts of TLS sessions with the mail hosts of domains, and the TLS reports sent (RFC 8460).
     TlsReports {
-        /// Only this domain.
         domain: Option<String>,
-        /// Only this day.
         day: Option<String>,
         /// Maximum number of rows.
         limit: usize,
@@ -185,7 +181,6 @@ pub enum AdminRequest {
     CertificateShow,
     /// Orders the ACME certificate now, if none is installed or the last order failed.
     CertificateOrder,
-    /// Writes a backup.
     Backup {
         /// Path of the file, which the server creates.
         file: PathBuf,

@@ -44,9 +44,7 @@ const INDEX_WAIT_MAX: Duration = Duration::from_millis(200);
 pub struct EmailQuery {
     /// Account id or the owner's address.
     pub account: Option<String>,
-    /// State of the email.
     pub status: Option<EmailState>,
-    /// Address of a recipient.
     pub recipient: Option<Address>,
     /// Address of the author (`From`).
     pub sender: Option<Address>,
@@ -60,7 +58,6 @@ pub struct EmailQuery {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueSearch {
-    /// Address of the recipient.
     pub recipient: Option<Address>,
     /// Address of the author, or the address in MAIL FROM.
     pub sender: Option<Address>,
@@ -79,7 +76,6 @@ impl QueueSearch {
         self.sender.is_some() || self.message_id.is_some()
     }
 
-    /// Returns whether an email matches.
     pub(super) fn matches_email(&self, email: &Email) -> bool {
         let is_sender = |sender: &Address| {
             is_equal_ignoring_case(sender, &email.from.address)

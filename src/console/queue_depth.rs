@@ -81,7 +81,6 @@ impl DepthRange {
         }
     }
 
-    /// The number of periods.
     fn periods(self) -> i64 {
         match self {
             Self::Hour => 60,

@@ -20,7 +20,6 @@ use super::terminal::Terminal;
 /// DKIM records of the local domains, by name. They replace DNS lookups, since these domains are in no DNS.
 pub type DkimRecords = Arc<RwLock<Vec<(String, String)>>>;
 
-/// Returns the DKIM records of a domain.
 pub fn dkim_records(domain: &SendingDomain) -> [(String, String); 2] {
     let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{}", domain.name), value.to_owned());
     let dkim = &domain.dkim;

@@ -13,7 +13,6 @@ use crate::{admin, clock_shift, services};
 
 /// File of the secrets. It also marks the directory as one of the development server.
 const SECRETS_FILE: &str = "dev.json";
-/// Directory of the inbox.
 const INBOX_DIRECTORY: &str = "inbox";
 /// Files that a directory without the marker may contain: those that a first start writes before it, or that `--fresh`
 /// leaves. A store or a key may belong to a production server, so they are not listed.

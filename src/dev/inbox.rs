@@ -25,7 +25,6 @@ use tokio::sync::watch;
 
 use super::inbox_queries::InboxQuery;
 
-/// Maximum number of messages.
 const MESSAGES_MAX: usize = 1_000;
 /// Maximum size of all messages in bytes.
 const BYTES_MAX: u64 = 256 << 20;

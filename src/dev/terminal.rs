@@ -65,7 +65,6 @@ impl Terminal {
         self.print_line(format_args!("{action}  to {to}  \"{subject}\"  message {}", entry.id));
     }
 
-    /// Prints a refused recipient.
     pub fn print_refused(&self, recipient: &Address, reply: &SmtpReply) {
         self.print_line(format_args!("refused  {recipient}  {reply}"));
     }

@@ -122,7 +122,6 @@ impl DoctorFinding {
         notes.into_finding(name)
     }
 
-    /// A finding with one warning.
     #[must_use]
     pub fn warning(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         let mut notes = Observations::default();

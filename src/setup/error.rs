@@ -76,7 +76,6 @@ pub enum SetupError {
     /// No certificate was issued in time.
     #[error("no certificate yet: {reason}")]
     NoCertificate { reason: String },
-    /// The test mail was deferred.
     #[error("the test email is not delivered yet, and is retried. Run `{again}` to see whether it arrived")]
     TestMailDeferred { again: String },
     /// The test mail was refused.

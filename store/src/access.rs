@@ -374,7 +374,6 @@ pub struct AccessContext {
     pub now: Timestamp,
 }
 
-/// Authenticates an API key.
 pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessContext) -> Result<Tenant, AccessError> {
     let hash = SecretHash::from_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
     let found = credential::find_by_hash::<ApiKey>(store, &hash).await?;

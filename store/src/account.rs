@@ -37,7 +37,6 @@ pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
     batch.put(key_of(after.id), codec::encode(after));
 }
 
-/// Reads an account.
 pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }

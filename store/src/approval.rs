@@ -260,7 +260,6 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
     found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Reads an approval of an account.
 pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -295,7 +294,6 @@ pub async fn list(
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Account and approval of a key of an index.
 fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), KeyDecodeError> {
     let mut parts = KeyReader::new(space, row_key)?;
     let account = parts.account()?;

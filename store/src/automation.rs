@@ -161,7 +161,6 @@ pub async fn purge_versions(
     Ok(rows.len() == limit)
 }
 
-/// Reads an automation.
 pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<StoredAutomation>, ReadError> {
     store.get(&key_of(account, id)).await?.map(decode_stored).transpose()
 }
@@ -180,7 +179,6 @@ pub async fn get_many(
     store.get_many(&keys).await?.into_iter().flatten().map(decode_stored).collect()
 }
 
-/// Reads a version of an automation.
 pub async fn get_version(
     store: &Store,
     account: AccountId,

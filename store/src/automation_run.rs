@@ -122,7 +122,6 @@ pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
 }
 
-/// Reads a run.
 pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, ReadError> {
     store.get(&key_of(about)).await?.map(decode_stored).transpose()
 }

@@ -61,7 +61,6 @@ thread_local! {
 /// Maximum capacity of the buffer that is retained after a row.
 const SCRATCH_BYTES_MAX: usize = 64 * 1024;
 
-/// Encodes a noun as a row.
 pub(crate) fn encode<T: RowCodec>(noun: &T) -> Bytes {
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
@@ -77,7 +76,6 @@ pub(crate) fn encode<T: RowCodec>(noun: &T) -> Bytes {
     })
 }
 
-/// Decodes a row.
 pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
     let inner = row
         .strip_prefix(FORMAT)
@@ -88,7 +86,6 @@ pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
 
 /// Keys of rows that [`decode_or_leave`] has logged.
 static LOGGED: Mutex<BTreeSet<Key>> = Mutex::new(BTreeSet::new());
-/// Maximum number of rows that are logged.
 const LOGGED_MAX: usize = 1_000;
 
 /// Decodes a row of work that waits for any node. A row that cannot be decoded is left where it is, so that the other

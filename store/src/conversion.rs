@@ -18,7 +18,6 @@ const BY_TIME: u8 = 2;
 
 stored!(Conversion);
 
-/// Key of the conversion with this kind and id.
 #[must_use]
 pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
     key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
@@ -41,7 +40,6 @@ pub fn record(batch: &mut Batch, conversion: &Conversion) {
     batch.put(row_key, codec::encode(conversion));
 }
 
-/// Reads a conversion by its key.
 pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
     store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -168,7 +168,6 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }
 
-/// Reads a credential of an account.
 pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>, ReadError> {
     store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }

@@ -37,7 +37,6 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationOrdersVersion(Option<Value>);
 
-/// Reads the current version.
 pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion, ReadError> {
     Ok(DestinationOrdersVersion(store.get(&version_key()).await?))
 }

@@ -29,7 +29,6 @@ stored!(DmarcReport);
 
 stored!(DmarcSource);
 
-/// Account and domain.
 pub type DmarcDomainKey = (AccountId, DomainId);
 
 fn domain_prefix(space: Space, (account, domain): DmarcDomainKey) -> KeyBuilder {

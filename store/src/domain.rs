@@ -126,7 +126,6 @@ pub async fn find_at_or_above(
     rows.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Reads a domain of an account.
 pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

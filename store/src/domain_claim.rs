@@ -40,7 +40,6 @@ pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
     }
 }
 
-/// Reads a claim of an account.
 pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -18,7 +18,6 @@ use crate::task::PARTITIONS;
 
 stored!(DomainSetup);
 
-/// Account and domain.
 pub type DomainSetupKey = (AccountId, DomainId);
 
 /// The key of a domain's setup.
@@ -76,7 +75,6 @@ pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSet
     }
 }
 
-/// Reads the setup of a domain.
 pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredDomainSetup { setup: codec::decode(&row)?, row })).transpose()

@@ -161,7 +161,6 @@ pub async fn get_each(
     Ok(found)
 }
 
-/// Reads the schedules of scheduled emails.
 pub(crate) async fn load_schedules(
     store: &Store,
     account: AccountId,
@@ -202,7 +201,6 @@ async fn list_recipients_between(
     }
 }
 
-/// Reads a recipient of an email.
 pub(crate) async fn find_recipient(
     store: &Store,
     account: AccountId,
@@ -241,7 +239,6 @@ pub fn update_recipient(
     put_recipient(batch, account, email, after);
 }
 
-/// Returns whether the conflicting key is a recipient.
 #[must_use]
 pub fn is_recipient_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Recipient as u8))

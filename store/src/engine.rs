@@ -47,14 +47,12 @@ use crate::queue_counts::{CommitResult, QueueCounts};
 pub type Key = Bytes;
 pub type Value = Bytes;
 
-/// Order of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOrder {
     Ascending,
     Descending,
 }
 
-/// Options of the redb engine.
 #[derive(Debug, Clone)]
 pub struct RedbOptions {
     /// Directory of all files; created if absent.

@@ -46,7 +46,6 @@ pub async fn get_each(
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// Reads an event by subject and id.
 pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>, ReadError> {
     let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()

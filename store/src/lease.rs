@@ -30,7 +30,6 @@ pub struct Node {
     pub started_at: Timestamp,
 }
 
-/// The lease of a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLease {
     /// Incremented with every change of owner.

@@ -54,7 +54,6 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
-/// Returns whether the conflicting key is an opt-out.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OptOut as u8))
@@ -72,7 +71,6 @@ pub async fn list_by_address(
     store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Finds an opt-out by its id.
 pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };

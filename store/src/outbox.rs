@@ -46,7 +46,6 @@ impl OutboxEntry {
     }
 }
 
-/// A page of entries.
 #[derive(Debug, Default)]
 pub struct OutboxPage {
     pub entries: Vec<OutboxEntry>,

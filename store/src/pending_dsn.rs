@@ -19,7 +19,6 @@ use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 stored!(PendingDsn);
 
-/// Account and email.
 pub type PendingDsnKey = (AccountId, EmailId);
 
 fn prefix(partition: u16, (account, email): PendingDsnKey) -> KeyBuilder {

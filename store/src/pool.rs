@@ -15,7 +15,6 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
-/// Maximum number of orders.
 pub const ORDERS_MAX: usize = 100_000;
 
 const VERSION: u8 = 0;
@@ -31,12 +30,9 @@ pub enum PoolOrder {
     WarmUp(PoolName, WarmUpOverride),
 }
 
-/// Key of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolOrderKey {
-    /// The pool of an account.
     Account(AccountId),
-    /// The warm-up of a pool.
     WarmUp(PoolName),
 }
 
@@ -69,7 +65,6 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOrdersVersion(Option<Value>);
 
-/// Reads the current version.
 pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadError> {
     Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }

@@ -58,7 +58,6 @@ pub struct ProductEventCounts {
 stored!(ProductEventCounts);
 
 impl ProductEventCounts {
-    /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         for (count, other) in [
             (&mut self.count, other.count),
@@ -81,7 +80,6 @@ pub struct ProductEventIncrements {
 }
 
 impl ProductEventIncrements {
-    /// Adds counts to a name.
     pub fn add_name(&mut self, account: AccountId, name: &str, hour: Hour, counts: ProductEventCounts) {
         self.names.entry((account, name.to_owned())).or_default().entry(hour).or_default().add(counts);
     }

@@ -41,7 +41,6 @@ struct AnyReleaseCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingQueueCommand {
     pub partition: u16,
-    /// Id of the command.
     pub id: [u8; 16],
     /// The action, as named by the queue.
     pub order: String,

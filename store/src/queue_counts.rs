@@ -236,7 +236,6 @@ struct State {
     partitions: HashMap<u16, PartitionCounts>,
 }
 
-/// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitResult {
     Stored,

@@ -26,7 +26,6 @@ const BACKFILLED: u8 = 3;
 /// Rows per read.
 const PAGE: usize = 10_000;
 
-/// Scope of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldScope {
     /// The whole queue.
@@ -44,7 +43,6 @@ pub struct Hold {
 stored!(Hold);
 
 impl Hold {
-    /// Creates a hold that begins now.
     #[must_use]
     pub fn begin(now: Timestamp) -> Self {
         Self { since: now, lifted_at: None }
@@ -73,7 +71,6 @@ pub struct QueueHolds {
     pub version: HoldsVersion,
     /// Hold of the whole queue.
     pub queue: Option<Hold>,
-    /// Holds of accounts.
     pub accounts: HashMap<AccountId, Hold>,
 }
 
@@ -120,7 +117,6 @@ pub fn mark_backfilled(batch: &mut Batch) {
     batch.put(backfilled_key(), Value::new());
 }
 
-/// Reads the current version.
 pub async fn current_version(store: &Store) -> Result<HoldsVersion, ReadError> {
     Ok(HoldsVersion(store.get(&version_key()).await?))
 }

@@ -71,7 +71,6 @@ impl<'a> QueueWalk<'a> {
         Ok(Some(page))
     }
 
-    /// The number of rows read.
     #[must_use]
     pub fn rows_read(&self) -> usize {
         self.rows_read

@@ -23,7 +23,6 @@ struct EmailSizeRow {
 /// The limit on the number of rows in a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowBound {
-    /// Quotas of these nouns.
     Quota(&'static [Noun]),
     /// Another limit, described in words.
     Other(&'static str),
@@ -146,14 +145,12 @@ pub struct QuotaCount {
 }
 
 impl QuotaCount {
-    /// Starts to count a noun of an account.
     #[must_use]
     pub fn start(account: AccountId, noun: Noun) -> Self {
         let rest = key(space_of(noun)).account(account).range();
         Self { noun, rest, sum: 0, cost: 0, is_whole: false }
     }
 
-    /// Counts the next page.
     pub async fn count_next_page(&mut self, store: &Store) -> Result<(), ReadError> {
         let limit = page_rows(self.noun);
         let page = store.scan(self.rest.clone(), ScanOrder::Ascending, limit).await?;

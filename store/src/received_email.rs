@@ -114,7 +114,6 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
     batch.put_body(body_key(account, body), bytes);
 }
 
-/// Reads a received email of an account.
 pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
     let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let sequence = decode_sequence(account, Some(sequence_row))?.sequence;

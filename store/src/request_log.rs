@@ -41,7 +41,6 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
     batch.put(part.key_of(request.account, request.id), codec::encode(request));
 }
 
-/// Reads a logged request of an account.
 pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
     let rows = store.get_many(&[LogPart::Reads.key_of(account, id), LogPart::Audit.key_of(account, id)]).await?;
     rows.iter().flatten().next().map(|row| codec::decode(row)).transpose()

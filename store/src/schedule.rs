@@ -19,7 +19,6 @@ use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
 stored!(Schedule);
 
-/// Account and email.
 pub type ScheduleKey = (AccountId, EmailId);
 
 fn key_of((account, email): ScheduleKey) -> Key {
@@ -60,7 +59,6 @@ pub fn delete(batch: &mut Batch, about: ScheduleKey) {
     batch.delete(key_of(about));
 }
 
-/// Returns whether the conflicting key is a schedule.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Schedule as u8))

@@ -21,7 +21,6 @@ pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
     codec::decode(row)
 }
 
-/// Reads a session.
 pub async fn get(
     store: &Store,
     account: AccountId,

@@ -16,7 +16,6 @@ pub enum SettingError {
     Commit(#[from] CommitError),
 }
 
-/// Reads a setting.
 pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> {
     store.get(&key_of(name)).await
 }
@@ -42,7 +41,6 @@ pub async fn change(store: &Store, name: &str, before: Option<Value>, after: Opt
     store.commit(batch).await
 }
 
-/// Deletes a setting.
 pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.delete(key_of(name));

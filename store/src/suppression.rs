@@ -112,7 +112,6 @@ pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     }
 }
 
-/// Returns whether the conflicting key is a suppression.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Suppression as u8))
@@ -228,7 +227,6 @@ pub struct SuppressionFilter {
 }
 
 impl SuppressionFilter {
-    /// Returns whether a suppression matches.
     #[must_use]
     pub fn matches(&self, suppression: &Suppression) -> bool {
         let millisecond = |at: Timestamp| at.as_millisecond();

@@ -45,13 +45,11 @@ pub fn update(batch: &mut Batch, before: &StoredImport, after: &SuppressionImpor
     batch.put(row_key, codec::encode(after));
 }
 
-/// Returns whether the conflicting key is an import.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::SuppressionImport as u8))
 }
 
-/// Reads an import.
 pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
     row.map(|row| Ok(StoredImport { import: codec::decode(&row)?, row })).transpose()

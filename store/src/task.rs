@@ -43,7 +43,6 @@ fn queue_prefix(queue: &QueueName) -> KeyBuilder {
     key(Space::Task).u16(queue.partition).text(queue.domain.as_str()).u8(queue.class as u8).account(queue.account)
 }
 
-/// The key of a task.
 #[must_use]
 pub fn key_of(task: &Task) -> Key {
     queue_prefix(&task.queue_name()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()

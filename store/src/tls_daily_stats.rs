@@ -64,7 +64,6 @@ pub async fn add(
     Ok(())
 }
 
-/// Reads the stats of a domain on a day.
 pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>, ReadError> {
     let Some(row) = store.get(&key_of(day, domain)).await? else { return Ok(None) };
     Ok(Some(StoredTlsStats { day, domain: domain.clone(), stats: codec::decode(&row)?, row }))

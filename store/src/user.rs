@@ -79,7 +79,6 @@ pub fn delete(batch: &mut Batch, user: &User) {
     batch.delete(key_of(user.account, user.id));
 }
 
-/// Reads a user of an account.
 pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -106,7 +106,6 @@ pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &Webh
     batch.put(prefix.id(delivery.id.to_bytes()).u32(attempt.number).build(), codec::encode(attempt));
 }
 
-/// Reads a delivery.
 pub async fn get(
     store: &Store,
     account: AccountId,

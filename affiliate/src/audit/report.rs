@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::api_timestamp::ApiTimestamp;
 
-/// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
 model::words! {

@@ -30,7 +30,6 @@ pub(super) struct EmailFacts {
     pub(super) payout: Option<PayoutEmailDetails>,
 }
 
-/// Details of a payout for its email.
 #[derive(Debug, Clone)]
 pub(crate) struct PayoutEmailDetails {
     /// In minor units.
@@ -42,7 +41,6 @@ pub(crate) struct PayoutEmailDetails {
     pub(crate) note: Option<String>,
 }
 
-/// A block of an email.
 enum EmailBlock {
     Paragraph(String),
     /// A link with its label, shown as a button in HTML.

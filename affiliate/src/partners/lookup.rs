@@ -43,7 +43,6 @@ impl PartnerView {
         PartnerObject::of(&partner, &self.links, &self.program)
     }
 
-    /// Builds the event of the partner.
     pub(crate) fn event(&self) -> EventBuilder<'_> {
         EventBuilder::for_partner(&self.program, self.partner.id).with("affiliate", &self.object())
     }

@@ -24,7 +24,6 @@ use crate::if_match::IfMatch;
 /// Maximum skipped partners returned when the run has no payouts.
 const SKIPPED_MAX: usize = 10_000;
 
-/// Result of drafting.
 #[derive(Debug, Clone)]
 pub struct DraftResult {
     /// `None` if no partner is to be paid.

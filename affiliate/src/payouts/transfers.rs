@@ -60,7 +60,6 @@ const SHORT_MAX: u32 = 3;
 /// Maximum characters of a stored failure reason.
 const REASON_CHARS_MAX: usize = 500;
 
-/// A transfer to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRequest {
     /// The payout as stored with the request.
@@ -140,7 +139,6 @@ pub struct StripeTransfer {
 
 /// Creates and looks up transfers.
 pub trait PayoutGateway: Send + Sync {
-    /// Requests a transfer.
     fn transfer<'a>(&'a self, order: &'a TransferRequest) -> BoxFuture<'a, TransferResponse>;
     /// Looks up transfers of one run, in the order of `orders`.
     fn look_up<'a>(&'a self, orders: &'a [TransferRequest]) -> BoxFuture<'a, Vec<TransferResponse>>;

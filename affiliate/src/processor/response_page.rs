@@ -58,7 +58,6 @@ impl ProcessorJson {
         if found.starts_with('{') { text_in(found, "id") } else { text_in(self.text(), field) }
     }
 
-    /// Returns the string in a field.
     #[must_use]
     pub fn text_in(&self, field: &str) -> Option<Cow<'_, str>> {
         text_in(self.text(), field)
@@ -102,7 +101,6 @@ impl ProcessorJson {
     }
 }
 
-/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponsePage {
     pub objects: Vec<ProcessorJson>,

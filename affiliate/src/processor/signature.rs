@@ -13,7 +13,6 @@ pub const HEADER: &str = "Stripe-Signature";
 pub const TOLERANCE_S: u64 = 300;
 /// Maximum length of the header.
 const HEADER_BYTES_MAX: usize = 4_096;
-/// Maximum number of parts.
 const PARTS_MAX: usize = 32;
 /// Length of an HMAC-SHA256.
 const TAG_BYTES: usize = 32;

@@ -21,7 +21,6 @@ const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
 const BATCH_CLICKS_MAX: usize = 500;
 
-/// Counts clicks.
 #[derive(Clone)]
 pub struct ClickCounter {
     pub(crate) context: Context,

@@ -15,7 +15,6 @@ use super::{rules, spf_check};
 /// Maximum CNAMEs followed from a name to the required host.
 const CHAIN_MAX: usize = 8;
 
-/// The observations for one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordObservation {
     /// The zone of the domain, if NS records lead to it.

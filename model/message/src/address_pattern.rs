@@ -57,7 +57,6 @@ impl AddressPattern {
         &self.domain
     }
 
-    /// True if the pattern matches this address.
     #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
         let local = address.unquoted_local_part();

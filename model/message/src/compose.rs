@@ -310,7 +310,6 @@ fn crlf_lines(data: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The MIME part of an attachment.
 fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> MimePart<'a> {
     let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());

@@ -51,9 +51,7 @@ pub struct DmarcMessageCounts {
     pub messages: u64,
     /// Messages with aligned DKIM or SPF.
     pub passed: u64,
-    /// Messages with aligned DKIM.
     pub dkim_aligned: u64,
-    /// Messages with aligned SPF.
     pub spf_aligned: u64,
     /// Messages treated as spam because of the policy.
     pub quarantined: u64,
@@ -62,13 +60,11 @@ pub struct DmarcMessageCounts {
 }
 
 impl DmarcMessageCounts {
-    /// The number of messages that failed DMARC.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.messages.saturating_sub(self.passed)
     }
 
-    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for (sum, other) in [
             (&mut self.messages, other.messages),
@@ -83,7 +79,6 @@ impl DmarcMessageCounts {
     }
 }
 
-/// The counts of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcSource {
     /// The source address; `None` for the sum of the sources that are not listed.

@@ -16,7 +16,6 @@ pub enum SendingDomainError {
     /// An IP address.
     #[error("must be a domain name, not an IP address")]
     Address,
-    /// A public suffix.
     #[error("`{0}` is a public suffix under which others register names: add a domain of your own")]
     PublicSuffix(DomainName),
 }

@@ -62,7 +62,6 @@ impl DsnMessage<'_> {
         self.worst_action().subject_line()
     }
 
-    /// Composes the DSN as a message.
     #[must_use]
     pub fn compose(&self) -> Vec<u8> {
         let (utf8, eight) = (self.accepts_utf8(), self.to.needs_smtputf8());

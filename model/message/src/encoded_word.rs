@@ -30,7 +30,6 @@ struct EncodedWord<'a> {
     charset: &'a [u8],
     is_base64: bool,
     text: &'a [u8],
-    /// Encoded length.
     length: usize,
 }
 

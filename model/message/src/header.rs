@@ -84,9 +84,7 @@ pub enum MessageError {
 /// Byte offsets of one header field in its message, line ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField {
-    /// Start of the field.
     pub start: usize,
-    /// End of the field name.
     pub name_end: usize,
     /// End of the field, which is the start of the next.
     pub end: usize,

@@ -39,7 +39,6 @@ pub struct Day(pub i64);
 impl Day {
     const SECONDS: i64 = 24 * 3600;
 
-    /// The day that contains a timestamp.
     #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))

@@ -13,7 +13,6 @@ use super::string_enum::words;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
-/// Maximum number of tags of a partner.
 pub const TAGS_MAX: usize = 20;
 /// Maximum number of links of a partner, including the primary link.
 pub const LINKS_MAX: usize = 50;

@@ -45,7 +45,6 @@ words! {
 }
 
 words! {
-    /// Status of a run.
     PayoutRunStatus {
         /// Waits for the owner's approval.
         Draft = "draft",
@@ -303,7 +302,6 @@ pub struct PayoutRun {
     pub cutoff: Timestamp,
     /// Sum per currency in minor units.
     pub totals: BTreeMap<Currency, i64>,
-    /// Number of payouts.
     pub payouts: u32,
     /// Number of payouts that are neither paid nor failed.
     pub open: u32,

@@ -69,7 +69,6 @@ impl PortalLinkSecret {
     }
 }
 
-/// Purpose of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortalLinkPurpose {
@@ -102,7 +101,6 @@ impl PortalLinkPurpose {
         }
     }
 
-    /// True if the link signs in.
     #[must_use]
     pub fn signs_in(&self) -> bool {
         matches!(self, Self::Login | Self::Mailed)
@@ -151,7 +149,6 @@ impl PortalSession {
     }
 }
 
-/// The token in the session cookie.
 pub type PortalToken = SessionCookieToken<PartnerId>;
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use crate::webhook_payload::event_data;
 /// Delay before each of the four attempts.
 pub const RETRY_SCHEDULE: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
-/// Timeout of one attempt.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The field name of a person's email address, at any level of the payload.
 const EMAIL: &str = "email";

@@ -18,7 +18,6 @@ pub const WEBHOOK_SECRETS_MAX: usize = 2;
 pub const REVIEW_THRESHOLD_MAX: i64 = 1_000_000;
 
 words! {
-    /// Status of a program.
     ProgramStatus {
         /// Steps are missing, or the program was not started yet.
         Setup = "setup",
@@ -60,7 +59,6 @@ words! {
 }
 
 words! {
-    /// Method of a payout.
     PayoutMethod {
         /// PayPal, to an email address.
         Paypal = "paypal",

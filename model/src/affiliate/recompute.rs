@@ -208,7 +208,6 @@ pub struct SaleWorth {
     pub is_gone: bool,
 }
 
-/// A change of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
     Created,
@@ -244,7 +243,6 @@ pub struct LineUpdate {
     pub changes: Vec<LineChange>,
 }
 
-/// An adjustment to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdjustmentDue {
     pub line: CommissionId,

@@ -10,7 +10,6 @@ use super::string_enum::words;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 
 words! {
-    /// Status of a referral.
     ReferralStatus {
         /// Recorded, without a payment.
         Lead = "lead",
@@ -102,7 +101,6 @@ pub struct ReferralReview {
     pub decided_at: Option<Timestamp>,
 }
 
-/// A rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralRejection {
     pub reason: RejectReason,

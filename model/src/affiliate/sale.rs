@@ -36,7 +36,6 @@ pub struct Sale {
 pub struct SaleLine {
     /// Amount before discounts in minor units; negative for a proration credit.
     pub amount: i64,
-    /// Discounts on this line.
     pub discount: i64,
     /// Tax that `amount` includes.
     pub inclusive_tax: i64,

@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 use super::context;
 use crate::{raw_number, timestamp};
 
-/// Maximum number of clauses of a condition.
 pub const CLAUSES_MAX: usize = 50;
 /// Longest JSON text of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;

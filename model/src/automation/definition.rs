@@ -70,7 +70,6 @@ impl Reentry {
     }
 }
 
-/// A step of an automation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationStep {
     /// The key that other steps refer to.
@@ -149,7 +148,6 @@ pub struct DelayStep {
     pub window: Option<TimeWindow>,
 }
 
-/// The length of a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DelayLength {
     /// A duration.
@@ -176,7 +174,6 @@ pub struct WaitForEventStep {
 /// How an event is matched to the person of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MatchBy {
-    /// By user id.
     UserId,
     /// By email address.
     Email,

@@ -53,7 +53,6 @@ macro_rules! words {
 }
 
 words! {
-    /// Status of a run.
     RunStatus {
         /// Created; the first step has not begun.
         Queued "queued",
@@ -77,7 +76,6 @@ impl RunStatus {
 }
 
 words! {
-    /// Status of a step.
     StepStatus {
         Pending "pending",
         Running "running",
@@ -121,7 +119,6 @@ words! {
     }
 }
 
-/// State of a step in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,7 +168,6 @@ pub struct AutomationRun {
     pub status: RunStatus,
     /// Id of the event that started the run, as text.
     pub source: String,
-    /// Name of that event.
     pub event_name: String,
     /// The person's id in the customer's product.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -307,7 +303,6 @@ impl AutomationRun {
         self.identity().keys()
     }
 
-    /// The person.
     #[must_use]
     pub fn identity(&self) -> PersonIdentity<'_> {
         PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }

@@ -122,7 +122,6 @@ fn read_loopback(rest: &str) -> Option<RedirectUri<'_>> {
     LOOPBACK_HOSTS.contains(&host).then_some(RedirectUri::Loopback { host, port: port.ok()?, rest })
 }
 
-/// Returns whether a URI of a request is a registered one.
 #[must_use]
 pub fn matches(registered: &str, requested: &str) -> bool {
     if registered == requested {

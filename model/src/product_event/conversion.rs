@@ -24,7 +24,6 @@ pub enum ConversionKind {
 impl ConversionKind {
     pub const ALL: [Self; 2] = [Self::SignUp, Self::Subscription];
 
-    /// Returns the kind for an event name.
     #[must_use]
     pub fn from_event_name(name: &str) -> Option<Self> {
         match name {

@@ -15,7 +15,6 @@ use super::signup_context::{SignupContext, USER_CREATED};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountingStatus {
-    /// Counts.
     #[default]
     Counted,
     /// An invited teammate: a seat, not a sign-up.

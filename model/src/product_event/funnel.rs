@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use super::counting_status::CountingStatus;
 use super::person::AnalyticsPerson;
 
-/// Maximum number of steps.
 pub const STEPS_MAX: usize = 10;
 /// Maximum number of groups; further labels are counted as [`OTHER`].
 pub const GROUPS_MAX: usize = 50;

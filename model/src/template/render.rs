@@ -258,7 +258,6 @@ static BARE_REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     bare
 });
 
-/// Renders one part.
 fn render_part(pieces: &[MarkupPiece], registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
     let mut out = BoundedOutput(String::new());
     let mut render =
@@ -414,7 +413,6 @@ impl CompiledTemplate {
         self.program.settings.has_managed_unsubscribe()
     }
 
-    /// Returns whether the template has a subject.
     #[must_use]
     pub fn has_subject(&self) -> bool {
         self.program.subject.is_some()

@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 use super::markup::{MarkupError, MarkupPiece};
 use super::{TemplateVariable, UNSUBSCRIBE_URL, VariableType};
 
-/// Maximum number of names in a path.
 const PATH_NAMES_MAX: usize = 16;
 
 /// Use of a variable, and of the values in it.
@@ -75,7 +74,6 @@ impl VariableUsage {
         })
     }
 
-    /// Returns whether a variable is used.
     #[must_use]
     pub fn uses(&self, name: &str) -> bool {
         // `{{#each this}}` uses all variables.

@@ -47,7 +47,6 @@ pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
     }
 }
 
-/// Reads a backfill.
 pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -57,7 +57,6 @@ pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
     batch.check(key_of(campaign.account, campaign.id), Some(codec::encode(campaign)));
 }
 
-/// Reads a campaign.
 pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

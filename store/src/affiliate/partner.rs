@@ -91,7 +91,6 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
     batch.delete(key_of(before.account, before.id));
 }
 
-/// Reads a partner.
 pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

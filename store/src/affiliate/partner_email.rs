@@ -61,7 +61,6 @@ impl QueuedPartnerEmail {
     }
 }
 
-/// Returns whether the conflicting key is a partner email.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerEmail as u8))

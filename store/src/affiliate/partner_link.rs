@@ -14,7 +14,6 @@ use crate::key::{Space, key};
 
 stored!(PartnerLink);
 
-/// The holder of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TokenHolder {
     Link(PartnerId, PartnerLinkId),
@@ -101,7 +100,6 @@ pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp
     batch.delete(key_of(before.account, before.partner, before.id));
 }
 
-/// Reads a link of a partner.
 pub async fn get(
     store: &Store,
     account: AccountId,

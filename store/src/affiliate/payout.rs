@@ -119,12 +119,10 @@ pub async fn list_items(
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-/// Reads a payout.
 pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Finds the payout with this transfer id.
 pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>, ReadError> {
     Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }

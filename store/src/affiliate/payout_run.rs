@@ -60,7 +60,6 @@ pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId
     batch.check(open_key(account), run.map(|run| id_bytes(run).into()));
 }
 
-/// Reads a payout run.
 pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

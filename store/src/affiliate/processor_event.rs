@@ -63,7 +63,6 @@ fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
     at.time(event.received_at).text(&event.id).build()
 }
 
-/// Reads an event.
 pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
     let event = row.as_deref().map(codec::decode).transpose()?;

@@ -34,7 +34,6 @@ fn key_of(account: AccountId, kind: ProcessorObjectKind, id: &str) -> Key {
     key(Space::ProcessorState).account(account).u8(kind as u8).text(id).build()
 }
 
-/// Reads the stored state of an object.
 pub async fn get<T: Serialize + DeserializeOwned>(
     store: &Store,
     account: AccountId,

@@ -138,7 +138,6 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Reads a referral.
 pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

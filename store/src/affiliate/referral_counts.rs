@@ -25,7 +25,6 @@ pub struct ReferralCountsByLink {
 pub struct ReferralCountChange(Vec<(Option<PartnerLinkId>, i64, i64)>);
 
 impl ReferralCountsByLink {
-    /// Adds a referral to the counts.
     pub fn add_referral(&mut self, referral: &Referral) {
         self.counts_mut(referral.link).add(&ReferralCounts::for_referral(referral));
     }

@@ -24,7 +24,6 @@ const FOLDED_MAX: usize = 5_000;
 const SUMS: u8 = 0;
 const CHANGE: u8 = 1;
 
-/// Account and partner.
 pub type PartnerKey = (AccountId, PartnerId);
 
 /// Sums and the changes that apply to them.

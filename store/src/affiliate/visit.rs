@@ -19,7 +19,6 @@ use crate::key::{KeyReader, Space, key, successor};
 
 stored!(PartnerVisit);
 
-/// Identity of a visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitorIdentity {
     /// The id in the browser's cookie.
@@ -84,7 +83,6 @@ pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Reads a visit.
 pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

@@ -86,7 +86,6 @@ impl StoredRunCounts {
     }
 }
 
-/// Reads the run counts of an automation.
 pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts, ReadError> {
     let range = prefix(account, automation, TOTAL).build()..prefix(account, automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;

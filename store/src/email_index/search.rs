@@ -230,7 +230,6 @@ impl PostingUnion {
         !self.is_set_aside() && self.postings.iter().all(|posting| !posting.is_leaping())
     }
 
-    /// Returns whether the list is set aside.
     fn is_set_aside(&self) -> bool {
         self.useless_leaps >= USELESS_LEAPS_MAX
     }

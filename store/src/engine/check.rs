@@ -76,7 +76,6 @@ impl fmt::Display for Damage {
 /// Result of an integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Rows read.
     pub rows: u64,
     /// Bodies read. Where a checksum exists, it was verified.
     pub bodies: u64,

@@ -71,7 +71,6 @@ pub enum CopyError {
     Io(#[from] std::io::Error),
 }
 
-/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyProgress {
     /// Rows and bodies in the target so far.

@@ -28,7 +28,6 @@ pub enum DiskOperation {
     Remove,
     /// The index writes a page.
     IndexWrite,
-    /// The index is synced.
     IndexSync,
     /// The index file grows.
     IndexGrow,

@@ -30,7 +30,6 @@ pub fn update(batch: &mut Batch, before: &OAuthClient, after: &OAuthClient) {
     create(batch, after);
 }
 
-/// Reads a client.
 pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>, ReadError> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }

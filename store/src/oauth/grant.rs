@@ -9,7 +9,6 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
-/// Rows of one scan.
 const SCAN_ROWS: usize = 500;
 
 stored!(OAuthGrant);
@@ -39,7 +38,6 @@ pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
     batch.delete(key_of(account, id));
 }
 
-/// Reads a grant of an account.
 pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }

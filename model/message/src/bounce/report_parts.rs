@@ -12,7 +12,6 @@ use crate::header::parse_fields;
 
 /// Maximum nesting: a report is one multipart; lists and gateways wrap it in others.
 const DEPTH_MAX: usize = 5;
-/// Maximum number of parts.
 const PARTS_MAX: usize = 32;
 /// Maximum bytes of a field value.
 const VALUE_BYTES_MAX: usize = 8 * 1024;

@@ -9,7 +9,6 @@ const DESTINATIONS_MAX: usize = 5;
 /// Maximum length of a URI; longer ones are ignored.
 const URI_BYTES_MAX: usize = 1_000;
 
-/// Destination of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportDestination {

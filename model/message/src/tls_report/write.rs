@@ -16,7 +16,6 @@ pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
 /// Contents of a report, and its author.
 #[derive(Debug, Clone)]
 pub struct OutgoingTlsReport<'a> {
-    /// The reported domain.
     pub domain: &'a DomainName,
     pub day: Day,
     pub counts: &'a DomainTlsCounts,

@@ -19,7 +19,6 @@ words! {
         Fraud = "fraud",
         /// The owner reversed it manually.
         Manual = "manual",
-        /// The partner was deleted.
         PartnerDeleted = "partner_deleted",
         /// The referral is not valid: a self-referral or an existing customer.
         Blocked = "blocked",

@@ -9,7 +9,6 @@ use super::Payout;
 use crate::csv::{self, CsvCell};
 
 words! {
-    /// Format of a payout file.
     PayoutFileFormat {
         /// PayPal mass payments.
         Paypal = "paypal",
@@ -31,7 +30,6 @@ pub struct PayoutFileRow<'a> {
 }
 
 impl PayoutFileFormat {
-    /// The format for a payout method.
     #[must_use]
     pub const fn for_method(method: PayoutMethod) -> Self {
         match method {

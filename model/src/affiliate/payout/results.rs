@@ -51,7 +51,6 @@ const UNDER_WAY: &[&str] = &[
     "funds converted",
 ];
 
-/// The result of one payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayoutResult {
     /// Paid, with the proof of payment.

@@ -26,7 +26,6 @@ pub enum NoCommission {
     NoSale,
     /// The invoice, its customer or its subscription carries the exclusion flag.
     Excluded,
-    /// The referral is barred.
     Barred(ReferralBar),
     /// The partner's status does not allow commissions.
     Partner(AccrualStatus),

@@ -32,7 +32,6 @@ pub(super) fn currency(code: &str) -> Currency {
     code.parse().unwrap()
 }
 
-/// A percent rate.
 pub(super) fn percent(percent: u16) -> CommissionRate {
     CommissionRate::Percent(points(percent * 100))
 }

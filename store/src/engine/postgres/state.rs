@@ -21,7 +21,6 @@ use crate::engine::{Health, StoreState};
 
 /// Minimum pause between two connection attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// Maximum pause.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// If another connection committed this recently, the database is available, and the failure is local to one
 /// connection.

@@ -64,7 +64,6 @@ impl From<BodyReadError> for ReadError {
 }
 
 impl Segments {
-    /// Lists the segments of a directory.
     pub(crate) fn list(directory: &Path, disk: &Disk) -> io::Result<Self> {
         let mut sizes = BTreeMap::new();
         for entry in std::fs::read_dir(directory)? {

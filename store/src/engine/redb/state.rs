@@ -29,7 +29,6 @@ pub(crate) struct Layers {
     pub(crate) base: Arc<IndexSnapshot>,
 }
 
-/// State of checkpointing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CheckpointState {
     /// No checkpoint is running: the writer may freeze the active memtable.
