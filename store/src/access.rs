@@ -22,7 +22,7 @@ use model::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
-use crate::engine::{Key, ReadError, Store, Value};
+use crate::engine::{Key, ReadError, Result, Store, Value};
 use crate::{account, credential, oauth, session, user};
 
 /// The credential or authority that authenticated the caller.
@@ -101,7 +101,7 @@ impl AuthProof {
     }
 
     /// Returns whether the proof is still valid according to these rows.
-    fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
+    fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool> {
         Ok(match (self, rows) {
             (Self::ApiKey(_, _, secret, from), [Some(key), Some(_)]) => {
                 let key = ApiKey::from_row(key)?;
@@ -122,7 +122,7 @@ impl AuthProof {
 }
 
 /// Checks which of these proofs are still valid, with one read for all of them.
-pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
+pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>> {
     let keys: Vec<Vec<Key>> = proofs.iter().map(AuthProof::keys).collect();
     let rows = store.get_many(&keys.concat()).await?;
     let mut rows = rows.as_slice();

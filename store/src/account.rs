@@ -9,7 +9,7 @@ use model::account::Account;
 use model::id::AccountId;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(Account);
@@ -37,16 +37,16 @@ pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
     batch.put(key_of(after.id), codec::encode(after));
 }
 
-pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
+pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<Account, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<Account> {
     codec::decode(row)
 }
 
 /// Finds an account by its id or its owner's address.
-pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, ReadError> {
+pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>> {
     let id = match id_or_email.parse::<AccountId>() {
         Ok(id) => Some(id),
         Err(_) => store
@@ -61,12 +61,12 @@ pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, R
 }
 
 /// Lists the ids of accounts after `after`, in id order, at most `limit`.
-pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>> {
     Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
 /// Lists the accounts after `after`, in id order, at most `limit`.
-pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>, ReadError> {
+pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&key_of(after));
@@ -76,7 +76,7 @@ pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Resu
 }
 
 /// Lists all suspended accounts. Reads every account row.
-pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>> {
     const PAGE: usize = 1_000;
     let (mut suspended, mut after) = (Vec::new(), None);
     loop {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::codec::{self, SerdeRow, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
 stored!(Approval);
@@ -115,12 +115,7 @@ pub fn content_context(id: ApprovalId) -> Vec<u8> {
 }
 
 /// Reads what an account's approvals use of their limits, in all and for one client.
-pub async fn usage(
-    store: &Store,
-    account: AccountId,
-    client: CredentialId,
-    now: Timestamp,
-) -> Result<ApprovalUsage, ReadError> {
+pub async fn usage(store: &Store, account: AccountId, client: CredentialId, now: Timestamp) -> Result<ApprovalUsage> {
     let count_row = store.get(&key(Space::ApprovalCount).account(account).build()).await?;
     let stored: Option<SerdeRow<HeldCount>> = count_row.as_ref().map(|row| codec::decode(row)).transpose()?;
     let today = now.to_zoned(TimeZone::UTC).date();
@@ -238,12 +233,12 @@ pub fn delete_content(batch: &mut Batch, approval: &Approval) {
 }
 
 /// Reads the encrypted content of an approval; `None` once it was deleted.
-pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>, ReadError> {
+pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>> {
     store.get(&content_key(account, id)).await
 }
 
 /// Lists approvals of all accounts whose content is to be deleted by `now`, at most `limit`.
-pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>, ReadError> {
+pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>> {
     let mut range = key(Space::ApprovalByEnd).range();
     range.end = successor(&key(Space::ApprovalByEnd).time(now).account(AccountId::from_bytes([0xFF; 16])).build());
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -255,12 +250,12 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
     };
     let keys =
         rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
-    let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
+    let keys = keys.collect::<Result<Vec<Key>>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -271,7 +266,7 @@ pub async fn find_by_idempotency_key(
     client: CredentialId,
     operation: &str,
     used: &str,
-) -> Result<Option<Approval>, ReadError> {
+) -> Result<Option<Approval>> {
     let Some(id) = store.get(&key_by_idempotency_key(account, client, operation, used)).await? else {
         return Ok(None);
     };
@@ -285,7 +280,7 @@ pub async fn list(
     account: AccountId,
     before: Option<ApprovalId>,
     limit: usize,
-) -> Result<Vec<Approval>, ReadError> {
+) -> Result<Vec<Approval>> {
     let mut range = key(Space::Approval).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -305,7 +300,7 @@ pub async fn list_executing(
     store: &Store,
     after: Option<(AccountId, ApprovalId)>,
     limit: usize,
-) -> Result<Vec<Approval>, ReadError> {
+) -> Result<Vec<Approval>> {
     let mut range = key(Space::ApprovalExecuting).range();
     if let Some((account, id)) = after {
         range.start = successor(&index_key(Space::ApprovalExecuting, account, id));
@@ -316,7 +311,7 @@ pub async fn list_executing(
         Ok(key_of(account, id))
     };
     let keys = rows.iter().map(|(row_key, _)| row_of_open(row_key));
-    let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
+    let keys = keys.collect::<Result<Vec<Key>>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
@@ -328,7 +323,7 @@ pub async fn purge_before(
     account: AccountId,
     before: ApprovalId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(Space::Approval).account(account).build()..key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {

@@ -5,7 +5,7 @@ use model::id::{AccountId, EmailId};
 use model::task::TaskId;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(Attempt);
@@ -20,13 +20,13 @@ pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Atte
 }
 
 /// Reads an attempt of a recipient by its number.
-pub async fn get(store: &Store, account: AccountId, task: TaskId, number: u32) -> Result<Option<Attempt>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, task: TaskId, number: u32) -> Result<Option<Attempt>> {
     let row = store.get(&key_of(account, task, number)).await?;
     row.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an email's attempts by recipient and number, at most `limit`.
-pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>> {
     let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()

@@ -19,7 +19,7 @@ use model::automation::run::{AutomationRun, RunStatus};
 use model::id::{AccountId, AutomationId, RunId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 stored!(AutomationRun);
@@ -122,23 +122,23 @@ pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
 }
 
-pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, ReadError> {
+pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>> {
     store.get(&key_of(about)).await?.map(decode_stored).transpose()
 }
 
-fn decode_stored(row: Value) -> Result<StoredRun, ReadError> {
+fn decode_stored(row: Value) -> Result<StoredRun> {
     Ok(StoredRun { run: codec::decode(&row)?, row, other_due_key: None })
 }
 
 /// Reads a run and its sealed data from one snapshot.
-pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>, ReadError> {
+pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>> {
     let mut rows = store.get_many(&[key_of(about), sealed_key(about)]).await?;
     let sealed = rows.pop().flatten();
     rows.pop().flatten().map(|row| Ok((decode_stored(row)?, sealed))).transpose()
 }
 
 /// Reads several runs with their sealed data, in the order of `runs`; missing ones are left out.
-pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>, ReadError> {
+pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>> {
     let keys: Vec<Key> = runs.iter().flat_map(|about| [key_of(*about), sealed_key(*about)]).collect();
     let rows = store.get_many(&keys).await?;
     let pairs = rows.chunks(2).filter_map(|pair| Some((pair.first()?.clone()?, pair.get(1).cloned().flatten())));
@@ -152,7 +152,7 @@ pub async fn list_oldest(
     automation: AutomationId,
     after: Option<RunId>,
     limit: usize,
-) -> Result<Vec<StoredRun>, ReadError> {
+) -> Result<Vec<StoredRun>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&key_of((account, automation, after)));
@@ -208,7 +208,7 @@ pub async fn list(
     filter: &RunFilter,
     before: Option<RunId>,
     limit: usize,
-) -> Result<(Vec<AutomationRun>, Option<RunId>), ReadError> {
+) -> Result<(Vec<AutomationRun>, Option<RunId>)> {
     let (mut before, mut runs, mut last) = (before, Vec::new(), None);
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
         let ids = run_indexes::list_ids(store, account, automation, filter, before, SCAN_ROWS).await?;
@@ -242,7 +242,7 @@ pub async fn list_newest(
     account: AccountId,
     automation: AutomationId,
     limit: usize,
-) -> Result<Vec<AutomationRun>, ReadError> {
+) -> Result<Vec<AutomationRun>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     let mut runs: Vec<AutomationRun> = Vec::new();
     while runs.len() < limit {
@@ -268,7 +268,7 @@ async fn list_ids(
     automation: AutomationId,
     before: Option<RunId>,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     if let Some(before) = before {
         range.end = key_of((account, automation, before));
@@ -277,7 +277,7 @@ async fn list_ids(
     rows.iter().map(|(at, _)| read_key(at)).collect()
 }
 
-fn read_key(at: &Key) -> Result<RunId, ReadError> {
+fn read_key(at: &Key) -> Result<RunId> {
     let mut reader = KeyReader::new(Space::AutomationRun, at).map_err(codec::damaged)?;
     reader.account().map_err(codec::damaged)?;
     reader.id().map_err(codec::damaged)?;

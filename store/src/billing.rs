@@ -13,7 +13,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
 stored!(Payer);
@@ -57,18 +57,18 @@ impl StoredBillingRecord<Payers> {
     }
 }
 
-async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>, ReadError> {
+async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>> {
     let row = store.get(&at).await?;
     let noun = row.as_ref().map(|row| codec::decode(row)).transpose()?.unwrap_or_default();
     Ok(StoredBillingRecord { noun, at, row })
 }
 
 /// Reads the state of a customer of the operator at the payment processor.
-pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>, ReadError> {
+pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>> {
     find(store, key(Space::Payer).text(customer).build()).await
 }
 
 /// Reads which customers pay for an account.
-pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>, ReadError> {
+pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>> {
     find(store, key(Space::PayersOf).account(account).build()).await
 }

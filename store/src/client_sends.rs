@@ -13,7 +13,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, CommitError, Key, ReadError, Store};
+use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store};
 use crate::key::{Space, key};
 
 /// Retries after concurrent changes of the row.
@@ -74,7 +74,7 @@ pub async fn add_reservation(
     client: LimitedClient,
     sends: u32,
     now: Timestamp,
-) -> Result<SendReservation, ReadError> {
+) -> Result<SendReservation> {
     let (row_key, today) = (key_of(client.account, client.id.to_bytes()), day_of(now));
     let row = store.get(&row_key).await?;
     let stored: Option<SerdeRow<ClientSends>> = row.as_ref().map(|row| codec::decode(row)).transpose()?;
@@ -118,7 +118,7 @@ pub async fn add_release(
     account: AccountId,
     client: CredentialId,
     reserved: ReservedSends,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let row_key = key_of(account, client.to_bytes());
     let Some(row) = store.get(&row_key).await? else { return Ok(()) };
     let SerdeRow(ClientSends { day, sends }) = codec::decode(&row)?;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::{Key, ReadError};
+use crate::engine::{Key, ReadError, Result};
 
 /// Prefix with the current format version. A noun that changes reads its own older versions.
 const FORMAT: &[u8] = b"[1,";
@@ -76,7 +76,7 @@ pub(crate) fn encode<T: RowCodec>(noun: &T) -> Bytes {
     })
 }
 
-pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
+pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T> {
     let inner = row
         .strip_prefix(FORMAT)
         .and_then(|rest| rest.strip_suffix(b"]"))

@@ -9,7 +9,7 @@ use model::id::{AccountId, ProductEventId};
 use model::product_event::conversion::{Conversion, ConversionKind};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
 
@@ -28,7 +28,7 @@ fn time_prefix(account: AccountId) -> KeyBuilder {
 }
 
 /// Returns which of these conversions are recorded.
-pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
+pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>> {
     Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
 }
 
@@ -40,7 +40,7 @@ pub fn record(batch: &mut Batch, conversion: &Conversion) {
     batch.put(row_key, codec::encode(conversion));
 }
 
-pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
+pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>> {
     store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -50,7 +50,7 @@ pub async fn list(
     account: AccountId,
     before: Option<ProductEventId>,
     limit: usize,
-) -> Result<Vec<Conversion>, ReadError> {
+) -> Result<Vec<Conversion>> {
     let mut range = time_prefix(account).range();
     if let Some(before) = before {
         range.end = time_prefix(account).id(before.to_bytes()).build();
@@ -67,7 +67,7 @@ pub async fn purge_before(
     account: AccountId,
     before: ProductEventId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = time_prefix(account).build()..time_prefix(account).id(before.to_bytes()).build();
     let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = entries.len();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::conversion;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl QueuedConversionExport {
     }
 
     /// Reads the conversion; `None` if it was deleted.
-    pub async fn conversion(&self, store: &Store) -> Result<Option<Conversion>, ReadError> {
+    pub async fn conversion(&self, store: &Store) -> Result<Option<Conversion>> {
         let kind = ConversionKind::ALL.into_iter().find(|kind| *kind as u8 == self.export.kind);
         let Some(kind) = kind else { return Ok(None) };
         conversion::get(store, &conversion::key_of(self.export.account, kind, &self.export.subject)).await
@@ -82,7 +82,7 @@ impl QueuedConversionExport {
 }
 
 /// Lists the exports of a partition by due time, including future ones, at most `limit`.
-pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>, ReadError> {
+pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>> {
     let range = key(Space::ConversionExport).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): (Key, Value)| {

@@ -12,7 +12,7 @@ use model::credential::{ApiKey, CredentialPolicy, CredentialSecrets, SecretHash,
 use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(ApiKey);
@@ -68,7 +68,7 @@ pub trait Credential: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// The row is not a credential of this type.
-    fn from_row(row: &[u8]) -> Result<Self, ReadError>;
+    fn from_row(row: &[u8]) -> Result<Self>;
 }
 
 macro_rules! credential {
@@ -105,7 +105,7 @@ macro_rules! credential {
             fn row(&self) -> bytes::Bytes {
                 codec::encode(self)
             }
-            fn from_row(row: &[u8]) -> Result<Self, ReadError> {
+            fn from_row(row: &[u8]) -> Result<Self> {
                 codec::decode(row)
             }
         }
@@ -168,7 +168,7 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }
 
-pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>, ReadError> {
+pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>> {
     store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }
 
@@ -178,7 +178,7 @@ pub async fn list<C: Credential>(
     account: AccountId,
     before: Option<[u8; 16]>,
     limit: usize,
-) -> Result<Vec<C>, ReadError> {
+) -> Result<Vec<C>> {
     let mut range = key(C::ROWS).account(account).range();
     if let Some(before) = before {
         range.end = key_of::<C>(account, before);
@@ -188,7 +188,7 @@ pub async fn list<C: Credential>(
 }
 
 /// Finds the credential with this secret hash, even if it is disabled or expired.
-pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
+pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>> {
     let Some(row_key) = store.get(&key_by_hash::<C>(hash)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| C::from_row(&row)).transpose()
 }

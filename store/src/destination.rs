@@ -9,7 +9,7 @@
 use model::destination::{Destination, DestinationOverrides, PaceOverride};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
 /// Maximum number of destinations with overrides.
@@ -37,12 +37,12 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationOrdersVersion(Option<Value>);
 
-pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion> {
     Ok(DestinationOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all overrides, at most [`DESTINATIONS_MAX`].
-pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverrides)>, ReadError> {
+pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverrides)>> {
     let from = key(Space::Destination).u8(DOMAIN).build();
     let range = from..key(Space::Destination).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, DESTINATIONS_MAX).await?;

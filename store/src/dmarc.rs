@@ -19,7 +19,7 @@ use model::id::{AccountId, DomainId};
 use model::metric::Hour;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
 
 /// Rows per read.
@@ -57,7 +57,7 @@ fn source_key(domain_key: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key 
 }
 
 /// Returns whether a report was counted before.
-pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool, ReadError> {
+pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool> {
     Ok(store.get(&report_key(domain_key, report)).await?.is_some())
 }
 
@@ -69,7 +69,7 @@ pub async fn record_report(
     domain_key: DmarcDomainKey,
     report: &DmarcReport,
     sources: &[DmarcSource],
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let (day, report_key) = (report_day(report), report_key(domain_key, report));
     let reports = domain_prefix(Space::DmarcReport, domain_key).i64(day.0).range();
     let existing = store.scan(reports, ScanOrder::Ascending, REPORTS_MAX).await?;
@@ -115,11 +115,7 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Lists the reports of a domain whose period begins within these hours, oldest first.
-pub async fn list_reports(
-    store: &Store,
-    domain_key: DmarcDomainKey,
-    hours: Range<Hour>,
-) -> Result<Vec<DmarcReport>, ReadError> {
+pub async fn list_reports(store: &Store, domain_key: DmarcDomainKey, hours: Range<Hour>) -> Result<Vec<DmarcReport>> {
     let mut reports = Vec::new();
     for_each_row(store, Space::DmarcReport, domain_key, hours, &mut |_, row| {
         reports.push(codec::decode(row)?);
@@ -134,7 +130,7 @@ pub async fn source_totals(
     store: &Store,
     domain_key: DmarcDomainKey,
     hours: Range<Hour>,
-) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>), ReadError> {
+) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>)> {
     let mut by_ip: BTreeMap<Option<IpAddr>, DmarcSource> = BTreeMap::new();
     let mut by_day: BTreeMap<Hour, DmarcMessageCounts> = BTreeMap::new();
     for_each_row(store, Space::DmarcSource, domain_key, hours, &mut |day, row| {
@@ -151,7 +147,7 @@ pub async fn source_totals(
 }
 
 /// Callback for each row, with its day.
-type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send + 'a;
+type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<()> + Send + 'a;
 
 async fn for_each_row(
     store: &Store,
@@ -159,7 +155,7 @@ async fn for_each_row(
     domain_key: DmarcDomainKey,
     hours: Range<Hour>,
     take: &mut RowVisitor<'_>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let end = domain_prefix(space, domain_key).i64(hours.end.0).build();
     let mut start = domain_prefix(space, domain_key).i64(hours.start.0).build();
     while start < end {
@@ -187,7 +183,7 @@ pub async fn purge_before(
     account: AccountId,
     before: Hour,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut count = 0;
     for space in [Space::DmarcReport, Space::DmarcSource] {
         let all = key(space).account(account).range();

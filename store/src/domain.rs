@@ -7,7 +7,7 @@ use model::domain::SendingDomain;
 use model::id::{AccountId, DomainId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(SendingDomain);
@@ -38,7 +38,7 @@ impl DomainCount {
 }
 
 /// Reads an account's number of domains.
-pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount, ReadError> {
+pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount> {
     let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
     let number = match &row {
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
@@ -92,17 +92,13 @@ pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) 
 }
 
 /// Finds a domain by name in any account. The caller must compare the account.
-pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>, ReadError> {
+pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the domains of all accounts by name, after `after`, at most `limit`.
-pub async fn by_names(
-    store: &Store,
-    after: Option<&DomainName>,
-    limit: usize,
-) -> Result<Vec<SendingDomain>, ReadError> {
+pub async fn by_names(store: &Store, after: Option<&DomainName>, limit: usize) -> Result<Vec<SendingDomain>> {
     let mut range = key(Space::DomainByName).range();
     if let Some(name) = after {
         range.start = crate::key::successor(&key_by_name(name));
@@ -117,7 +113,7 @@ pub async fn by_names(
 pub async fn find_at_or_above(
     store: &Store,
     names: impl IntoIterator<Item = &DomainName>,
-) -> Result<Vec<SendingDomain>, ReadError> {
+) -> Result<Vec<SendingDomain>> {
     let with_parents = |name: &DomainName| std::iter::successors(Some(name.clone()), DomainName::parent);
     let names: BTreeSet<DomainName> = names.into_iter().flat_map(with_parents).collect();
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
@@ -126,7 +122,7 @@ pub async fn find_at_or_above(
     rows.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -148,7 +144,7 @@ pub async fn list(
     before: Option<DomainId>,
     limit: usize,
     passes: impl Fn(&SendingDomain) -> bool,
-) -> Result<DomainPage, ReadError> {
+) -> Result<DomainPage> {
     let mut range = key(Space::Domain).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);

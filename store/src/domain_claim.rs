@@ -6,7 +6,7 @@ use model::domain_claim::DomainClaim;
 use model::id::{AccountId, ClaimId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(DomainClaim);
@@ -40,7 +40,7 @@ pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
     }
 }
 
-pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -50,7 +50,7 @@ pub async fn list(
     account: AccountId,
     before: Option<ClaimId>,
     limit: usize,
-) -> Result<Vec<DomainClaim>, ReadError> {
+) -> Result<Vec<DomainClaim>> {
     let mut range = key(Space::DomainClaim).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -60,17 +60,13 @@ pub async fn list(
 }
 
 /// Finds an account's open claim to a name.
-pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>, ReadError> {
+pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>> {
     let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists open claims by name, and returns the position of the next page.
-pub async fn list_open(
-    store: &Store,
-    after: Option<Key>,
-    limit: usize,
-) -> Result<(Vec<DomainClaim>, Option<Key>), ReadError> {
+pub async fn list_open(store: &Store, after: Option<Key>, limit: usize) -> Result<(Vec<DomainClaim>, Option<Key>)> {
     let mut range = key(Space::DomainClaimByName).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&after);

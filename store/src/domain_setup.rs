@@ -12,7 +12,7 @@ use model::domain_setup::DomainSetup;
 use model::id::{AccountId, DomainId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
 
@@ -75,16 +75,13 @@ pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSet
     }
 }
 
-pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
+pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredDomainSetup { setup: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the setups of several domains, in order.
-pub async fn get_many(
-    store: &Store,
-    about: impl Iterator<Item = DomainSetupKey>,
-) -> Result<Vec<Option<DomainSetup>>, ReadError> {
+pub async fn get_many(store: &Store, about: impl Iterator<Item = DomainSetupKey>) -> Result<Vec<Option<DomainSetup>>> {
     let keys: Vec<Key> = about.map(key_of).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
@@ -97,7 +94,7 @@ pub async fn list_due(
     partition: u16,
     now: Timestamp,
     limit: usize,
-) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>), ReadError> {
+) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>)> {
     let range = key(Space::DomainSetupByTime).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut due = Vec::new();

@@ -16,7 +16,7 @@ use model::recipient::Recipient;
 use model::schedule::Schedule;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::{email_index, schedule, tracking};
 
@@ -64,16 +64,12 @@ pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, reci
 }
 
 /// Reads an email without its recipients.
-pub async fn get_without_recipients(
-    store: &Store,
-    account: AccountId,
-    id: EmailId,
-) -> Result<Option<Email>, ReadError> {
+pub async fn get_without_recipients(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Email>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads an email of an account with its recipients and schedule.
-pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
@@ -91,7 +87,7 @@ pub async fn list(
     account: AccountId,
     before: Option<EmailId>,
     limit: usize,
-) -> Result<Vec<EmailWithRecipients>, ReadError> {
+) -> Result<Vec<EmailWithRecipients>> {
     let mut range = key(Space::Email).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -132,7 +128,7 @@ pub async fn get_each(
     store: &Store,
     wanted: &[(AccountId, EmailId)],
     known: &(dyn Fn(EmailId) -> Option<Arc<Email>> + Send + Sync),
-) -> Result<Vec<Option<StoredEmail>>, ReadError> {
+) -> Result<Vec<Option<StoredEmail>>> {
     // Most emails have one recipient: read two rows, and scan for more only if the second exists.
     let keys: Vec<Key> = wanted
         .iter()
@@ -165,7 +161,7 @@ pub(crate) async fn load_schedules(
     store: &Store,
     account: AccountId,
     emails: &[Email],
-) -> Result<HashMap<EmailId, Schedule>, ReadError> {
+) -> Result<HashMap<EmailId, Schedule>> {
     let scheduled: Vec<EmailId> = emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
     if scheduled.is_empty() {
         return Ok(HashMap::new());
@@ -180,7 +176,7 @@ async fn list_recipients_between(
     account: AccountId,
     oldest: EmailId,
     newest: EmailId,
-) -> Result<HashMap<EmailId, Vec<Recipient>>, ReadError> {
+) -> Result<HashMap<EmailId, Vec<Recipient>>> {
     /// One scan suffices for a page of 100 emails with one recipient each; large mailings need more.
     const PAGE_ROWS: usize = 1_000;
     let mut from = recipient_key(account, oldest, 0);
@@ -206,7 +202,7 @@ pub(crate) async fn find_recipient(
     account: AccountId,
     email: EmailId,
     index: u16,
-) -> Result<Option<Recipient>, ReadError> {
+) -> Result<Option<Recipient>> {
     store.get(&recipient_key(account, email, index)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -222,7 +218,7 @@ pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
     task: model::task::TaskId,
-) -> Result<Option<StoredRecipient>, ReadError> {
+) -> Result<Option<StoredRecipient>> {
     let row = store.get(&recipient_key(account, task.email, task.recipient)).await?;
     row.map(|row| Ok(StoredRecipient { recipient: codec::decode(&row)?, row })).transpose()
 }
@@ -250,7 +246,7 @@ pub(crate) async fn list_first_recipients(
     account: AccountId,
     email: EmailId,
     limit: usize,
-) -> Result<Vec<Recipient>, ReadError> {
+) -> Result<Vec<Recipient>> {
     let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
@@ -263,7 +259,7 @@ pub async fn next_recipient_due_by(
     email: EmailId,
     from: u16,
     by: Timestamp,
-) -> Result<Option<u16>, ReadError> {
+) -> Result<Option<u16>> {
     /// Rows per read; most emails have fewer recipients.
     const LOOK: usize = 64;
     let mut start = recipient_key(account, email, from);
@@ -285,12 +281,12 @@ pub async fn next_recipient_due_by(
 }
 
 /// Reads the message of an email as submitted for delivery, without the trace fields that are added per transfer.
-pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>> {
     store.body(&body_key(account, id)).await
 }
 
 /// Finds an email by its id in any account, for the operator. Probes all accounts.
-pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     /// Accounts probed per read.
     const PAGE_ACCOUNTS: usize = 500;
     let mut after = None;
@@ -315,7 +311,7 @@ pub async fn list_accepted_before(
     from: Option<EmailId>,
     before: EmailId,
     limit: usize,
-) -> Result<Vec<EmailId>, ReadError> {
+) -> Result<Vec<EmailId>> {
     let start = match from {
         Some(from) => crate::key::successor(&key_of(account, from)),
         None => key(Space::Email).account(account).range().start,
@@ -326,7 +322,7 @@ pub async fn list_accepted_before(
 
 /// Deletes emails of an account: rows, recipients, attempts, events, index entries and bodies. The caller must have
 /// checked that all recipients are final. A bounce or complaint recorded concurrently makes the commit conflict.
-pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
+pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<()> {
     /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and a margin.
     const ROWS_MAX: usize = 50_000;
     let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();

@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 pub use batch::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, BatchPurpose, Body, KEY_BYTES_MAX, TooLarge, VALUE_BYTES_MAX};
 pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
-pub use error::{BackupError, CommitError, OpenError, ReadError};
+pub use error::{BackupError, CommitError, OpenError, ReadError, Result};
 pub use fault_injection::FaultInjector;
 pub use health::{BackupProgress, Health, StoreState};
 pub use postgres::PostgresOptions;
@@ -191,7 +191,7 @@ impl Store {
     }
 
     /// Reads the rows of these keys, in their order, from one snapshot.
-    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.get_many(keys)),
             AnyEngine::Redb(redb) => redb.shared.get_many(keys).await,
@@ -200,17 +200,12 @@ impl Store {
     }
 
     /// Reads one row. Use [`Store::get_many`] for several.
-    pub async fn get(&self, key: &Key) -> Result<Option<Value>, ReadError> {
+    pub async fn get(&self, key: &Key) -> Result<Option<Value>> {
         Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
     /// Reads at most `limit` rows of a range (start inclusive, end exclusive) from one snapshot.
-    pub async fn scan(
-        &self,
-        range: Range<Key>,
-        order: ScanOrder,
-        limit: usize,
-    ) -> Result<Vec<(Key, Value)>, ReadError> {
+    pub async fn scan(&self, range: Range<Key>, order: ScanOrder, limit: usize) -> Result<Vec<(Key, Value)>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
             AnyEngine::Redb(redb) => redb.shared.scan(range, order, limit).await,
@@ -225,7 +220,7 @@ impl Store {
         ranges: &[Range<Key>],
         order: ScanOrder,
         limit: usize,
-    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
+    ) -> Result<Vec<Vec<(Key, Value)>>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
             AnyEngine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
@@ -252,7 +247,7 @@ impl Store {
     ///
     /// # Errors
     /// The disk or the database fails, or the bytes do not match their checksum.
-    pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+    pub async fn body(&self, key: &Key) -> Result<Option<Bytes>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.body(key)),
             AnyEngine::Redb(redb) => redb.body(key).await,

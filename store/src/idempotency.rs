@@ -8,7 +8,7 @@ use model::id::AccountId;
 use model::idempotency::{IdempotencyRecord, IdempotencyScope};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(IdempotencyRecord);
@@ -36,7 +36,7 @@ pub struct StoredIdempotencyRecord {
 }
 
 /// Reads what a key was used for. The record may be past its retention time.
-pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>, ReadError> {
+pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>> {
     let row = store.get(&name.row_key()).await?;
     row.map(|row| Ok(StoredIdempotencyRecord { used: codec::decode(&row)?, row })).transpose()
 }
@@ -65,12 +65,7 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 }
 
 /// Deletes records older than a time, oldest first, at most `limit`. Returns the number of index entries deleted.
-pub async fn purge_before(
-    store: &Store,
-    batch: &mut Batch,
-    before: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let range = key(Space::IdempotencyByTime).build()..key(Space::IdempotencyByTime).time(before).build();
     let old = store.scan(range, ScanOrder::Ascending, limit).await?;
     let rows: Vec<Key> = old.iter().map(|(_, row_key)| row_key.clone()).collect();

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::task::PARTITIONS;
 
@@ -75,7 +75,7 @@ pub struct ClusterView {
 }
 
 /// Reads all nodes and all partition leases.
-pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
+pub async fn read_view(store: &Store) -> Result<ClusterView> {
     // Bounds the number of dead nodes read at once; the next poll reads the others.
     const ROWS_MAX: usize = 4 * PARTITIONS as usize;
     let start = key(Space::Node).build();

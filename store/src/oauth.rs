@@ -20,7 +20,7 @@ pub mod token;
 
 use jiff::Timestamp;
 
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Deletes the rows of a space whose keys begin with a time before `before`, at most `limit`. Returns their number.
@@ -30,7 +30,7 @@ async fn purge_before(
     space: Space,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let rows = store.scan(range_before(space, before), ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, _) in rows {

@@ -8,7 +8,7 @@ use model::id::{AccountId, OptOutId};
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
 stored!(OptOut);
@@ -35,7 +35,7 @@ fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
     key(Space::OptOutById).account(account).u8(category_number(category)).id(id.to_bytes()).build()
 }
 
-pub(crate) fn decode(row: &[u8]) -> Result<OptOut, ReadError> {
+pub(crate) fn decode(row: &[u8]) -> Result<OptOut> {
     codec::decode(row)
 }
 
@@ -65,13 +65,13 @@ pub async fn list_by_address(
     account: AccountId,
     address: &Address,
     categories: &[Category],
-) -> Result<Vec<OptOut>, ReadError> {
+) -> Result<Vec<OptOut>> {
     let by_address = address_key(address);
     let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
     store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
+pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
     let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()?;
@@ -93,7 +93,7 @@ pub async fn list(
     categories: &[Category],
     before: Option<OptOutId>,
     limit: usize,
-) -> Result<OptOutPage, ReadError> {
+) -> Result<OptOutPage> {
     let scans = categories.iter().map(|category| {
         let mut range = key(Space::OptOutById).account(account).u8(category_number(*category)).range();
         if let Some(before) = before {
@@ -116,7 +116,7 @@ pub async fn list(
 }
 
 /// The id at the end of an index key.
-fn id_of(entry: &Key) -> Result<OptOutId, ReadError> {
+fn id_of(entry: &Key) -> Result<OptOutId> {
     let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(codec::damaged)?;
     reader.account().map_err(codec::damaged)?;
     reader.u8().map_err(codec::damaged)?;

@@ -14,7 +14,7 @@ use model::event::Event;
 use model::id::EventId;
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 
 /// Adds an event to a partition's outbox.
@@ -63,7 +63,7 @@ pub async fn list(
     after: Option<&Key>,
     limit: usize,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<OutboxPage, ReadError> {
+) -> Result<OutboxPage> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();
     let mut start = after.map_or_else(first, |after| successor(after));
     let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
@@ -85,7 +85,7 @@ async fn read_events(
     store: &Store,
     rows: Vec<(Key, Value)>,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<Vec<OutboxEntry>, ReadError> {
+) -> Result<Vec<OutboxEntry>> {
     let mut entries = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (entry_key, row_key) in rows {

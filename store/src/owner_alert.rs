@@ -12,7 +12,7 @@ use model::id::{AccountId, EventId};
 use model::owner_alert::{AlertSubject, OwnerAlert};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
 stored!(OwnerAlert);
@@ -69,12 +69,7 @@ pub struct DueOwnerAlerts {
 }
 
 /// Lists the alerts of a partition that are due at `now`, at most `limit`.
-pub async fn list_due(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<DueOwnerAlerts, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueOwnerAlerts> {
     let mut range = key(Space::OwnerAlert).u16(partition).range();
     let mut all = DueOwnerAlerts::default();
     loop {
@@ -104,7 +99,7 @@ pub async fn list_due(
     }
 }
 
-fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
+fn read_time(at: &Key) -> Result<Timestamp> {
     let mut reader = KeyReader::new(Space::OwnerAlert, at).map_err(codec::damaged)?;
     reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }

@@ -15,7 +15,7 @@ use model::product_event::site_visit::SiteVisit;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end};
 
 /// An occurrence to count.
@@ -59,11 +59,7 @@ impl PendingAnalyticsEvent {
 }
 
 /// Lists pending occurrences of these partitions, at most `limit`, each partition's oldest first.
-pub async fn list(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    limit: usize,
-) -> Result<Vec<PendingAnalyticsEvent>, ReadError> {
+pub async fn list(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingAnalyticsEvent>> {
     let start = key(Space::PendingAnalytics).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::PendingAnalytics).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;

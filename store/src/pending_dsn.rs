@@ -14,7 +14,7 @@ use model::id::{AccountId, EmailId};
 
 use crate::codec::{self, stored};
 use crate::email::RECIPIENTS_MAX;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 stored!(PendingDsn);
@@ -46,11 +46,7 @@ impl StoredPendingDsn {
 }
 
 /// Lists the entries of an email in one partition, by recipient.
-pub async fn list_by_email(
-    store: &Store,
-    partition: u16,
-    about: PendingDsnKey,
-) -> Result<Vec<StoredPendingDsn>, ReadError> {
+pub async fn list_by_email(store: &Store, partition: u16, about: PendingDsnKey) -> Result<Vec<StoredPendingDsn>> {
     let rows = store.scan(prefix(partition, about).range(), ScanOrder::Ascending, RECIPIENTS_MAX).await?;
     rows.into_iter().map(|row| Ok(StoredPendingDsn { notice: codec::decode(&row.1)?, row })).collect()
 }
@@ -61,7 +57,7 @@ pub async fn next_email(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(PendingDsnKey, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(PendingDsnKey, Timestamp, Key)>> {
     let whole = key(Space::PendingDsn).u16(partition).range();
     let from = from.unwrap_or(whole.start);
     let Some((found, row)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {

@@ -19,7 +19,7 @@ use model::id::{AccountId, ProductEventId};
 use model::product_event::person::{AnalyticsPerson, PersonAlias};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
 
@@ -73,13 +73,13 @@ pub struct PersonCache {
     people: HashMap<(AccountId, PersonId), CachedPerson>,
 }
 
-fn decode_person_id(row: &Value) -> Result<PersonId, ReadError> {
+fn decode_person_id(row: &Value) -> Result<PersonId> {
     PersonId::try_from(row.as_ref()).map_err(codec::damaged)
 }
 
 impl PersonCache {
     /// Reads the people who have these aliases.
-    pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self, ReadError> {
+    pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self> {
         let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
         let mut people = Self::default();
         for (account_alias, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
@@ -218,7 +218,7 @@ pub async fn for_each_person_with_event(
     times: Range<Timestamp>,
     limit: usize,
     mut take: impl FnMut(&AnalyticsPerson),
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let marks = || rows_of(account, BY_MARK).fixed(hash(name));
     let mut range = marks().time(times.start).build()..marks().time(times.end).build();
     let mut count = 0;
@@ -248,7 +248,7 @@ pub async fn purge_before(
     account: AccountId,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let end = ProductEventId::new(before, 0).to_bytes();
     let range = rows_of(account, ROW).build()..row_key(account, end);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

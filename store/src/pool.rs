@@ -12,7 +12,7 @@ use model::slug::PoolName;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
 pub const ORDERS_MAX: usize = 100_000;
@@ -65,12 +65,12 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOrdersVersion(Option<Value>);
 
-pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion> {
     Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all orders, at most [`ORDERS_MAX`].
-pub async fn list(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
+pub async fn list(store: &Store) -> Result<Vec<PoolOrder>> {
     let from = key(Space::Pool).u8(ACCOUNT).build();
     let range = from..key(Space::Pool).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, ORDERS_MAX).await?;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 
 /// Maximum number of rows scanned for a page.
@@ -94,19 +94,12 @@ pub fn record(batch: &mut Batch, stored: &StoredProductEvent) {
 }
 
 /// Reads an event of an account.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: ProductEventId,
-) -> Result<Option<StoredProductEvent>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Result<Option<StoredProductEvent>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.
-pub async fn get_many(
-    store: &Store,
-    ids: &[(AccountId, ProductEventId)],
-) -> Result<Vec<Option<ProductEvent>>, ReadError> {
+pub async fn get_many(store: &Store, ids: &[(AccountId, ProductEventId)]) -> Result<Vec<Option<ProductEvent>>> {
     let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     let read = |row: Option<crate::engine::Value>| {
@@ -171,7 +164,7 @@ pub async fn list(
     account: AccountId,
     filter: &ProductEventFilter,
     limit: usize,
-) -> Result<ProductEventPage, ReadError> {
+) -> Result<ProductEventPage> {
     let walked = filter.scan_prefix(account);
     let mut range = walked.clone().range();
     if let Some(since) = filter.since {
@@ -223,7 +216,7 @@ pub async fn purge_before(
     account: AccountId,
     before: ProductEventId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(Space::ProductEvent).account(account).build()..key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

@@ -17,7 +17,7 @@ use model::metric::Hour;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Maximum number of names of an account that are counted separately.
@@ -104,7 +104,7 @@ fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<()> {
     let mut sums: BTreeMap<Key, ProductEventCounts> = BTreeMap::new();
     let mut sum = |row_key: Key, counts: ProductEventCounts| sums.entry(row_key).or_default().add(counts);
     let others = names_over_limit(store, additions).await?;
@@ -138,7 +138,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncre
 async fn names_over_limit<'a>(
     store: &Store,
     additions: &'a ProductEventIncrements,
-) -> Result<BTreeSet<(AccountId, &'a str)>, ReadError> {
+) -> Result<BTreeSet<(AccountId, &'a str)>> {
     let keys: Vec<Key> = additions.names.keys().map(|(account, name)| name_key(*account, name)).collect();
     let rows = store.get_many(&keys).await?;
     let mut new: BTreeMap<AccountId, Vec<&str>> = BTreeMap::new();
@@ -158,7 +158,7 @@ async fn sources_over_limit<'a>(
     account: AccountId,
     day: Hour,
     sources: &'a BTreeMap<String, ProductEventCounts>,
-) -> Result<BTreeSet<&'a str>, ReadError> {
+) -> Result<BTreeSet<&'a str>> {
     let keys: Vec<Key> = sources.keys().map(|source| source_key(account, day, source)).collect();
     let rows = store.get_many(&keys).await?;
     let new: Vec<&str> =
@@ -172,7 +172,7 @@ async fn sources_over_limit<'a>(
 }
 
 /// Lists an account's names in order, with the total counts of each.
-pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>, ReadError> {
+pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>> {
     // One more for `OTHER`.
     let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
     let read = |(row_key, row): &(Key, Value)| {
@@ -191,7 +191,7 @@ pub async fn name_counts(
     hours: Range<Hour>,
     by_day: bool,
     limit: usize,
-) -> Result<Vec<(Hour, ProductEventCounts)>, ReadError> {
+) -> Result<Vec<(Hour, ProductEventCounts)>> {
     let rows = || row_prefix(account, if by_day { BY_DAY } else { BY_HOUR }).text(name);
     let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -209,7 +209,7 @@ pub async fn source_counts(
     account: AccountId,
     days: Range<Hour>,
     limit: usize,
-) -> Result<Vec<(Hour, String, ProductEventCounts)>, ReadError> {
+) -> Result<Vec<(Hour, String, ProductEventCounts)>> {
     let rows = || row_prefix(account, BY_SOURCE);
     let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -229,7 +229,7 @@ pub async fn purge_before(
     account: AccountId,
     before: Hour,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut count = 0;
     for (name, _) in list_names(store, account).await? {
         for kind in [BY_HOUR, BY_DAY] {

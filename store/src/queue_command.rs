@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::codec::{self, SerdeRow, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
 
@@ -81,7 +81,7 @@ pub fn complete(batch: &mut Batch, partition: u16, id: [u8; 16]) {
 }
 
 /// Lists pending commands, oldest first within a partition, at most `limit`.
-pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>, ReadError> {
+pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>> {
     let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
         let (partition, id) = read_key(&at).map_err(codec::damaged)?;
@@ -98,7 +98,7 @@ fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyDecodeError> {
 }
 
 /// Counts the partitions in which a command is pending.
-pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize, ReadError> {
+pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize> {
     let keys: Vec<Key> = (0..PARTITIONS).map(|partition| key_of(partition, id)).collect();
     Ok(store.get_many(&keys).await?.into_iter().flatten().count())
 }

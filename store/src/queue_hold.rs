@@ -16,7 +16,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 const VERSION: u8 = 0;
@@ -101,13 +101,13 @@ fn backfilled_key() -> Key {
 }
 
 /// Reads the hold of the whole queue, active or lifted.
-pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>, ReadError> {
+pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>> {
     let row = store.get(&key_of(HoldScope::Queue)).await?;
     row.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Returns whether accounts suspended by older versions have their holds.
-pub async fn is_backfilled(store: &Store) -> Result<bool, ReadError> {
+pub async fn is_backfilled(store: &Store) -> Result<bool> {
     Ok(store.get(&backfilled_key()).await?.is_some())
 }
 
@@ -117,12 +117,12 @@ pub fn mark_backfilled(batch: &mut Batch) {
     batch.put(backfilled_key(), Value::new());
 }
 
-pub async fn current_version(store: &Store) -> Result<HoldsVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<HoldsVersion> {
     Ok(HoldsVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all holds.
-pub async fn list(store: &Store) -> Result<QueueHolds, ReadError> {
+pub async fn list(store: &Store) -> Result<QueueHolds> {
     // Read the version first: a change in between makes the next poll read again.
     let version = current_version(store).await?;
     let queue = store.get(&key_of(HoldScope::Queue)).await?.map(|row| codec::decode(&row)).transpose()?;

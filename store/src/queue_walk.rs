@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use model::task_filter::TaskFilter;
 
-use crate::engine::{Key, ReadError, ScanOrder, Store};
+use crate::engine::{Key, Result, ScanOrder, Store};
 use crate::task::{self, PARTITIONS, TaskPage};
 
 /// Rows per read of the store.
@@ -55,7 +55,7 @@ impl<'a> QueueWalk<'a> {
 
     /// Reads the next page, with the tasks that match; it can be empty. `None` at the end of the queue, and when the
     /// limit is reached. Gives way to other work of the runtime's thread before each page.
-    pub async fn next_page(&mut self) -> Result<Option<TaskPage>, ReadError> {
+    pub async fn next_page(&mut self) -> Result<Option<TaskPage>> {
         let rows = PAGE_ROWS.min(self.rows_max.saturating_sub(self.rows_read));
         let Some(range) = self.ranges.front_mut().filter(|_| rows > 0) else { return Ok(None) };
         tokio::task::yield_now().await;

@@ -11,7 +11,7 @@ use model::received::ReceivedEmail;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 /// The size field of an email's row; the other fields are skipped.
@@ -151,7 +151,7 @@ impl QuotaCount {
         Self { noun, rest, sum: 0, cost: 0, is_whole: false }
     }
 
-    pub async fn count_next_page(&mut self, store: &Store) -> Result<(), ReadError> {
+    pub async fn count_next_page(&mut self, store: &Store) -> Result<()> {
         let limit = page_rows(self.noun);
         let page = store.scan(self.rest.clone(), ScanOrder::Ascending, limit).await?;
         self.is_whole = page.len() < limit;
@@ -200,7 +200,7 @@ fn page_rows(noun: Noun) -> usize {
     }
 }
 
-fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64, ReadError> {
+fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64> {
     match noun {
         // Bodies are stored elsewhere; the rows record their size.
         Noun::EmailBytes => Ok(codec::decode::<SerdeRow<EmailSizeRow>>(value)?.0.size_bytes),

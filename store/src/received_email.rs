@@ -18,7 +18,7 @@ use model::id::{AccountId, DomainId, ReceivedId};
 use model::received::{ReceivedEmail, SpamScore, SpamStatus};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
 stored!(ReceivedEmail);
@@ -80,13 +80,13 @@ impl ReceivedSequence {
 }
 
 /// Reads the last sequence numbers of accounts.
-pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>, ReadError> {
+pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>> {
     let keys: Vec<Key> = accounts.iter().map(|account| head_key(*account)).collect();
     let rows = store.get_many(&keys).await?;
     accounts.iter().zip(rows).map(|(account, row)| decode_sequence(*account, row)).collect()
 }
 
-fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence, ReadError> {
+fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence> {
     let sequence = match &row {
         None => Some(0),
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
@@ -114,14 +114,14 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
     batch.put_body(body_key(account, body), bytes);
 }
 
-pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>> {
     let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let sequence = decode_sequence(account, Some(sequence_row))?.sequence;
     store.get(&key_of(account, sequence)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads the message of a received email, with our trace fields prepended; `None` if the body is not stored.
-pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>> {
     let body = store.body(&body_key(received.account, received.body)).await?;
     Ok(body.map(|body| {
         let mut whole = Vec::with_capacity(received.trace.len() + body.len());
@@ -154,7 +154,7 @@ pub struct ReceivedPage {
 }
 
 /// The first sequence number of an email that arrived at or after a time; `None` if there is none.
-async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>, ReadError> {
+async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>> {
     let mut range = key(Space::ReceivedEmailById).account(account).range();
     range.start = key_by_id(account, ReceivedId::new(time, 0));
     let rows = store.scan(range, ScanOrder::Ascending, 1).await?;
@@ -170,7 +170,7 @@ pub async fn list(
     account: AccountId,
     query: &ReceivedQuery,
     passes: impl Fn(&ReceivedEmail) -> bool,
-) -> Result<ReceivedPage, ReadError> {
+) -> Result<ReceivedPage> {
     let mut range = key(Space::ReceivedEmail).account(account).range();
     if let Some(time) = query.after.and_then(|time| time.checked_sub(SLACK).ok()) {
         match first_sequence_at(store, account, time).await? {
@@ -220,7 +220,7 @@ pub async fn list(
 
 /// Deletes a received email, its events, and its body if no other email refers to it. The commit conflicts if it, or
 /// another email of the same message, is deleted concurrently.
-pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<(), ReadError> {
+pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<()> {
     /// Maximum number of events deleted; a received email has one today.
     const EVENTS_MAX: usize = 100;
     let ReceivedEmail { account, id, body, sequence, .. } = received;
@@ -252,7 +252,7 @@ pub async fn list_older_than(
     account: AccountId,
     time: Timestamp,
     limit: usize,
-) -> Result<Vec<ReceivedEmail>, ReadError> {
+) -> Result<Vec<ReceivedEmail>> {
     let range = key(Space::ReceivedEmail).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let all: Vec<ReceivedEmail> = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ use model::id::{AccountId, RequestId};
 use model::request_log::LoggedRequest;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(LoggedRequest);
@@ -41,7 +41,7 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
     batch.put(part.key_of(request.account, request.id), codec::encode(request));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>> {
     let rows = store.get_many(&[LogPart::Reads.key_of(account, id), LogPart::Audit.key_of(account, id)]).await?;
     rows.iter().flatten().next().map(|row| codec::decode(row)).transpose()
 }
@@ -54,7 +54,7 @@ pub async fn list(
     since: Option<RequestId>,
     before: Option<RequestId>,
     limit: usize,
-) -> Result<Vec<LoggedRequest>, ReadError> {
+) -> Result<Vec<LoggedRequest>> {
     let mut all = list_part(store, LogPart::Reads, account, since, before, limit).await?;
     all.extend(list_part(store, LogPart::Audit, account, since, before, limit).await?);
     all.sort_unstable_by_key(|request| std::cmp::Reverse(request.id));
@@ -70,7 +70,7 @@ pub async fn list_part(
     since: Option<RequestId>,
     before: Option<RequestId>,
     limit: usize,
-) -> Result<Vec<LoggedRequest>, ReadError> {
+) -> Result<Vec<LoggedRequest>> {
     let mut range = key(part.space()).account(account).range();
     if let Some(since) = since {
         range.start = part.key_of(account, since);
@@ -93,7 +93,7 @@ pub async fn purge_before(
     account: AccountId,
     before: RequestId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(part.space()).account(account).build()..part.key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

@@ -5,7 +5,7 @@ use model::id::{AccountId, SessionId, UserId};
 use model::user::UserSession;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 /// Maximum number of sessions of a user; a new one ends the oldest.
@@ -17,16 +17,11 @@ pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
     key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<UserSession> {
     codec::decode(row)
 }
 
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    user: UserId,
-    id: SessionId,
-) -> Result<Option<UserSession>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, user: UserId, id: SessionId) -> Result<Option<UserSession>> {
     store.get(&key_of(account, user, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -46,7 +41,7 @@ pub fn delete(batch: &mut Batch, session: &UserSession) {
 }
 
 /// Lists a user's sessions, oldest first, including expired ones.
-pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>, ReadError> {
+pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
@@ -60,7 +55,7 @@ pub async fn evict_oldest(
     account: AccountId,
     user: UserId,
     now: Timestamp,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let (live, ended): (Vec<_>, Vec<_>) =
         list_by_user(store, account, user).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
@@ -77,7 +72,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let mut range = key(Space::Session).account(account).range();
     range.start = from.unwrap_or(range.start);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

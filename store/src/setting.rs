@@ -1,6 +1,6 @@
 //! Settings that the installation generates itself: byte strings by name.
 
-use crate::engine::{Batch, CommitError, Key, ReadError, Store, Value};
+use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store, Value};
 use crate::key::{Space, key};
 
 fn key_of(name: &str) -> Key {
@@ -16,7 +16,7 @@ pub enum SettingError {
     Commit(#[from] CommitError),
 }
 
-pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> {
+pub async fn get(store: &Store, name: &str) -> Result<Option<Value>> {
     store.get(&key_of(name)).await
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use model::user::{SignInLink, SignInLinkToken};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(SignInLink);
@@ -19,7 +19,7 @@ pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Reads an unused link.
-pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>, ReadError> {
+pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>> {
     store.get(&key_of(token)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -29,7 +29,7 @@ pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Deletes expired links, at most `limit`. Returns their number.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = key(Space::SignInLink).build()..key(Space::SignInLink).time(now).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

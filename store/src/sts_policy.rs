@@ -4,7 +4,7 @@ use message::address::DomainName;
 use message::mta_sts::CachedMtaStsPolicy;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, CommitError, Key, ReadError, Store};
+use crate::engine::{Batch, CommitError, Key, Result, Store};
 use crate::key::{Space, key};
 
 stored!(CachedMtaStsPolicy);
@@ -14,7 +14,7 @@ fn key_of(domain: &DomainName) -> Key {
 }
 
 /// Reads the cached policy of a domain, which may have expired.
-pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>, ReadError> {
+pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>> {
     store.get(&key_of(domain)).await?.map(|row| codec::decode(&row)).transpose()
 }
 

@@ -20,7 +20,7 @@ use model::suppression::{
 };
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::opt_out;
 
@@ -55,7 +55,7 @@ fn index(suppression: &Suppression) -> [Key; 2] {
     [key_by_id(*account, *id), key_by_kind(*account, *reason, *source, *id)]
 }
 
-fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
+fn decode_stored(row: Value) -> Result<StoredSuppression> {
     Ok(StoredSuppression { suppression: codec::decode(&row)?, row })
 }
 
@@ -64,26 +64,18 @@ pub async fn get_many(
     store: &Store,
     account: AccountId,
     targets: &[SuppressionTarget],
-) -> Result<Vec<Option<StoredSuppression>>, ReadError> {
+) -> Result<Vec<Option<StoredSuppression>>> {
     let keys: Vec<Key> = targets.iter().map(|target| row_key(account, &target.key())).collect();
     store.get_many(&keys).await?.into_iter().map(|row| row.map(decode_stored).transpose()).collect()
 }
 
 /// Reads the suppression of a target, even if it has expired.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    target: &SuppressionTarget,
-) -> Result<Option<StoredSuppression>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, target: &SuppressionTarget) -> Result<Option<StoredSuppression>> {
     Ok(get_many(store, account, std::slice::from_ref(target)).await?.pop().flatten())
 }
 
 /// Finds a suppression by its id, even if it has expired.
-pub async fn find_by_id(
-    store: &Store,
-    account: AccountId,
-    id: SuppressionId,
-) -> Result<Option<StoredSuppression>, ReadError> {
+pub async fn find_by_id(store: &Store, account: AccountId, id: SuppressionId) -> Result<Option<StoredSuppression>> {
     let Some(row_key) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let found = store.get(&row_key).await?.map(decode_stored).transpose()?;
     Ok(found.filter(|found| found.suppression.id == id))
@@ -125,7 +117,7 @@ pub async fn find_blocked(
     category: Category,
     addresses: &[&Address],
     now: Timestamp,
-) -> Result<Vec<BlockedRecipient>, ReadError> {
+) -> Result<Vec<BlockedRecipient>> {
     let optional = OPTIONAL_CATEGORIES.contains(&category);
     let mut keys = Vec::with_capacity(addresses.len() * 3);
     for address in addresses {
@@ -151,7 +143,7 @@ fn block_reason(
     opted_out: &[Option<Value>],
     suppressed: &[Option<Value>],
     now: Timestamp,
-) -> Result<Option<BlockReason>, ReadError> {
+) -> Result<Option<BlockReason>> {
     for row in suppressed.iter().flatten() {
         let suppression: Suppression = codec::decode(row)?;
         if suppression.is_active(now) {
@@ -179,7 +171,7 @@ pub async fn list_address_suppressions(
     account: AccountId,
     targets: &[SuppressionTarget],
     now: Timestamp,
-) -> Result<Vec<AddressSuppression>, ReadError> {
+) -> Result<Vec<AddressSuppression>> {
     /// The address's suppression, its domain's, and one opt-out per category.
     const KEYS_EACH: usize = 2 + OPTIONAL_CATEGORIES.len();
     let mut keys = Vec::with_capacity(targets.len() * KEYS_EACH);
@@ -291,7 +283,7 @@ pub async fn list(
     filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<SuppressionPage, ReadError> {
+) -> Result<SuppressionPage> {
     let mut listed = SuppressionPage { suppressions: Vec::new(), next: before };
     for _ in 0..PAGES_MAX {
         let page = scan_page(store, account, filter, listed.next, limit).await?;
@@ -315,7 +307,7 @@ async fn scan_page(
     filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<SuppressionPage, ReadError> {
+) -> Result<SuppressionPage> {
     let ranges = filter.ranges(account, before);
     let scans = ranges.into_iter().map(|range| store.scan(range, ScanOrder::Descending, limit + 1));
     let mut entries = Vec::new();
@@ -338,7 +330,7 @@ async fn scan_page(
 }
 
 /// The id at the end of an index key.
-fn id_of(entry: &Key) -> Result<SuppressionId, ReadError> {
+fn id_of(entry: &Key) -> Result<SuppressionId> {
     let space = if entry.first() == Some(&(Space::SuppressionById as u8)) {
         Space::SuppressionById
     } else {

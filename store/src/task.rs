@@ -19,7 +19,7 @@ use model::task::{QueueName, Task, TaskClass, TaskId};
 
 use crate::codec::{self, stored};
 use crate::deadline;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::queue_counts::{CountedTask, TaskChange};
 
@@ -102,7 +102,7 @@ pub async fn find(
     account: AccountId,
     due: Timestamp,
     id: TaskId,
-) -> Result<Option<(Task, Value)>, ReadError> {
+) -> Result<Option<(Task, Value)>> {
     let keys: Vec<Key> = (0..PARTITIONS)
         .map(|partition| {
             let queue = QueueName { partition, domain: domain.clone(), class, account };
@@ -140,11 +140,7 @@ impl PartitionHint {
 }
 
 /// Lists the hints of all partitions that follow `after`, at most `limit`.
-pub async fn list_hints(
-    store: &Store,
-    after: Option<&PartitionHint>,
-    limit: usize,
-) -> Result<Vec<PartitionHint>, ReadError> {
+pub async fn list_hints(store: &Store, after: Option<&PartitionHint>, limit: usize) -> Result<Vec<PartitionHint>> {
     let mut range = key(Space::Hint).range();
     if let Some(PartitionHint { row: (last, _), .. }) = after {
         range.start = successor(last);
@@ -186,7 +182,7 @@ impl TaskPage {
 }
 
 /// Decodes a task. A task stored at another task's key is an error, because it could never be removed.
-pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
+pub(crate) fn read(at: &Key, row: &Value) -> Result<Task> {
     let task = codec::decode(row)?;
     if key_of(&task) == *at { Ok(task) } else { Err(codec::damaged("the row is stored at the key of another task")) }
 }
@@ -207,13 +203,13 @@ pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)>
 }
 
 /// Lists a queue's tasks from a key on, by due time, at most `limit`.
-pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage, ReadError> {
+pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage> {
     let range = from..queue_prefix(queue).range().end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// Counts the tasks that are due before this one in its queue, up to `limit`.
-pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
+pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize> {
     let range = queue_prefix(&task.queue_name()).range().start..key_of(task);
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
@@ -225,7 +221,7 @@ pub async fn next_queue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(QueueName, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(QueueName, Timestamp, Key)>> {
     let whole = partition_range(partition);
     let mut from = from.unwrap_or(whole.start);
     while let Some((found, _)) = store.scan(from..whole.end.clone(), ScanOrder::Ascending, 1).await?.pop() {
@@ -257,12 +253,7 @@ pub(crate) fn after_row(row: &Key, wanted: impl FnOnce(&QueueName) -> bool) -> K
 }
 
 /// Lists the first tasks of a domain in a partition, queue by queue, at most `limit`.
-pub async fn list_domain(
-    store: &Store,
-    partition: u16,
-    domain: &DomainName,
-    limit: usize,
-) -> Result<TaskPage, ReadError> {
+pub async fn list_domain(store: &Store, partition: u16, domain: &DomainName, limit: usize) -> Result<TaskPage> {
     let range = domain_range(partition, domain);
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
@@ -289,18 +280,13 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyDe
 }
 
 /// Lists the tasks of a partition from a key on, at most `limit`.
-pub(crate) async fn list_partition(
-    store: &Store,
-    partition: u16,
-    from: Key,
-    limit: usize,
-) -> Result<TaskPage, ReadError> {
+pub(crate) async fn list_partition(store: &Store, partition: u16, from: Key, limit: usize) -> Result<TaskPage> {
     let range = from..partition_range(partition).end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// Lists all tasks, queue by queue, one page at a time, for the operator.
-pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage, ReadError> {
+pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage> {
     let whole = all_range();
     let range = from.unwrap_or(whole.start)..whole.end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))

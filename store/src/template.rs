@@ -11,7 +11,7 @@ use model::template::{
 };
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of rows that one call of [`list`] scans. A page that reaches it is short and has a cursor.
@@ -141,7 +141,7 @@ pub fn delete(batch: &mut Batch, before: &Template) {
 }
 
 /// Finds a template of an account by its id or alias.
-pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>, ReadError> {
+pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>> {
     let id = match named {
         TemplateKey::Id(id) => Some(*id),
         TemplateKey::Alias(alias) => {
@@ -154,7 +154,7 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
 }
 
 /// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.
-pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>, ReadError> {
+pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>> {
     let (account, id) = (template.account, template.id);
     let rows = store.get_many(&[key_of(account, id), part_key(account, id, TemplateRowKind::Bodies, DRAFT)]).await?;
     match rows.as_slice() {
@@ -169,7 +169,7 @@ pub async fn get_version(
     account: AccountId,
     id: TemplateId,
     number: u32,
-) -> Result<Option<(TemplateVersion, TemplateBodies)>, ReadError> {
+) -> Result<Option<(TemplateVersion, TemplateBodies)>> {
     let keys = [TemplateRowKind::Version, TemplateRowKind::Bodies].map(|part| part_key(account, id, part, number));
     match store.get_many(&keys).await?.as_slice() {
         [Some(version), Some(bodies)] => Ok(Some((codec::decode(version)?, codec::decode(bodies)?))),
@@ -183,7 +183,7 @@ pub async fn list_versions(
     template: &Template,
     before: Option<u32>,
     limit: usize,
-) -> Result<Vec<TemplateVersion>, ReadError> {
+) -> Result<Vec<TemplateVersion>> {
     let (account, id) = (template.account, template.id);
     let mut range =
         key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(TemplateRowKind::Version as u8).range();
@@ -201,7 +201,7 @@ pub async fn list(
     before: Option<TemplateId>,
     limit: usize,
     passes: impl Fn(&Template) -> bool,
-) -> Result<(Vec<Template>, Option<TemplateId>), ReadError> {
+) -> Result<(Vec<Template>, Option<TemplateId>)> {
     let mut range = key(Space::Template).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);

@@ -13,7 +13,7 @@ use model::tracking::counters::TrackingCounters;
 
 use crate::codec::{self, stored};
 use crate::email;
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
 stored!(TrackingCounters);
@@ -43,7 +43,7 @@ pub struct TrackingRecord {
 }
 
 /// Reads the tracking state of a target; `None` if the email was deleted.
-pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
+pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>> {
     let keys = [email::key_of(target.account, target.email), key_of(target)];
     let mut rows = store.get_many(&keys).await?.into_iter();
     let (Some(email_row), row) = (rows.next().flatten(), rows.next().flatten()) else { return Ok(None) };
@@ -78,7 +78,7 @@ pub async fn list_tallies(
     store: &Store,
     account: AccountId,
     emails: impl Iterator<Item = (EmailId, usize)>,
-) -> Result<Vec<TrackingCounters>, ReadError> {
+) -> Result<Vec<TrackingCounters>> {
     let keys: Vec<Key> =
         emails.map(|(email, recipients)| key_of(TrackingTarget::new(account, email, recipients))).collect();
     let rows = store.get_many(&keys).await?;
@@ -87,12 +87,7 @@ pub async fn list_tallies(
 
 /// Deletes the counters of an email, in the commit that deletes the email. The commit conflicts with a concurrent open
 /// or click, so that its event does not remain.
-pub(crate) async fn purge(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    email: EmailId,
-) -> Result<(), ReadError> {
+pub(crate) async fn purge(store: &Store, batch: &mut Batch, account: AccountId, email: EmailId) -> Result<()> {
     let keys = [Some(0), None].map(|recipient| key_of(TrackingTarget { account, email, recipient }));
     for (row_key, row) in keys.iter().zip(store.get_many(&keys).await?) {
         if row.is_some() {

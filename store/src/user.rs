@@ -7,7 +7,7 @@ use model::id::{AccountId, UserId};
 use model::user::User;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 /// Maximum number of users of an account.
@@ -19,7 +19,7 @@ pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
     key(Space::User).account(account).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<User, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<User> {
     codec::decode(row)
 }
 
@@ -79,18 +79,18 @@ pub fn delete(batch: &mut Batch, user: &User) {
     batch.delete(key_of(user.account, user.id));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the user with an address.
-pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
+pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the invitations of an address, at most `limit`.
-pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
+pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>> {
     let by_email = key_by_email(email);
     // The key of the address's user is the first of the range.
     let range = key(Space::UserByEmail).text(&email.to_lowercase()).range();
@@ -102,7 +102,7 @@ pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Resul
 }
 
 /// Lists all users of an account, oldest first.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>> {
     let range = key(Space::User).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()

@@ -7,7 +7,7 @@ use model::id::{AccountId, WebhookId};
 use model::webhook::{ENDPOINTS_MAX, Webhook};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(Webhook);
@@ -40,7 +40,7 @@ impl WebhookSetVersion {
 }
 
 /// Reads the versions of several accounts, in order.
-pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>, ReadError> {
+pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>> {
     let keys: Vec<Key> = accounts.iter().map(|account| set_key(*account)).collect();
     Ok(store.get_many(&keys).await?.into_iter().map(WebhookSetVersion).collect())
 }
@@ -69,18 +69,14 @@ pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion)
 }
 
 /// Reads an endpoint and the current version.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: WebhookId,
-) -> Result<Option<(Webhook, WebhookSetVersion)>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: WebhookId) -> Result<Option<(Webhook, WebhookSetVersion)>> {
     let mut rows = store.get_many(&[key_of(account, id), set_key(account)]).await?.into_iter();
     let Some(row) = rows.next().flatten() else { return Ok(None) };
     Ok(Some((codec::decode(&row)?, WebhookSetVersion(rows.next().flatten()))))
 }
 
 /// Lists all endpoints of an account, oldest first.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>> {
     let range = key(Space::Webhook).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await?;

@@ -17,7 +17,7 @@ use model::id::{AccountId, DeliveryId, EventId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, successor};
 
 /// Maximum number of attempts stored for one delivery.
@@ -111,16 +111,13 @@ pub async fn get(
     account: AccountId,
     webhook: WebhookId,
     id: DeliveryId,
-) -> Result<Option<WebhookDelivery>, ReadError> {
+) -> Result<Option<WebhookDelivery>> {
     let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
     store.get(&at).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the attempts of a delivery, oldest first.
-pub async fn list_attempts(
-    store: &Store,
-    delivery: &WebhookDelivery,
-) -> Result<Vec<WebhookDeliveryAttempt>, ReadError> {
+pub async fn list_attempts(store: &Store, delivery: &WebhookDelivery) -> Result<Vec<WebhookDeliveryAttempt>> {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     let range = prefix.id(delivery.id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, ATTEMPTS_MAX).await?;
@@ -134,7 +131,7 @@ pub async fn list_due(
     line: EndpointQueueName,
     until: Timestamp,
     limit: usize,
-) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>), ReadError> {
+) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>)> {
     let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
     let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
     for (due_key, _) in &rows {
@@ -151,7 +148,7 @@ pub async fn list_due(
     let found = store.get_many(&keys).await?;
     let read = |row: Option<Value>| row.map(|row| codec::decode(&row)).transpose();
     let due = due.into_iter().zip(found).map(|(due, row)| Ok((due, read(row)?)));
-    Ok((due.collect::<Result<_, ReadError>>()?, next))
+    Ok((due.collect::<Result<_>>()?, next))
 }
 
 /// Finds the first endpoint queue of a partition from a key on. Returns its name, its first due time, and the key from
@@ -160,7 +157,7 @@ pub async fn next_endpoint_queue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(EndpointQueueName, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(EndpointQueueName, Timestamp, Key)>> {
     let whole = key(Space::WebhookDeliveryDue).u16(partition).range();
     let from = from.unwrap_or(whole.start);
     let Some((found, _)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
@@ -185,7 +182,7 @@ pub async fn list(
     limit: usize,
     looked_at_max: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
-) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>)> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let mut range = prefix.clone().range();
     if let Some(before) = before {
@@ -231,7 +228,7 @@ pub async fn list_created_between(
     until: DeliveryId,
     limit: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
-) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>)> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let range = prefix.clone().id(since.to_bytes()).build()..prefix.id(until.to_bytes()).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -257,7 +254,7 @@ pub async fn purge_before(
     from: Option<Key>,
     before: DeliveryId,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::WebhookDelivery).account(account).range();
     let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
     let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));

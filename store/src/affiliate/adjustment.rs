@@ -10,7 +10,7 @@ use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
 
 use super::{IndexValue, listing};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 
 stored!(Adjustment);
@@ -57,11 +57,7 @@ pub struct AdjustmentTotal {
 }
 
 /// Reads the totals of the adjustments of several lines, in the order of `lines`.
-pub async fn line_totals(
-    store: &Store,
-    account: AccountId,
-    lines: &[CommissionId],
-) -> Result<Vec<AdjustmentTotal>, ReadError> {
+pub async fn line_totals(store: &Store, account: AccountId, lines: &[CommissionId]) -> Result<Vec<AdjustmentTotal>> {
     let keys: Vec<Key> = lines.iter().map(|line| total_key(account, *line)).collect();
     let read = |row: Option<Value>| {
         let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
@@ -104,7 +100,7 @@ pub async fn list_by_payout(
     account: AccountId,
     payout: PayoutId,
     limit: usize,
-) -> Result<Vec<Adjustment>, ReadError> {
+) -> Result<Vec<Adjustment>> {
     let at = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Payout as u8).bytes(&payout.to_bytes());
     let rows = store.scan(at.range(), ScanOrder::Ascending, limit).await?;
     load_rows(store, account, rows).await
@@ -118,7 +114,7 @@ pub async fn list_unassigned(
     first: (PartnerId, Currency),
     last: (PartnerId, Currency),
     limit: usize,
-) -> Result<Vec<Adjustment>, ReadError> {
+) -> Result<Vec<Adjustment>> {
     let at = |(partner, currency): (PartnerId, Currency)| {
         let start = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Unassigned as u8);
         start.bytes(&partner_and_currency(partner, currency)).build()
@@ -127,7 +123,7 @@ pub async fn list_unassigned(
     load_rows(store, account, rows).await
 }
 
-async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>, ReadError> {
+async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>> {
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;

@@ -6,7 +6,7 @@ use model::affiliate::campaign::Campaign;
 use model::id::{AccountId, CampaignId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of campaigns of a program; their list is not paged.
@@ -57,12 +57,12 @@ pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
     batch.check(key_of(campaign.account, campaign.id), Some(codec::encode(campaign)));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a campaign by its name, case-insensitively.
-pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>, ReadError> {
+pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>> {
     let Some(row) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -71,7 +71,7 @@ pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Resu
 }
 
 /// Lists all campaigns of an account, newest first.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>> {
     let range = key(Space::Campaign).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Descending, 2 * CAMPAIGNS_MAX).await?;

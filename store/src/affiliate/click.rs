@@ -10,7 +10,7 @@ use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +48,7 @@ pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClic
 }
 
 /// Lists uncounted clicks in these partitions, at most `limit`.
-pub async fn list_pending(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    limit: usize,
-) -> Result<Vec<PendingClick>, ReadError> {
+pub async fn list_pending(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingClick>> {
     let start = key(Space::Click).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;

@@ -13,7 +13,7 @@ use model::words;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
 use crate::task::PARTITIONS;
 
@@ -156,13 +156,13 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
 }
 
 /// Reads a commission line.
-pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the lines of an invoice that exist: the partner's, its recruiter's, and the partner's fixed amount in another
 /// currency.
-pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>, ReadError> {
+pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>> {
     let name = |level: CommissionLevel| {
         key(Space::CommissionBy).account(account).u8(0).u8(level_number(level)).text(invoice).build()
     };
@@ -175,11 +175,7 @@ pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -
 }
 
 /// Finds the bounty of a referral.
-pub async fn find_bounty(
-    store: &Store,
-    account: AccountId,
-    referral: ReferralId,
-) -> Result<Option<Commission>, ReadError> {
+pub async fn find_bounty(store: &Store, account: AccountId, referral: ReferralId) -> Result<Option<Commission>> {
     let name = key(Space::CommissionBy).account(account).u8(0).u8(0).id(referral.to_bytes()).build();
     Ok(load_by_unique_keys(store, account, &[name]).await?.into_iter().next())
 }
@@ -191,7 +187,7 @@ pub async fn count_bounties_since(
     partner: PartnerId,
     since: Timestamp,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_partner_bounty(partner);
     let prefix = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(CommissionId::new(since, 0).to_bytes()).build();
@@ -199,7 +195,7 @@ pub async fn count_bounties_since(
     Ok(rows.len())
 }
 
-async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>, ReadError> {
+async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>> {
     let mut keys = Vec::new();
     for row in store.get_many(names).await?.into_iter().flatten() {
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
@@ -254,18 +250,14 @@ pub async fn list(
     account: AccountId,
     filter: &CommissionFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Commission>, ReadError> {
+) -> Result<ListPage<Commission>> {
     let source = ListQuery { rows: Space::Commission, by: Space::CommissionBy, account, values: filter.index_ranges() };
     let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|line| filter.passes(line)).await
 }
 
 /// The time after `now` at which the next held line of these partitions is due.
-pub async fn next_due(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, ReadError> {
+pub async fn next_due(store: &Store, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<Option<Timestamp>> {
     let mut first: Option<Timestamp> = None;
     for partition in partitions {
         let mut range = key(Space::CommissionDue).u16(partition).range();
@@ -279,7 +271,7 @@ pub async fn next_due(
 }
 
 /// Reads several lines in the order of `ids`; missing ones are left out.
-pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
@@ -292,7 +284,7 @@ pub async fn list_by_payout(
     payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<Commission>, ReadError> {
+) -> Result<Vec<Commission>> {
     let (field, value) = by_payout(payout);
     let at = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let mut range = at.clone().range();
@@ -326,7 +318,7 @@ pub async fn list_payable(
     account: AccountId,
     after: Option<(PartnerId, Currency)>,
     limit: usize,
-) -> Result<Vec<PayableCommission>, ReadError> {
+) -> Result<Vec<PayableCommission>> {
     let mut range = payable_prefix(account).range();
     if let Some((partner, currency)) = after {
         range.start = prefix_end(&payable_group_prefix(account, partner, currency).build());
@@ -342,7 +334,7 @@ pub async fn list_payable_in_group(
     currency: Currency,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<PayableCommission>, ReadError> {
+) -> Result<Vec<PayableCommission>> {
     let at = payable_group_prefix(account, partner, currency);
     let mut range = at.clone().range();
     if let Some(after) = after {
@@ -351,7 +343,7 @@ pub async fn list_payable_in_group(
     scan_payable(store, range, limit).await
 }
 
-async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>, ReadError> {
+async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>> {
     let read = |(row_key, _): (Key, Value)| {
         let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(codec::damaged)?;
         reader.id().and_then(|_| reader.u8()).map_err(codec::damaged)?;
@@ -382,7 +374,7 @@ pub async fn list_due(
     now: Timestamp,
     after: Option<&DueCommission>,
     limit: usize,
-) -> Result<Vec<DueCommission>, ReadError> {
+) -> Result<Vec<DueCommission>> {
     let mut due = Vec::new();
     for partition in partitions {
         if due.len() >= limit {
@@ -406,7 +398,7 @@ pub async fn list_due(
 }
 
 /// Reads the due lines; missing ones are left out.
-pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()

@@ -8,7 +8,7 @@ use model::id::{AccountId, CampaignId, PartnerId};
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(Partner);
@@ -91,19 +91,19 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
     batch.delete(key_of(before.account, before.id));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several partners, in the order of `ids`.
-pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds a partner by its email address, case-insensitively.
-pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>, ReadError> {
+pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>> {
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -134,7 +134,7 @@ pub async fn list(
     account: AccountId,
     filter: &PartnerFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Partner>, ReadError> {
+) -> Result<ListPage<Partner>> {
     let values = match filter.campaign {
         Some(campaign) => vec![by_campaign(campaign)],
         None => filter.statuses.iter().copied().map(by_status).collect(),
@@ -149,7 +149,7 @@ pub async fn count_of_campaign(
     account: AccountId,
     campaign: CampaignId,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_campaign(campaign);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
     Ok(store.scan(range, ScanOrder::Ascending, at_most).await?.len())
@@ -162,7 +162,7 @@ pub async fn list_by_destination(
     method: PayoutMethod,
     destination: &str,
     limit: usize,
-) -> Result<Vec<PartnerId>, ReadError> {
+) -> Result<Vec<PartnerId>> {
     let (field, value) = by_destination(method, destination);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -171,7 +171,7 @@ pub async fn list_by_destination(
 }
 
 /// Returns whether another partner has the same payout destination.
-pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool, ReadError> {
+pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool> {
     let Some(payout) = &partner.payout else { return Ok(false) };
     let (field, value) = by_destination(payout.method, &payout.destination);
     let range = key(Space::PartnerBy).account(partner.account).u8(field).bytes(&value).range();

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use model::affiliate::partner_email::PartnerEmail;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 use crate::task::PARTITIONS;
 
@@ -73,7 +73,7 @@ pub async fn list_due(
     partitions: RangeInclusive<u16>,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<QueuedPartnerEmail>, ReadError> {
+) -> Result<Vec<QueuedPartnerEmail>> {
     let mut from = key(Space::PartnerEmail).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::PartnerEmail).u16(*partitions.end()).build());
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ pub async fn list_due(
     Ok(found)
 }
 
-fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
+fn read_time(at: &Key) -> Result<Timestamp> {
     let mut reader = KeyReader::new(Space::PartnerEmail, at).map_err(codec::damaged)?;
     reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }

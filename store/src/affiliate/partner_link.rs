@@ -9,7 +9,7 @@ use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, damaged, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(PartnerLink);
@@ -44,7 +44,7 @@ pub async fn find_free_token(
     account: AccountId,
     token: &PartnerLinkToken,
     now: Timestamp,
-) -> Result<Option<FreeToken>, ReadError> {
+) -> Result<Option<FreeToken>> {
     let row = store.get(&key_by_token(account, token)).await?;
     let is_taken = match &row {
         None => false,
@@ -105,7 +105,7 @@ pub async fn get(
     account: AccountId,
     partner: PartnerId,
     id: PartnerLinkId,
-) -> Result<Option<PartnerLink>, ReadError> {
+) -> Result<Option<PartnerLink>> {
     store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -114,18 +114,14 @@ pub async fn get_each(
     store: &Store,
     account: AccountId,
     links: &[(PartnerId, PartnerLinkId)],
-) -> Result<Vec<Option<PartnerLink>>, ReadError> {
+) -> Result<Vec<Option<PartnerLink>>> {
     let keys: Vec<Key> = links.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds the link with a token, case-insensitively.
-pub async fn find_by_token(
-    store: &Store,
-    account: AccountId,
-    token: &PartnerLinkToken,
-) -> Result<Option<PartnerLink>, ReadError> {
+pub async fn find_by_token(store: &Store, account: AccountId, token: &PartnerLinkToken) -> Result<Option<PartnerLink>> {
     let Some(row) = store.get(&key_by_token(account, token)).await? else { return Ok(None) };
     match codec::decode(&row)? {
         TokenHolder::Link(partner, id) => {
@@ -137,7 +133,7 @@ pub async fn find_by_token(
 }
 
 /// Lists a partner's links, oldest first.
-pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>> {
     let range = key(Space::PartnerLink).account(account).id(partner.to_bytes()).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * LINKS_MAX).await?;

@@ -7,7 +7,7 @@ use model::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor as key_after};
 
 stored!(Payout);
@@ -106,7 +106,7 @@ pub async fn list_items(
     payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<(CommissionId, i64)>, ReadError> {
+) -> Result<Vec<(CommissionId, i64)>> {
     let mut range = key(Space::PayoutItem).account(account).id(payout.to_bytes()).range();
     if let Some(after) = after {
         range.start = key_after(&item_key(account, payout, after));
@@ -119,11 +119,11 @@ pub async fn list_items(
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>, ReadError> {
+pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>> {
     Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
@@ -134,7 +134,7 @@ pub async fn list_open_by_partner(
     partner: PartnerId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after, limit).await
 }
 
@@ -145,7 +145,7 @@ pub async fn list_to_transfer(
     run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::ToTransfer, run.to_bytes()), after, limit).await
 }
 
@@ -156,17 +156,17 @@ pub async fn list_by_run(
     run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::Run, run.to_bytes()), after, limit).await
 }
 
 /// The id of the account's newest payout, in any state.
-pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>, ReadError> {
+pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>> {
     let rows = store.scan(key(Space::Payout).account(account).range(), ScanOrder::Descending, 1).await?;
     Ok(rows.first().and_then(|(row_key, _)| row_key.last_chunk::<16>().copied()).map(PayoutId::from_bytes))
 }
 
-async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>, ReadError> {
+async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>> {
     scan_after(store, account, by, None, limit).await
 }
 
@@ -176,7 +176,7 @@ async fn scan_after(
     (field, value): IndexValue,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     let at = key(Space::PayoutBy).account(account).u8(field).bytes(&value);
     let mut range = at.clone().range();
     if let Some(after) = after {
@@ -205,7 +205,7 @@ pub async fn list(
     filter: &PayoutFilter,
     wanted: ListPageRequest,
     passes: &(dyn Fn(&Payout) -> bool + Sync),
-) -> Result<ListPage<Payout>, ReadError> {
+) -> Result<ListPage<Payout>> {
     // The most selective index first.
     let values = match (filter.partner, filter.run) {
         (Some(partner), _) => vec![index_value(PayoutIndex::Partner, partner.to_bytes())],

@@ -6,7 +6,7 @@ use model::id::{AccountId, PayoutRunId};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
 
 stored!(PayoutRun);
@@ -60,23 +60,19 @@ pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId
     batch.check(open_key(account), run.map(|run| id_bytes(run).into()));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several runs, in the order of `ids`.
-pub async fn get_each(
-    store: &Store,
-    account: AccountId,
-    ids: &[PayoutRunId],
-) -> Result<Vec<Option<PayoutRun>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[PayoutRunId]) -> Result<Vec<Option<PayoutRun>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds the open run: it is being drafted, waits for the owner's approval, or was cancelled and is being dismantled.
-pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>, ReadError> {
+pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>> {
     let Some(row) = store.get(&open_key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -85,21 +81,13 @@ pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<Payou
 }
 
 /// Reads a page of an account's runs whose draft is complete.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    wanted: ListPageRequest,
-) -> Result<ListPage<PayoutRun>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, wanted: ListPageRequest) -> Result<ListPage<PayoutRun>> {
     let source = ListQuery { rows: Space::PayoutRun, by: Space::PayoutRun, account, values: Vec::new() };
     listing::list(store, &source, wanted, &PayoutRun::is_drafted).await
 }
 
 /// Reads a page of all of an account's runs, complete or not.
-pub async fn list_all(
-    store: &Store,
-    account: AccountId,
-    wanted: ListPageRequest,
-) -> Result<ListPage<PayoutRun>, ReadError> {
+pub async fn list_all(store: &Store, account: AccountId, wanted: ListPageRequest) -> Result<ListPage<PayoutRun>> {
     let source = ListQuery { rows: Space::PayoutRun, by: Space::PayoutRun, account, values: Vec::new() };
     listing::list(store, &source, wanted, &|_: &PayoutRun| true).await
 }
@@ -126,7 +114,7 @@ pub async fn list_skipped(
     run: PayoutRunId,
     after: Option<&SkippedPartner>,
     limit: usize,
-) -> Result<Vec<SkippedPartner>, ReadError> {
+) -> Result<Vec<SkippedPartner>> {
     let mut range = key(Space::Skipped).account(account).id(run.to_bytes()).range();
     if let Some(after) = after {
         range.start = key_after(&skipped_key(account, run, after));

@@ -15,7 +15,7 @@ use model::id::{AccountId, PartnerId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 stored!(PortalLink);
@@ -63,7 +63,7 @@ pub async fn prepare(
     link: PortalLink,
     secret: &PortalLinkSecret,
     now: Timestamp,
-) -> Result<NewPortalLink, ReadError> {
+) -> Result<NewPortalLink> {
     let row = store.get(&key_of_links(link.account, link.partner, &link.purpose)).await?;
     let links: IssuedPortalLinks = row.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
     let (mut live, mut revoked): (Vec<IssuedPortalLink>, Vec<IssuedPortalLink>) =
@@ -90,7 +90,7 @@ impl NewPortalLink {
 }
 
 /// Reads an unused link.
-pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>, ReadError> {
+pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>> {
     store.get(&key_of(&secret.hash())).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -102,12 +102,7 @@ pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) 
 }
 
 /// Deletes all links of a partner.
-pub async fn purge_by_partner(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    partner: PartnerId,
-) -> Result<(), ReadError> {
+pub async fn purge_by_partner(store: &Store, batch: &mut Batch, account: AccountId, partner: PartnerId) -> Result<()> {
     let range = key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).range();
     for (at, row) in store.scan(range, ScanOrder::Ascending, KINDS_MAX).await? {
         for issued in codec::decode::<IssuedPortalLinks>(&row)?.links {

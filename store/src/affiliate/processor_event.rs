@@ -7,7 +7,7 @@ use model::words;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 words! {
@@ -63,7 +63,7 @@ fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
     at.time(event.received_at).text(&event.id).build()
 }
 
-pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent> {
     let row = store.get(&key_of(account, id)).await?;
     let event = row.as_deref().map(codec::decode).transpose()?;
     Ok(StoredProcessorEvent { event, row })
@@ -100,7 +100,7 @@ pub async fn list(
     status: EventStatus,
     after: Option<&ProcessorEventCursor>,
     limit: usize,
-) -> Result<Vec<ProcessorEvent>, ReadError> {
+) -> Result<Vec<ProcessorEvent>> {
     let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
     let mut range = prefix.clone().range();
     if let Some((at, id)) = after {
@@ -118,7 +118,7 @@ pub async fn list(
 }
 
 /// Counts the events with a status, up to `limit`.
-pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize, ReadError> {
+pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize> {
     let range = key(Space::ProcessorEventBy).account(account).text(status.as_str()).range();
     Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
@@ -130,7 +130,7 @@ pub async fn purge_before(
     account: AccountId,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut found = 0;
     for status in EventStatus::ALL {
         let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 /// Type of a processor object.
@@ -39,7 +39,7 @@ pub async fn get<T: Serialize + DeserializeOwned>(
     account: AccountId,
     kind: ProcessorObjectKind,
     id: &str,
-) -> Result<StoredProcessorObject<T>, ReadError> {
+) -> Result<StoredProcessorObject<T>> {
     let row = store.get(&key_of(account, kind, id)).await?;
     let value = row.as_deref().map(codec::decode::<SerdeRow<T>>).transpose()?.map(|plain| plain.0);
     Ok(StoredProcessorObject { value, row })
@@ -73,7 +73,7 @@ pub async fn list_customer_invoices(
     customer: &str,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<String>, ReadError> {
+) -> Result<Vec<String>> {
     let mut range = key(Space::ProcessorStateByCustomer).account(account).text(customer).range();
     if let Some(after) = after {
         range.start = crate::key::prefix_end(&invoice_key(account, customer, after));

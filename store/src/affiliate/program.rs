@@ -6,7 +6,7 @@ use model::affiliate::program::{AffiliateProgram, ProcessorMode, ProgramSettings
 use model::id::{AccountId, ProgramId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
 stored!(AffiliateProgram);
@@ -72,21 +72,21 @@ pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
 }
 
 /// Reads an account's program.
-pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>> {
     store.get(&key_of(account)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a program by its id or its publishable key.
-pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>> {
     find_by_index_key(store, &key_by(name)).await
 }
 
 /// Finds the program with this portal host.
-pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>> {
     find_by_index_key(store, &key_by_host(host)).await
 }
 
-async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>, ReadError> {
+async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>> {
     let Some(row) = store.get(by).await? else { return Ok(None) };
     let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
     let Some(account) = account else { return Err(codec::damaged("an invalid account id of an affiliate program")) };

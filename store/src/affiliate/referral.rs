@@ -9,7 +9,7 @@ use model::id::{AccountId, PartnerId, ReferralId};
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, referral_counts};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(Referral);
@@ -138,16 +138,12 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the referral that holds a claim.
-pub async fn find_claim_holder(
-    store: &Store,
-    account: AccountId,
-    claim: &ReferralClaim,
-) -> Result<Option<Referral>, ReadError> {
+pub async fn find_claim_holder(store: &Store, account: AccountId, claim: &ReferralClaim) -> Result<Option<Referral>> {
     let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -162,7 +158,7 @@ pub async fn count_since(
     partner: PartnerId,
     since: Timestamp,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_partner(partner);
     let prefix = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(ReferralId::new(since, 0).to_bytes()).build();
@@ -216,7 +212,7 @@ pub async fn list(
     account: AccountId,
     filter: &ReferralFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Referral>, ReadError> {
+) -> Result<ListPage<Referral>> {
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values: filter.index_ranges() };
     let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|referral| filter.passes(referral)).await
@@ -228,7 +224,7 @@ pub async fn list_reviews(
     account: AccountId,
     statuses: &[ReviewStatus],
     wanted: ListPageRequest,
-) -> Result<ListPage<Referral>, ReadError> {
+) -> Result<ListPage<Referral>> {
     let selected = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
     let values = selected.iter().copied().map(by_review).collect();
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };

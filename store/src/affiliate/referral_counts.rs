@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::partner_link;
 use super::sums::{self, FoldedSums, PartnerKey};
-use crate::engine::{Batch, ReadError, Store};
+use crate::engine::{Batch, Result, Store};
 use crate::key::Space;
 
 /// A partner's referral counts.
@@ -64,7 +64,7 @@ impl FoldedSums for ReferralCountsByLink {
     }
 
     /// Deleted links are never restored, so their counts can be merged.
-    async fn compact(&mut self, store: &Store, (account, partner): PartnerKey) -> Result<(), ReadError> {
+    async fn compact(&mut self, store: &Store, (account, partner): PartnerKey) -> Result<()> {
         let links = partner_link::list(store, account, partner).await?;
         self.fold_other_links(&links.iter().map(|link| link.id).collect());
         Ok(())

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Maximum number of changes read and folded at once.
@@ -38,7 +38,7 @@ pub trait FoldedSums: Default + Serialize + DeserializeOwned + Send {
     fn add(&mut self, change: Self::Change);
 
     /// Merges parts of the sums that are no longer needed separately. The total must not change.
-    fn compact(&mut self, _: &Store, _: PartnerKey) -> impl Future<Output = Result<(), ReadError>> + Send {
+    fn compact(&mut self, _: &Store, _: PartnerKey) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
@@ -92,7 +92,7 @@ impl<S: FoldedSums> StoredSums<S> {
 }
 
 /// Reads a partner's sums with up to [`FOLDED_MAX`] rows.
-pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>, ReadError> {
+pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>> {
     let range = sums_prefix::<S>(partner_key, SUMS).build()..sums_prefix::<S>(partner_key, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let has_more = rows.len() == FOLDED_MAX;

@@ -14,7 +14,7 @@ use model::affiliate::visit::PartnerVisit;
 use model::id::{AccountId, PartnerId, PartnerLinkId, VisitId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
 stored!(PartnerVisit);
@@ -83,22 +83,18 @@ pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the current visit of a visitor.
-pub async fn find_current(
-    store: &Store,
-    account: AccountId,
-    visitor: &VisitorIdentity,
-) -> Result<StoredCurrentVisit, ReadError> {
+pub async fn find_current(store: &Store, account: AccountId, visitor: &VisitorIdentity) -> Result<StoredCurrentVisit> {
     let Some(row) = store.get(&visitor.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
     let id = read_id(&row)?;
     Ok(StoredCurrentVisit { visit: get(store, account, id).await?, row: Some(row) })
 }
 
-fn read_id(row: &Value) -> Result<VisitId, ReadError> {
+fn read_id(row: &Value) -> Result<VisitId> {
     let id = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     id.ok_or_else(|| codec::damaged("an invalid visit id"))
 }
@@ -112,7 +108,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::VisitEnd).account(account).range();
     let end = key(Space::VisitEnd).account(account).time(now).build();
     let from = from.unwrap_or(whole.start);

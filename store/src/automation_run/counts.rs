@@ -14,7 +14,7 @@ use model::id::{AccountId, AutomationId};
 
 use super::run_indexes::{CHANGE, TOTAL, prefix, status_number};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space};
 
 /// Maximum number of changes read and folded at once.
@@ -86,7 +86,7 @@ impl StoredRunCounts {
     }
 }
 
-pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts, ReadError> {
+pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts> {
     let range = prefix(account, automation, TOTAL).build()..prefix(account, automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let mut counted = StoredRunCounts { has_more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };

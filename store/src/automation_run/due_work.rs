@@ -13,7 +13,7 @@ use model::id::{AutomationId, RunId};
 
 use super::RunKey;
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
 const STEP: u8 = 0;
@@ -100,7 +100,7 @@ pub struct DueWorkBatch {
 
 /// Lists the due work of a partition, longest due first, at most `limit`. Jobs that this release cannot decode stay
 /// where they are, for a newer node.
-pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch> {
     Ok(scan_due(store, partition, now, limit, None).await?.0)
 }
 
@@ -111,7 +111,7 @@ async fn scan_due(
     now: Timestamp,
     limit: usize,
     after: Option<&Key>,
-) -> Result<(DueWorkBatch, Option<Key>), ReadError> {
+) -> Result<(DueWorkBatch, Option<Key>)> {
     let mut range = key(Space::AutomationDue).u16(partition).range();
     if let Some(after) = after {
         range.start = successor(after);
@@ -161,7 +161,7 @@ pub async fn list_oldest_and_newest_due(
     now: Timestamp,
     limit: usize,
     after: Option<&Key>,
-) -> Result<DueWorkBatch, ReadError> {
+) -> Result<DueWorkBatch> {
     let (mut first, last) = scan_due(store, partition, now, limit, after).await?;
     // The end of everything that is due now, of either kind.
     let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();

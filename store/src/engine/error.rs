@@ -55,6 +55,9 @@ pub enum ReadError {
     Corrupt(Arc<str>),
 }
 
+/// Result of a read: the only error of most functions of the store is that it cannot be read.
+pub type Result<T, E = ReadError> = std::result::Result<T, E>;
+
 impl CommitError {
     /// Returns whether the database is unavailable. The store logs that itself.
     #[must_use]

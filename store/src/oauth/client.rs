@@ -5,7 +5,7 @@ use model::id::OAuthClientId;
 use model::oauth::OAuthClient;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
 stored!(OAuthClient);
@@ -30,13 +30,13 @@ pub fn update(batch: &mut Batch, before: &OAuthClient, after: &OAuthClient) {
     create(batch, after);
 }
 
-pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>, ReadError> {
+pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes clients whose time has come, at most `limit`. Returns their number. The commit conflicts if one of them is
 /// used meanwhile.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = super::range_before(Space::OAuthClientByExpiry, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

@@ -6,7 +6,7 @@ use model::oauth::secret::OAuthSecret;
 use model::oauth::{AuthorizationCode, CODE_MEMORY};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
 stored!(AuthorizationCode);
@@ -26,12 +26,12 @@ pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode,
 }
 
 /// Reads a code, even if it was used or has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes codes that expired more than [`CODE_MEMORY`] ago, at most `limit`. Returns their number.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let before = now.checked_sub(CODE_MEMORY).unwrap_or(Timestamp::MIN);
     super::purge_before(store, batch, Space::AuthorizationCode, before, limit).await
 }

@@ -6,7 +6,7 @@ use model::oauth::secret::OAuthSecret;
 use model::oauth::{DeviceAuthorization, DeviceDecision};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 stored!(DeviceAuthorization);
@@ -28,12 +28,12 @@ pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorizat
 }
 
 /// Reads the device authorization of a device code, even if it has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the device authorization of a user code, even if it has expired.
-pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>, ReadError> {
+pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>> {
     let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -46,7 +46,7 @@ pub async fn decide(
     before: &DeviceAuthorization,
     decision: DeviceDecision,
     policy: Option<ClientPolicy>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let Some(row_key) = store.get(&key_by_user_code(&before.user_code)).await? else { return Ok(()) };
     batch.check(row_key.clone(), Some(codec::encode(before)));
     batch.put(row_key, codec::encode(&DeviceAuthorization { decision, policy, ..before.clone() }));
@@ -60,7 +60,7 @@ pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthoriza
 }
 
 /// Deletes expired device authorizations, at most `limit`. Returns their number.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = super::range_before(Space::DeviceAuthorization, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

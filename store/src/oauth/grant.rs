@@ -6,7 +6,7 @@ use model::id::{AccountId, GrantId, UserId};
 use model::oauth::{ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 const SCAN_ROWS: usize = 500;
@@ -17,7 +17,7 @@ pub(crate) fn key_of(account: AccountId, id: GrantId) -> Key {
     key(Space::OAuthGrant).account(account).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant> {
     codec::decode(row)
 }
 
@@ -38,17 +38,12 @@ pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
     batch.delete(key_of(account, id));
 }
 
-pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's grants before `before`, newest first, at most `limit`, expired ones included.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    before: Option<GrantId>,
-    limit: usize,
-) -> Result<Vec<OAuthGrant>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, before: Option<GrantId>, limit: usize) -> Result<Vec<OAuthGrant>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -58,7 +53,7 @@ pub async fn list(
 }
 
 /// All grants of a user, oldest first.
-async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>, ReadError> {
+async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     let mut found = Vec::new();
     loop {
@@ -78,12 +73,7 @@ async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result
 
 /// Deletes all grants of a user, because the user is removed or has a lower role. A grant that is created at the same
 /// time stays, and is refused at its use.
-pub async fn delete_of_user(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    user: UserId,
-) -> Result<(), ReadError> {
+pub async fn delete_of_user(store: &Store, batch: &mut Batch, account: AccountId, user: UserId) -> Result<()> {
     for grant in list_of_user(store, account, user).await? {
         delete(batch, account, grant.id);
     }
@@ -91,7 +81,7 @@ pub async fn delete_of_user(
 }
 
 /// Deletes the oldest grants of a user, so that one more fits in [`GRANTS_MAX`].
-pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<(), ReadError> {
+pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<()> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
     let too_many = (grants.len() + 1).saturating_sub(GRANTS_MAX);
     grants.iter().take(too_many).for_each(|grant| delete(batch, grantor.account, grant.id));
@@ -101,11 +91,7 @@ pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) ->
 /// The policy of the user's newest grant to a client; without rules if there is none. A new grant keeps it unless the
 /// user decides otherwise, so that asking for consent again lifts nothing. A client that registers again has a new id, so
 /// a grant to one of the same name counts, too: rules only take away.
-pub async fn latest_policy(
-    store: &Store,
-    grantor: Grantor,
-    client: &ClientReference,
-) -> Result<ClientPolicy, ReadError> {
+pub async fn latest_policy(store: &Store, grantor: Grantor, client: &ClientReference) -> Result<ClientPolicy> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
     let by_id = grants.iter().rev().find(|grant| grant.client.id == client.id);
     let latest = by_id.or_else(|| grants.iter().rev().find(|grant| grant.client.name == client.name));
@@ -121,7 +107,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     range.start = from.unwrap_or(range.start);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -5,7 +5,7 @@ use model::oauth::OAuthToken;
 use model::oauth::secret::OAuthSecret;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
 stored!(OAuthToken);
@@ -23,11 +23,11 @@ pub fn delete(batch: &mut Batch, secret: &OAuthSecret) {
 }
 
 /// Reads a token, even if it has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes expired tokens, at most `limit`. Returns their number.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     super::purge_before(store, batch, Space::OAuthToken, now, limit).await
 }
