@@ -155,7 +155,6 @@ pub struct AcmeSettings {
 
 impl AcmeSettings {
     /// Reads the settings from the configuration. Returns none without `[tls.acme]`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Option<Self> {
         let acme = config.tls.acme.as_ref()?;
         let mailto = |contact: &String| match contact.contains(':') {
@@ -330,13 +329,11 @@ impl CertificateRenewer {
     }
 
     /// Certificates for TLS listeners.
-    #[must_use]
     pub fn certificates(&self) -> &Arc<ActiveCertificates> {
         &self.certificates
     }
 
     /// Subscribes to the status.
-    #[must_use]
     pub fn status(&self) -> watch::Receiver<CertificateStatus> {
         self.status.subscribe()
     }

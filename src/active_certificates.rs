@@ -53,13 +53,11 @@ impl ActiveCertificates {
     }
 
     /// TLS configuration of SMTP listeners.
-    #[must_use]
     pub fn smtp(&self) -> ServerConfigReceiver {
         self.smtp.subscribe()
     }
 
     /// TLS configuration of HTTP listeners.
-    #[must_use]
     pub fn http(&self) -> ServerConfigReceiver {
         self.http.subscribe()
     }

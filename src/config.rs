@@ -99,7 +99,6 @@ pub struct Config {
 impl Config {
     /// Host of return paths (`MAIL FROM`): `rp.{domain}` of each sending domain is a CNAME to it. Default: `rp.` before
     /// `hostname`.
-    #[must_use]
     pub fn return_path_host(&self) -> DomainName {
         self.service.return_path_host.clone().unwrap_or_else(|| self.subdomain("rp"))
     }
@@ -119,13 +118,11 @@ impl Config {
 
     /// Name whose SPF record lists this server's sending addresses (RFC 7208 5.2). Each sending domain's record
     /// includes it. Default: `spf.` before `hostname`.
-    #[must_use]
     pub fn spf_include_host(&self) -> DomainName {
         self.service.spf_include_host.clone().unwrap_or_else(|| self.subdomain("spf"))
     }
 
     /// Label below a sending domain where its ownership record is published.
-    #[must_use]
     pub fn ownership_label(&self) -> &str {
         &self.service.ownership_label
     }
@@ -468,7 +465,6 @@ impl PaceSection {
     }
 
     /// Converts to the queue's limits.
-    #[must_use]
     pub fn to_pace_limits(&self) -> PaceLimits {
         PaceLimits {
             connections_start: PaceLimits::default().connections_start.min(self.connections_max),

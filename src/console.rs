@@ -62,7 +62,6 @@ pub struct OperatorConsole {
 }
 
 impl OperatorConsole {
-    #[must_use]
     pub fn new(server: Server, permissions: Permissions, config: Config, stop: CancellationToken) -> Self {
         let clock = server.clock.clone();
         Self {

@@ -91,7 +91,6 @@ clock_offset = "0s"
 "#;
 
 /// `[log]` section: warnings, unless the environment sets another level.
-#[must_use]
 pub fn log_section() -> LogSection {
     // `run` reports errors in the environment.
     config::from_text(CONFIGURATION, config::environment()).map(|config| config.log).unwrap_or_default()

@@ -33,7 +33,6 @@ pub struct McpEndpoint {
 
 impl McpEndpoint {
     /// The endpoint of a server with this public base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         Self { options: HttpOptions { base_url: base_url.to_owned(), resource_metadata: None } }
     }

@@ -274,7 +274,6 @@ pub struct ConfigReloader {
 
 impl ConfigReloader {
     /// Starts with the configuration that the server was started with.
-    #[must_use]
     pub fn new(file: PathBuf, running: Config) -> Self {
         Self { file, running }
     }

@@ -116,7 +116,6 @@ struct RelayListener {
 
 impl Listeners {
     /// Creates the shared state, without a listener.
-    #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
         // Session numbers appear in Received fields, so a restart does not begin with 1.
         let capacity = Capacity::new(capacity_limits(config), first_session);
@@ -263,7 +262,6 @@ impl Listeners {
     }
 
     /// Builds the settings of a listener's sessions.
-    #[must_use]
     pub fn settings(
         &self,
         config: &Config,
@@ -642,7 +640,6 @@ pub async fn open_ops_listeners(
 }
 
 /// Settings and handles of the admin requests. To be called after the API's listeners are open, whose state it shares.
-#[must_use]
 pub fn admin_permissions(
     config: &Config,
     server: &Server,

@@ -33,7 +33,6 @@ pub struct StoreFacts {
 
 impl StoreReferences {
     /// Collects the names.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
             relay_accounts: config.relay.iter().map(|relay| relay.account.clone()).collect(),
@@ -42,7 +41,6 @@ impl StoreReferences {
     }
 
     /// Returns whether there is nothing to look up.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.relay_accounts.is_empty() && self.sandbox_domain.is_none()
     }
@@ -67,7 +65,6 @@ impl StoreReferences {
 }
 
 /// Problem of a `[[relay]]` section whose account does not exist.
-#[must_use]
 pub fn relay_account_missing(account: &str) -> String {
     format!(
         "[[relay]] the account {account} does not exist, so its mail is refused: create it (`postrider admin account \

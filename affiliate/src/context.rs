@@ -36,7 +36,6 @@ pub fn no_extension<T>(_: &mut Batch, _: &T) {}
 
 impl Context {
     /// Creates the context; `committed` is called after each commit.
-    #[must_use]
     pub fn new(services: &Services, committed: Arc<dyn Fn() + Send + Sync>) -> Self {
         let Services { store, clock, entropy, leases, .. } = services.clone();
         Self { store, clock, entropy, leases, committed, suppresses_events: false }
@@ -47,7 +46,6 @@ impl Context {
         Self { suppresses_events: true, ..self }
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -64,7 +64,6 @@ pub enum DkimResultCode {
 
 impl DkimResultCode {
     /// The keyword in an Authentication-Results field.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",

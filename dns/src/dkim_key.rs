@@ -111,7 +111,6 @@ impl DkimKey {
     }
 
     /// The size of the key in bits; 256 for Ed25519.
-    #[must_use]
     pub fn bits(&self) -> u16 {
         match self.algorithm {
             KeyAlgorithm::Ed25519 => 256,
@@ -122,25 +121,21 @@ impl DkimKey {
         }
     }
 
-    #[must_use]
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
 
     /// The private key, for encryption and signing only.
-    #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
-    #[must_use]
     pub fn public_key_base64(&self) -> &str {
         &self.public
     }
 
     /// The value of the TXT record that publishes the key (RFC 6376 3.6.1, RFC 8463 4). RSA's exceeds the 255 bytes of
     /// one DNS string and must be published as two strings.
-    #[must_use]
     pub fn txt_record(&self) -> String {
         let k = match self.algorithm {
             KeyAlgorithm::Rsa => "rsa",

@@ -158,7 +158,6 @@ impl DomainChecker {
     }
 
     /// Returns whether name servers at private addresses are queried.
-    #[must_use]
     pub fn allows_private(&self) -> bool {
         self.resolver.allows_private()
     }

@@ -68,7 +68,6 @@ pub struct RecordChange {
 }
 
 /// The change for each wanted record, in their order.
-#[must_use]
 pub fn plan_changes(zone_records: &[ExistingRecord], wanted: &[DomainRecord], merge: MergePolicy) -> Vec<RecordChange> {
     wanted
         .iter()

@@ -141,7 +141,6 @@ fn read_trust_anchors(file: &Path) -> Result<TrustAnchors, ResolverSetupError> {
 }
 
 /// Parses a server of the configuration: `192.0.2.53`, `127.0.0.1:5300`, `2001:db8::53`, `[::1]:5300`.
-#[must_use]
 pub fn parse_server(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, PORT)))
 }

@@ -53,7 +53,6 @@ impl Default for SignerCache {
 
 impl SignerCache {
     /// Creates a cache of at most `signers_max` signers (at least one).
-    #[must_use]
     pub fn new(signers_max: usize) -> Self {
         Self { signers: Mutex::default(), signers_max: signers_max.max(1) }
     }
@@ -78,12 +77,10 @@ impl SignerCache {
         }
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.lock().by_id.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -48,7 +48,6 @@ pub enum SpfResult {
 
 impl SpfResult {
     /// The keyword in an Authentication-Results field (RFC 8601 2.7.2).
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",

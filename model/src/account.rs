@@ -65,7 +65,6 @@ pub enum AccessLevel {
 
 impl Account {
     /// Returns the access level for a sender domain that is, or is not, verified for this account.
-    #[must_use]
     pub fn access_level(&self, domain_verified: bool) -> AccessLevel {
         match (domain_verified, self.production || self.payment_method) {
             (false, _) => AccessLevel::Sandbox,

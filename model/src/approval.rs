@@ -85,13 +85,11 @@ pub struct HeldContent {
 
 impl HeldRequest {
     /// SHA-256 over the request and its body, in hexadecimal: a request with the same idempotency key must have it.
-    #[must_use]
     pub fn hash(&self, body: &str) -> String {
         self.hash_with(body, &[])
     }
 
     /// SHA-256 over the request, its body and the emails that it sends, in hexadecimal. The decision names it.
-    #[must_use]
     pub fn content_hash(&self, content: &HeldContent) -> String {
         self.hash_with(&content.body, &content.emails)
     }
@@ -115,7 +113,6 @@ impl HeldRequest {
     }
 
     /// The request as it is kept once its content was deleted: without query, header fields, and addresses in the path.
-    #[must_use]
     pub fn without_content(&self) -> Self {
         let Self { operation, method, path, query: _, idempotency_key, headers: _ } = self;
         Self {
@@ -129,7 +126,6 @@ impl HeldRequest {
     }
 
     /// The value of a header field.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -245,7 +241,6 @@ impl ApprovalStatus {
     pub const WORDS: &'static [&'static str] =
         &["pending", "expired", "rejected", "approved", "executing", "executed", "failed", "interrupted"];
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -259,7 +254,6 @@ impl ApprovalStatus {
         }
     }
 
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.word() == word)
     }
@@ -267,12 +261,10 @@ impl ApprovalStatus {
 
 impl Approval {
     /// End of the time for a decision.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.created_at.checked_add(DECISION_TIME).unwrap_or(Timestamp::MAX)
     }
 
-    #[must_use]
     pub fn status(&self, now: Timestamp) -> ApprovalStatus {
         match &self.state {
             ApprovalState::Expired => ApprovalStatus::Expired,
@@ -288,7 +280,6 @@ impl Approval {
     }
 
     /// When the content is deleted; `None` while it is needed, and once it was deleted with the decision.
-    #[must_use]
     pub fn content_ends_at(&self) -> Option<Timestamp> {
         let kept_until = |at: Timestamp| at.checked_add(EXECUTED_CONTENT_TIME).unwrap_or(Timestamp::MAX);
         match &self.state {
@@ -303,7 +294,6 @@ impl Approval {
     }
 
     /// When its idempotency key may be used for another request; `None` while it is not decided or being executed.
-    #[must_use]
     pub fn key_ends_at(&self) -> Option<Timestamp> {
         let ended_at = match &self.state {
             ApprovalState::Pending | ApprovalState::Expired => self.expires_at(),
@@ -316,7 +306,6 @@ impl Approval {
     }
 
     /// The decision, once there is one.
-    #[must_use]
     pub fn decision(&self) -> Option<Decision> {
         match &self.state {
             ApprovalState::Pending | ApprovalState::Expired => None,

@@ -57,7 +57,6 @@ impl AutomationStatus {
     /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["draft", "active", "paused", "archived"];
 
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "draft" => Some(Self::Draft),
@@ -69,7 +68,6 @@ impl AutomationStatus {
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Draft => "draft",

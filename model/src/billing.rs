@@ -103,7 +103,6 @@ impl Payer {
     }
 
     /// True if a payment method is on file.
-    #[must_use]
     pub fn has_method(&self) -> bool {
         !self.gone && self.methods.values().any(|method| *method == PaymentMethodState::Attached)
     }

@@ -36,7 +36,6 @@ impl ApprovalKind {
     pub const WORDS: &'static [&'static str] = &["send", "delete", "manage"];
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -45,7 +44,6 @@ impl ApprovalKind {
         }
     }
 
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
@@ -86,7 +84,6 @@ pub enum PolicyViolation {
 
 impl PolicyViolation {
     /// The name of the broken rule, as in the policy.
-    #[must_use]
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Recipient { .. } => "recipients",
@@ -99,13 +96,11 @@ impl PolicyViolation {
 
 impl ClientPolicy {
     /// True if the policy has no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// True if it limits the email that the client sends.
-    #[must_use]
     pub fn limits_sending(&self) -> bool {
         let Self { recipients, from, sends_per_day, categories, approve } = self;
         !recipients.is_empty()
@@ -117,7 +112,6 @@ impl ClientPolicy {
 
     /// True if this policy, in place of `before`, permits something that `before` does not. It is true, too, if that
     /// cannot be told.
-    #[must_use]
     pub fn loosens(&self, before: &Self) -> bool {
         let recipients = !before.recipients.is_empty()
             && (self.recipients.is_empty() || !self.recipients.iter().all(|new| before.recipients.contains(new)));

@@ -36,7 +36,6 @@ pub struct CredentialSecret(String);
 
 impl CredentialSecret {
     /// Creates a secret from 32 random bytes.
-    #[must_use]
     pub fn new(prefix: &'static str, random: [u8; RANDOM_CHARS]) -> Self {
         let mut text = String::from(prefix);
         // 256 is not a multiple of 62: the first eight characters are slightly more likely. This costs less than 0.01
@@ -48,13 +47,11 @@ impl CredentialSecret {
     }
 
     /// The secret in plain text.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// A hint that can be displayed: the prefix and the last four characters.
-    #[must_use]
     pub fn hint(&self) -> String {
         let prefix = self.0.split_inclusive('_').next().unwrap_or_default();
         format!("{prefix}...{}", &self.0[self.0.len().saturating_sub(4)..])
@@ -84,14 +81,12 @@ pub struct SecretHash([u8; 32]);
 
 impl SecretHash {
     /// Hashes an API key (`rnl_…` or `stx_…`); `None` if the text has another format.
-    #[must_use]
     pub fn from_api_key(secret: &str) -> Option<Self> {
         let rest = secret.strip_prefix(API_KEY_PREFIX).or_else(|| secret.strip_prefix(API_KEY_PREFIX_LEGACY))?;
         Self::from_secret(rest)
     }
 
     /// Hashes an SMTP password; `None` if the text has another format.
-    #[must_use]
     pub fn from_smtp_password(secret: &str) -> Option<Self> {
         Self::from_secret(secret.strip_prefix(SMTP_PASSWORD_PREFIX)?)
     }
@@ -102,13 +97,11 @@ impl SecretHash {
     }
 
     /// Hashes another secret that consists of random bytes.
-    #[must_use]
     pub fn from_bytes(secret: &[u8]) -> Self {
         Self(Sha256::digest(secret).into())
     }
 
     /// The bytes for a storage key.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -144,19 +137,16 @@ pub struct CredentialSecrets {
 
 impl CredentialSecrets {
     /// The secrets of a credential that was never rotated.
-    #[must_use]
     pub fn single(hash: SecretHash) -> Self {
         Self { current: Some(hash), ..Self::default() }
     }
 
     /// The secrets after a rotation. The former secret is accepted until `former_until`.
-    #[must_use]
     pub fn rotate(&self, to: SecretHash, former_until: Timestamp) -> Self {
         Self { current: Some(to), former: self.current, former_until: Some(former_until) }
     }
 
     /// True if this secret, whose lookup found the credential, is still accepted.
-    #[must_use]
     pub fn accepts(&self, presented: &SecretHash, now: Timestamp) -> bool {
         match &self.current {
             None => true,
@@ -203,7 +193,6 @@ pub enum CredentialRejection {
 impl CredentialPolicy {
     /// True if these conditions, in place of `before`, permit something that `before` does not: another address, or
     /// another use. It is true, too, if that cannot be told.
-    #[must_use]
     pub fn loosens(&self, before: &Self) -> bool {
         let was_allowed = |network: &IpNetwork| before.allowed.iter().any(|former| former.covers(network));
         let addresses =
@@ -258,7 +247,6 @@ pub enum CredentialId {
 }
 
 impl CredentialId {
-    #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         match self {
             Self::ApiKey(id) => id.to_bytes(),

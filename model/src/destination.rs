@@ -59,7 +59,6 @@ pub struct OperatorSuspension {
 
 impl OperatorSuspension {
     /// True if the suspension has not ended.
-    #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
@@ -75,7 +74,6 @@ pub struct PaceOverride {
 
 impl PaceOverride {
     /// True if nothing is overridden.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -106,7 +104,6 @@ pub struct DestinationOverrides {
 
 impl DestinationOverrides {
     /// True if nothing is overridden.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

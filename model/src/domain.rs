@@ -58,14 +58,12 @@ pub struct SealedDkimKeys {
 }
 
 impl SealedDkimKeys {
-    #[must_use]
     pub fn ed25519_selector(&self) -> String {
         ed25519_selector(&self.selector)
     }
 }
 
 /// The Ed25519 key's selector for an RSA key's selector.
-#[must_use]
 pub fn ed25519_selector(selector: &str) -> String {
     format!("{selector}e")
 }
@@ -116,7 +114,6 @@ pub struct DeliverySettings {
 
 impl DeliverySettings {
     /// The customer's host for tracking links, if its DNS record was verified.
-    #[must_use]
     pub fn tracking_link_host(&self) -> Option<&DomainName> {
         self.tracking_host.as_ref().filter(|host| self.tracking_seen.as_ref() == Some(host))
     }
@@ -160,13 +157,11 @@ const POSTMASTER: &str = "postmaster";
 
 impl SendingDomain {
     /// True if the domain receives email: inbound is enabled and the domain is verified.
-    #[must_use]
     pub fn accepts_inbound(&self) -> bool {
         self.inbound_enabled && self.state == DomainState::Verified
     }
 
     /// True if the domain receives email for this address.
-    #[must_use]
     pub fn accepts_address(&self, address: &Address) -> bool {
         self.inbound_addresses.is_empty()
             || self.inbound_addresses.iter().any(|pattern| pattern.matches(address))

@@ -68,7 +68,6 @@ pub struct DomainClaim {
 
 impl DomainClaim {
     /// When the claim expires: 7 days after its creation, or 30 days after its record was found.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let (from, time) = match self.proven_at {
             None => (self.created_at, UNPROVEN_TTL),
@@ -78,25 +77,21 @@ impl DomainClaim {
     }
 
     /// End of the grace period; `None` before the record was found.
-    #[must_use]
     pub fn grace_ends_at(&self) -> Option<Timestamp> {
         self.proven_at.map(|proven| proven.checked_add(GRACE_PERIOD).unwrap_or(Timestamp::MAX))
     }
 
     /// True if the claim can still be completed.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.status, ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified)
     }
 
     /// A copy with another status and without blocker.
-    #[must_use]
     pub fn with_status(&self, status: ClaimStatus) -> Self {
         Self { status, block: None, ..self.clone() }
     }
 
     /// The status at a time: an open claim past its lifetime is expired.
-    #[must_use]
     pub fn status_at(&self, now: Timestamp) -> ClaimStatus {
         let is_late = self.is_open() && self.expires_at() <= now;
         if is_late { ClaimStatus::Expired } else { self.status }

@@ -118,14 +118,12 @@ pub struct ServiceHosts {
 
 impl ServiceHosts {
     /// Returns whether a name is a host of the service. Customers cannot claim such names.
-    #[must_use]
     pub fn is_service_host(&self, name: &DomainName) -> bool {
         [Some(&self.return_path_host), Some(&self.spf_include_host), Some(&self.mail_host), self.pages_host.as_ref()]
             .contains(&Some(name))
     }
 
     /// The records of a domain: those required for verification, and optional ones.
-    #[must_use]
     pub fn required_records(&self, domain: &SendingDomain) -> Vec<DomainRecord> {
         let name = domain.name.as_str();
         let required = |purpose, record_type, name, value| DomainRecord {
@@ -181,7 +179,6 @@ impl ServiceHosts {
 
     /// The record that proves that a domain belongs to an account. Only the domain's DNS owner can publish it, so the
     /// value need not be secret; it only has to be specific to the account.
-    #[must_use]
     pub fn ownership_record(&self, account: AccountId, name: &DomainName) -> DomainRecord {
         let digest = Sha256::digest(format!("ownership {account} {name}"));
         let token: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -228,7 +225,6 @@ pub struct DomainSetup {
 
 impl DomainSetup {
     /// Creates the state of a domain that was never checked.
-    #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self {
             checked: Vec::new(),
@@ -242,7 +238,6 @@ impl DomainSetup {
     }
 
     /// The check result of a record.
-    #[must_use]
     pub fn finding(&self, record: &DomainRecord) -> Option<&RecordFinding> {
         let same = |checked: &&CheckedRecord| checked.purpose == record.purpose && checked.name == record.name;
         self.checked.iter().find(same).map(|checked| &checked.finding)

@@ -31,7 +31,6 @@ pub enum Ingress {
 
 impl Ingress {
     /// The word in the log and in the trace output.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -58,7 +57,6 @@ impl Category {
     /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
 
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "transactional" => Some(Self::Transactional),
@@ -142,7 +140,6 @@ pub struct Email {
 
 impl Email {
     /// An email without content, options and an author's domain.
-    #[must_use]
     pub fn new(id: EmailId, account: AccountId, ingress: Ingress, from: Mailbox, created_at: Timestamp) -> Self {
         Self {
             id,
@@ -172,13 +169,11 @@ impl Email {
 
     /// True if the content must not be shown to the account: the service's own email with sign-in links. A DSN, which
     /// has no domain, is not confidential.
-    #[must_use]
     pub fn is_confidential(&self) -> bool {
         self.ingress == Ingress::System && self.domain.is_some()
     }
 
     /// The deliver-by time of an email that is sent at `now` (RFC 2852).
-    #[must_use]
     pub fn deliver_by_time(&self, now: Timestamp) -> Option<DeliverByTime> {
         let (within, returns) = match (self.expires_in, self.late_in_s) {
             (Some(within), _) => (SignedDuration::try_from(within).ok()?, true),
@@ -188,7 +183,6 @@ impl Email {
     }
 
     /// The priority class of its tasks.
-    #[must_use]
     pub fn class(&self) -> TaskClass {
         let usual = if self.expires_in.is_some() { TaskClass::Expiring } else { TaskClass::from(self.category) };
         self.priority.map_or(usual, |priority| priority.class(usual))
@@ -202,13 +196,11 @@ pub struct Priority(i8);
 
 impl Priority {
     /// `None` if the number is out of range.
-    #[must_use]
     pub fn new(priority: i8) -> Option<Self> {
         (-9..=9).contains(&priority).then_some(Self(priority))
     }
 
     /// The class for this priority: highest from 5, at least transactional from 1, lowest below 0.
-    #[must_use]
     fn class(self, usual: TaskClass) -> TaskClass {
         match self.0 {
             5.. => TaskClass::Expiring,
@@ -286,7 +278,6 @@ pub struct EmailRollup {
 
 impl EmailRollup {
     /// Derives the status from the recipients.
-    #[must_use]
     pub fn from_recipients(recipients: &[Recipient]) -> Self {
         let mut counts = RecipientCounts::default();
         let (mut scheduled, mut held) = (0, 0);

@@ -95,7 +95,6 @@ pub struct IdempotencyRecord {
 
 impl IdempotencyRecord {
     /// Returns whether the key is within its [`RETENTION`].
-    #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.created_at.checked_add(RETENTION).is_ok_and(|until| now < until)
     }

@@ -63,7 +63,6 @@ impl Counter {
     ];
 
     /// Name in the API and in stored rows.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -133,7 +132,6 @@ impl<'de> Deserialize<'de> for MetricKey {
 pub struct MetricCounts(pub BTreeMap<MetricKey, u64>);
 
 impl MetricCounts {
-    #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(&MetricKey::Counter(counter)).copied().unwrap_or(0)
     }
@@ -153,7 +151,6 @@ impl MetricCounts {
     }
 
     /// The deliveries by delivery time, shortest first. Deliveries that an earlier release counted are not in it.
-    #[must_use]
     pub fn delivery_times(&self) -> Vec<(DeliveryTimeBucket, u64)> {
         let bucket = |(key, count): (&MetricKey, &u64)| match key {
             MetricKey::DeliveryTime(bucket) => Some((*bucket, *count)),
@@ -163,7 +160,6 @@ impl MetricCounts {
     }
 
     /// The time in seconds within which `share` percent of the deliveries were made; `None` without measured ones.
-    #[must_use]
     pub fn delivery_time_percentile(&self, share: u8) -> Option<f64> {
         delivery_time::percentile(&self.delivery_times(), share)
     }
@@ -178,7 +174,6 @@ impl MetricCounts {
     }
 
     /// Returns whether all counts are 0.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.values().all(|count| *count == 0)
     }
@@ -211,7 +206,6 @@ impl Dimension {
         [Self::Domain, Self::Tag, Self::Template, Self::Provider, Self::Category, Self::CategoryAndDomain];
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Domain => "domain",
@@ -225,7 +219,6 @@ impl Dimension {
 }
 
 /// The value of [`Dimension::CategoryAndDomain`].
-#[must_use]
 pub fn category_and_domain(category: &str, domain: &str) -> String {
     format!("{category} {domain}")
 }
@@ -237,25 +230,21 @@ pub struct Hour(pub i64);
 impl Hour {
     const SECONDS: i64 = 3_600;
 
-    #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
-    #[must_use]
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
     /// The first hour of the same UTC day.
-    #[must_use]
     pub fn day(self) -> Self {
         Self(self.0.div_euclid(24) * 24)
     }
 }
 
 /// Returns the counter of an event and its increment.
-#[must_use]
 pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
     let at = |pointer: &str| event.detail.pointer(pointer);
     let by_a_person = |first: &str, machine: &str| {
@@ -285,14 +274,12 @@ pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
 }
 
 /// Returns the bucket of a delivery's time since the email entered the queue; `None` for other events.
-#[must_use]
 pub fn delivery_time_of_event(event: &Event, queued_at: Timestamp) -> Option<DeliveryTimeBucket> {
     let time = event.created_at.duration_since(queued_at).max(jiff::SignedDuration::ZERO);
     (event.kind == EventKind::Delivered).then(|| DeliveryTimeBucket::containing(time.unsigned_abs()))
 }
 
 /// Returns the dimension values under which an event counts, besides the total.
-#[must_use]
 pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
     let mut values = Vec::new();
     let mut add = |dimension, mut value: String| {
@@ -323,7 +310,6 @@ const SECOND_LEVELS: &[&str] =
 
 /// The organisational domain of a host name: `google.com` of `gmail-smtp-in.l.google.com`. An address, or an address
 /// literal (RFC 5321 4.1.3), stays whole.
-#[must_use]
 pub fn provider_domain(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok() {
@@ -337,7 +323,6 @@ pub fn provider_domain(host: &str) -> String {
 }
 
 /// `part / whole`, rounded to four digits; 0 if `whole` is 0.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "the result is rounded to four digits")]
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }

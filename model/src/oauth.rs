@@ -65,7 +65,6 @@ pub enum Audience {
 
 impl Audience {
     /// Returns whether a token of this audience is accepted by the resource.
-    #[must_use]
     pub fn includes(self, resource: OAuthResource) -> bool {
         match self {
             Self::Both => true,
@@ -74,7 +73,6 @@ impl Audience {
         }
     }
 
-    #[must_use]
     pub fn of_resource(resource: OAuthResource) -> Self {
         match resource {
             OAuthResource::Api => Self::Api,
@@ -83,13 +81,11 @@ impl Audience {
     }
 
     /// Returns whether every resource of `other` is one of this audience.
-    #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self == Self::Both || self == other
     }
 
     /// Adds a resource.
-    #[must_use]
     pub fn and(self, resource: OAuthResource) -> Self {
         if self.includes(resource) { self } else { Self::Both }
     }
@@ -119,7 +115,6 @@ pub struct OAuthClient {
 
 impl OAuthClient {
     /// The client with its life extended by use at `now`; `None` if the change is too small to store.
-    #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let expires_at = now.checked_add(USED_CLIENT_TTL).unwrap_or(Timestamp::MAX);
         let worth = self.expires_at.checked_add(UNUSED_CLIENT_TTL).unwrap_or(Timestamp::MAX);
@@ -156,7 +151,6 @@ pub struct OAuthGrant {
 
 impl OAuthGrant {
     /// Returns whether the grant has not ended, for a user with this role.
-    #[must_use]
     pub fn is_live(&self, role: UserRole, now: Timestamp) -> bool {
         role >= self.grantor.role && now < self.expires_at
     }
@@ -226,7 +220,6 @@ pub struct DeviceAuthorization {
 
 /// A client's name as it is stored and shown: one line of at most [`CLIENT_NAME_CHARS_MAX`] characters, without control
 /// characters. `None` if nothing is left.
-#[must_use]
 pub fn client_name(text: &str) -> Option<String> {
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(4 * CLIENT_NAME_CHARS_MAX).collect();

@@ -30,7 +30,6 @@ pub struct Outage {
 
 impl Outage {
     /// Creates the state without an outage; one is logged from this many consecutive failures on.
-    #[must_use]
     pub const fn after(failures_min: u64) -> Self {
         Self { failures_min, failures: 0, since: Duration::ZERO, logged_at: None, is_logged: false, missed: None }
     }

@@ -24,7 +24,6 @@ pub enum WebhookAlert {
 
 impl WebhookAlert {
     /// The alert for an endpoint that was disabled.
-    #[must_use]
     pub fn from_disabled_reason(reason: DisabledReason) -> Self {
         match reason {
             DisabledReason::Gone => Self::Gone,

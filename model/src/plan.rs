@@ -26,7 +26,6 @@ pub struct PlanLimits {
 
 impl PlanLimits {
     /// The specification's defaults.
-    #[must_use]
     pub fn for_plan(plan: Plan) -> Self {
         match plan {
             Plan::Free => Self {
@@ -91,7 +90,6 @@ impl Default for Plans {
 }
 
 impl Plans {
-    #[must_use]
     pub fn of(&self, plan: Plan) -> PlanLimits {
         match plan {
             Plan::Free => self.free,

@@ -53,7 +53,6 @@ pub struct ProductEvent {
 
 impl ProductEvent {
     /// Returns the copy to store and show, without credentials.
-    #[must_use]
     pub fn redacted(&self) -> Self {
         Self { data: redaction::redact(&self.name, &self.data), ..self.clone() }
     }

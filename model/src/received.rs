@@ -35,7 +35,6 @@ impl SpamStatus {
     pub const WORDS: [&str; 3] = ["not_checked", "not_spam", "spam"];
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::NotChecked => "not_checked",
@@ -45,7 +44,6 @@ impl SpamStatus {
     }
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::NotChecked, Self::NotSpam, Self::Spam].into_iter().find(|status| status.word() == word)
     }
@@ -64,14 +62,12 @@ pub struct SpamScore(pub i32);
 
 impl SpamScore {
     /// Converts from points; NaN is 0.
-    #[must_use]
     pub fn from_points(points: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
         Self((points * 10.0).clamp(-1e6, 1e6).round() as i32)
     }
 
     /// Converts to points.
-    #[must_use]
     pub fn points(self) -> f64 {
         f64::from(self.0) / 10.0
     }
@@ -106,13 +102,11 @@ pub struct ReceivedEmail {
 }
 
 /// Id of the attachment with this index, from 0 (`att_3`).
-#[must_use]
 pub fn attachment_id(index: usize) -> String {
     format!("{ATTACHMENT_PREFIX}{index}")
 }
 
 /// Parses an attachment id into its index.
-#[must_use]
 pub fn attachment_index(id: &str) -> Option<usize> {
     let digits = id.strip_prefix(ATTACHMENT_PREFIX)?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));

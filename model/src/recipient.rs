@@ -48,7 +48,6 @@ pub enum RecipientState {
 
 impl RecipientState {
     /// Returns whether delivery is finished. A late DSN can still turn delivered into bounced.
-    #[must_use]
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Held | Self::Queued | Self::Deferred)
     }
@@ -76,13 +75,11 @@ pub struct DsnOptions {
 
 impl DsnOptions {
     /// Returns whether no option was given, so that the row can omit them.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether a failure DSN is sent: yes unless NOTIFY excludes it (RFC 3461 4.1).
-    #[must_use]
     pub fn wants_failure(&self) -> bool {
         !self.never && !self.not_failure
     }

@@ -39,7 +39,6 @@ impl RequestSurface {
     pub const WORDS: &'static [&'static str] = &["api", "dashboard", "mcp", "approval"];
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -96,7 +95,6 @@ pub struct LoggedRequest {
 }
 
 /// Redacts path segments that contain an email address.
-#[must_use]
 pub fn redact_path(path: &str) -> String {
     let contains_address = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");
     let parts: Vec<&str> = path.split('/').map(|part| if contains_address(part) { REDACTED } else { part }).collect();

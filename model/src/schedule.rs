@@ -46,7 +46,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// Returns whether the email is still to be sent.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, ScheduleState::Waiting | ScheduleState::Held)
     }

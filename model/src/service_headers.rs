@@ -71,7 +71,6 @@ impl fmt::Display for ServiceHeaderError {
 }
 
 /// Returns whether a header has `Service-*` fields. Reads the line starts only.
-#[must_use]
 pub fn has_service_fields(message: &[u8]) -> bool {
     let mut at = 0;
     while let Some(line) = message.get(at..).filter(|line| !line.is_empty() && at <= HEADER_BYTES_MAX) {

@@ -27,7 +27,6 @@ macro_rules! given_name {
         pub struct $name(String);
 
         impl $name {
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -80,13 +80,11 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word),*];
 
             /// Name in the API.
-            #[must_use]
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),* }
             }
 
             /// Parses the name in the API.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
@@ -104,7 +102,6 @@ words!(SuppressionSource { System "system" Api "api" Dashboard "dashboard" Recip
 ///
 /// RFC 5321 2.4 permits hosts to distinguish `Ada@` and `ada@`, but no major host does, and an unsubscribe must cover
 /// both.
-#[must_use]
 pub fn address_key(address: &Address) -> String {
     let local = address.local_part();
     let bare = local
@@ -115,7 +112,6 @@ pub fn address_key(address: &Address) -> String {
 }
 
 /// The form in which domain targets are compared: `@domain.tld`.
-#[must_use]
 pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
@@ -130,7 +126,6 @@ pub enum SuppressionTarget {
 
 impl SuppressionTarget {
     /// The form in which targets are compared.
-    #[must_use]
     pub fn key(&self) -> String {
         match self {
             Self::Address(address) => address_key(address),
@@ -235,7 +230,6 @@ pub struct Suppression {
 
 impl Suppression {
     /// Builds the event that it was created or removed.
-    #[must_use]
     pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
         Event {
             id,
@@ -253,7 +247,6 @@ impl Suppression {
     }
 
     /// Returns whether this is a new suppression, or renews one that had expired.
-    #[must_use]
     pub fn is_newly_active(&self, before: Option<&Self>, now: Timestamp) -> bool {
         before
             .is_none_or(|before| before.id != self.id || before.expires_at.is_some_and(|expires_at| expires_at <= now))
@@ -275,7 +268,6 @@ pub struct SuppressionCause {
 }
 
 impl SuppressionCause {
-    #[must_use]
     pub fn new(target: impl Into<SuppressionTarget>, reason: SuppressionReason, source: SuppressionSource) -> Self {
         Self { target: target.into(), reason, source, email: None, detail: None, note: None, expires_at: None }
     }
@@ -303,7 +295,6 @@ impl SuppressionCause {
 
 impl Suppression {
     /// Returns whether it has not expired.
-    #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end > now)
     }
@@ -311,7 +302,6 @@ impl Suppression {
     /// Applies a new cause to the existing suppression `before`, if any. Returns the updated suppression, or `None` if
     /// nothing changes. A new suppression gets `id`; an active one with a changed reason keeps its id and creation
     /// time.
-    #[must_use]
     pub fn apply_cause(
         before: Option<&Self>,
         cause: SuppressionCause,
@@ -386,7 +376,6 @@ pub struct OptOut {
 pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
 /// Name of a category in the API.
-#[must_use]
 pub fn category_word(category: Category) -> &'static str {
     match category {
         Category::Transactional => "transactional",
@@ -396,7 +385,6 @@ pub fn category_word(category: Category) -> &'static str {
 }
 
 /// Name of a category on pages.
-#[must_use]
 pub fn category_label(category: Category) -> &'static str {
     match category {
         Category::Transactional => "Transactional",

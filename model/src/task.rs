@@ -33,7 +33,6 @@ impl TaskClass {
     pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
 
     /// Name in metrics, in the log and in stored rows.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Expiring => "expiring",
@@ -44,7 +43,6 @@ impl TaskClass {
     }
 
     /// Parses the byte of a storage key.
-    #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
     }
@@ -171,25 +169,21 @@ pub const DELAY_REPORT_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 impl Task {
     /// Returns whether the delivery period has ended, so that no further attempt is made.
-    #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.checked_add(LAST_ATTEMPT_GRACE).is_ok_and(|last| now > last)
     }
 
     /// Time of the delay DSN, if the client requested one and the delivery period does not end earlier.
-    #[must_use]
     pub fn delay_report_at(&self) -> Option<Timestamp> {
         let at = self.accepted_at.checked_add(DELAY_REPORT_AFTER).unwrap_or(Timestamp::MAX);
         Some(at).filter(|at| self.notify.delay && *at < self.expires_at)
     }
 
-    #[must_use]
     pub fn queue_name(&self) -> QueueName {
         let domain = self.address.domain().clone();
         QueueName { partition: self.partition, domain, class: self.class, account: self.account }
     }
 
-    #[must_use]
     pub fn tls_requirement(&self) -> TaskTlsRequirement {
         match (self.require_tls, self.tls_enforced) {
             (true, _) => TaskTlsRequirement::Verified,

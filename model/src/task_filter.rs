@@ -33,14 +33,12 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     /// Returns whether tasks of a queue can match, so that other queues need not be read.
-    #[must_use]
     pub fn may_match_queue(&self, queue: &QueueName) -> bool {
         self.to.as_ref().is_none_or(|to| *to == queue.domain)
             && self.account.is_none_or(|account| account == queue.account)
             && self.class.is_none_or(|class| class == queue.class)
     }
 
-    #[must_use]
     pub fn matches(&self, task: &Task) -> bool {
         self.to.as_ref().is_none_or(|to| to == task.address.domain())
             && self.account.is_none_or(|account| account == task.account)

@@ -69,7 +69,6 @@ impl TemplateStatus {
     pub const WORDS: &'static [&'static str] = &["draft", "published", "archived"];
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "draft" => Some(Self::Draft),
@@ -96,7 +95,6 @@ impl VariableType {
     pub const WORDS: &'static [&'static str] = &["string", "number", "boolean", "object", "list"];
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "string" => Some(Self::String),
@@ -109,7 +107,6 @@ impl VariableType {
     }
 
     /// Phrase for error messages.
-    #[must_use]
     pub fn phrase(self) -> &'static str {
         match self {
             Self::String => "a string",
@@ -120,7 +117,6 @@ impl VariableType {
         }
     }
 
-    #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string() || is_number(value) || value.is_boolean(),
@@ -212,7 +208,6 @@ pub struct TemplateSettings {
 impl TemplateSettings {
     /// Returns whether managed unsubscribe is on: switched on, or implied by the category
     /// (product email and newsletters).
-    #[must_use]
     pub fn has_managed_unsubscribe(&self) -> bool {
         self.unsubscribe_enabled || self.category != Category::Transactional
     }
@@ -232,14 +227,12 @@ pub struct TemplateBodies {
 
 impl TemplateBodies {
     /// Returns whether both bodies are blank.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let empty = |body: &Option<String>| body.as_ref().is_none_or(|text| text.trim().is_empty());
         empty(&self.html) && empty(&self.text)
     }
 
     /// Size of the bodies and of the MJML source in bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         [&self.html, &self.text, &self.mjml].into_iter().flatten().map(|text| text.len() as u64).sum()
     }
@@ -279,7 +272,6 @@ pub struct Template {
 }
 
 impl Template {
-    #[must_use]
     pub fn status(&self) -> TemplateStatus {
         match (self.archived, self.published) {
             (true, _) => TemplateStatus::Archived,
@@ -289,7 +281,6 @@ impl Template {
     }
 
     /// Returns the template with the next version published, and that version. Version numbers are never reused.
-    #[must_use]
     pub fn with_next_version(&self, now: Timestamp) -> (Self, PublishedVersion) {
         let number = self.published.map_or(0, |published| published.version).saturating_add(1);
         let published = PublishedVersion { version: number, at: now };
@@ -321,7 +312,6 @@ pub enum TemplateKey {
 
 impl TemplateKey {
     /// Parses an id; any other text is an alias.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.parse() {
             Ok(id) => Self::Id(id),

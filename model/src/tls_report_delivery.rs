@@ -77,7 +77,6 @@ pub struct ReportDelivery {
 
 impl ReportDelivery {
     /// Starts the delivery of a report due at `since` to these destinations; without any, the report is unwanted.
-    #[must_use]
     pub fn start(since: Timestamp, to: Vec<ReportDestination>) -> Self {
         let state = if to.is_empty() { ReportState::Unwanted } else { ReportState::Waiting };
         let sendings = to.into_iter().map(|to| ReportRecipient { to, state: ReportSendState::Waiting(None) });
@@ -85,7 +84,6 @@ impl ReportDelivery {
     }
 
     /// Creates the state of a report whose recipients could not be looked up. The look-up is retried for [`RETRY_FOR`].
-    #[must_use]
     pub fn with_unknown_recipients(since: Timestamp, error: String, now: Timestamp) -> Self {
         let over = is_over(since, now);
         Self {
@@ -98,20 +96,17 @@ impl ReportDelivery {
     }
 
     /// Returns whether delivery has ended.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state != ReportState::Waiting
     }
 
     /// Recipients waiting for delivery, with their indexes.
-    #[must_use]
     pub fn waiting(&self) -> Vec<(usize, ReportDestination)> {
         let waiting = self.sendings.iter().enumerate().filter(|(_, sending)| sending.is_waiting());
         waiting.map(|(at, sending)| (at, sending.to.clone())).collect()
     }
 
     /// Returns the state after a delivery result for the recipient with index `at`.
-    #[must_use]
     pub fn with_result(&self, at: usize, state: ReportSendState, now: Timestamp) -> Self {
         let mut after = self.clone();
         let over = is_over(self.since, now);

@@ -49,7 +49,6 @@ impl UserRole {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Developer, Self::Admin, Self::Owner];
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -60,7 +59,6 @@ impl UserRole {
     }
 
     /// Returns whether a user with this role may give the role `other`, and change or remove a user who has it.
-    #[must_use]
     pub fn may_manage(self, other: Self) -> bool {
         match self {
             Self::Owner => true,
@@ -119,13 +117,11 @@ pub struct User {
 
 impl User {
     /// Returns whether sign-in asks for a one-time password.
-    #[must_use]
     pub fn has_totp(&self) -> bool {
         self.recovery_codes_left().is_some()
     }
 
     /// Number of unused recovery codes; `None` without active one-time passwords.
-    #[must_use]
     pub fn recovery_codes_left(&self) -> Option<usize> {
         match &self.totp {
             Some(Totp::Active { recovery_codes, .. }) => Some(recovery_codes.len()),
@@ -134,7 +130,6 @@ impl User {
     }
 
     /// Sets or removes the password and invalidates existing sign-in links.
-    #[must_use]
     pub fn with_password(&self, password: Option<PasswordHash>) -> Self {
         Self { password, link_series: self.link_series.saturating_add(1), ..self.clone() }
     }
@@ -158,7 +153,6 @@ pub enum SignInMethod {
 
 impl SignInMethod {
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Password => "password",
@@ -184,7 +178,6 @@ pub struct SessionStart {
 
 impl SessionStart {
     /// A session of a browser.
-    #[must_use]
     pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
         // The text is shown to people, so it is printable and short.
         let printable =
@@ -194,13 +187,11 @@ impl SessionStart {
     }
 
     /// A session that the operator creates for a script.
-    #[must_use]
     pub fn for_operator() -> Self {
         Self::new(SignInMethod::Operator, None, None).lasting(OPERATOR_SESSION)
     }
 
     /// Ends the session after this time, used or not.
-    #[must_use]
     pub fn lasting(self, age_max: Duration) -> Self {
         Self { idle_max: age_max, age_max, ..self }
     }
@@ -236,7 +227,6 @@ pub struct UserSession {
 }
 
 impl UserSession {
-    #[must_use]
     pub fn new(token: &SessionToken, now: Timestamp, start: SessionStart) -> Self {
         let SessionStart { method, from, user_agent, idle_max, age_max } = start;
         let after = |time: Duration| now.checked_add(time).unwrap_or(Timestamp::MAX);
@@ -257,33 +247,28 @@ impl UserSession {
     }
 
     /// When the user last proved their identity.
-    #[must_use]
     pub fn authenticated_at(&self) -> Timestamp {
         self.reauthenticated_at.map_or(self.created_at, |again| again.max(self.created_at))
     }
 
     /// Returns whether the user proved their identity within [`REAUTHENTICATION_AGE_MAX`].
-    #[must_use]
     pub fn is_recently_authenticated(&self, now: Timestamp) -> bool {
         let until = self.authenticated_at().checked_add(REAUTHENTICATION_AGE_MAX).unwrap_or(Timestamp::MAX);
         now <= until
     }
 
     /// Returns whether the user signed in by a mailed link within [`FRESH_LINK_MAX_AGE`].
-    #[must_use]
     pub fn has_fresh_sign_in_link(&self, now: Timestamp) -> bool {
         let until = self.created_at.checked_add(FRESH_LINK_MAX_AGE).unwrap_or(self.created_at);
         self.method == Some(SignInMethod::Link) && now < until
     }
 
     /// Returns whether the session has not ended.
-    #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at && now < self.ends_at
     }
 
     /// Returns the session with its expiry extended by use at `now`, or `None` if the change is too small to store.
-    #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
         let worth = self.expires_at.checked_add(EXTENSION_MIN).unwrap_or(Timestamp::MAX);
@@ -322,13 +307,11 @@ pub struct SignInLink {
 }
 
 impl SignInLink {
-    #[must_use]
     pub fn new(user: &User, token: &SignInLinkToken, kind: SignInLinkKind) -> Self {
         Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at, kind }
     }
 
     /// Returns whether the link is still valid for the user: no password change or reset since its creation.
-    #[must_use]
     pub fn is_valid_for(&self, user: &User) -> bool {
         (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
     }
@@ -349,14 +332,12 @@ impl fmt::Debug for SignInLinkToken {
 }
 
 impl SignInLinkToken {
-    #[must_use]
     pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
         let micros = expires_at.as_microsecond();
         Self { expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
     }
 
     /// Parses a path segment; `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let (time, secret) = bytes.split_first_chunk::<8>()?;
@@ -365,14 +346,12 @@ impl SignInLinkToken {
     }
 
     /// The path segment.
-    #[must_use]
     pub fn text(&self) -> String {
         let time = self.expires_at.as_microsecond().to_be_bytes();
         URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat())
     }
 
     /// The hash to store.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.secret)
     }

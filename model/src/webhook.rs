@@ -27,7 +27,6 @@ pub const ADDRESSES_MAX: usize = 100;
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
 /// Returns whether an event name exists.
-#[must_use]
 pub fn is_event(name: &str) -> bool {
     EventKind::from_name(name).is_some()
 }
@@ -48,7 +47,6 @@ impl RetryPolicy {
     pub const WORDS: &[&str] = &["default", "extended"];
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "default" => Some(Self::Default),
@@ -75,7 +73,6 @@ impl DisabledReason {
     pub const WORDS: &[&str] = &["gone", "failing", "customer"];
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -139,7 +136,6 @@ pub enum EventDomain<'a> {
 
 impl Webhook {
     /// Returns whether the endpoint subscribes to an event type.
-    #[must_use]
     pub fn subscribes_to(&self, kind: EventKind) -> bool {
         if self.events.is_empty() {
             return !kind.requires_explicit_subscription();
@@ -148,7 +144,6 @@ impl Webhook {
     }
 
     /// Returns whether the domain filter accepts an event about this domain, or about none.
-    #[must_use]
     pub fn accepts_domain(&self, about: Option<EventDomain<'_>>) -> bool {
         self.domains.is_empty()
             || self.domains.iter().any(|(id, name)| match about {
@@ -159,7 +154,6 @@ impl Webhook {
     }
 
     /// Returns whether the address filter accepts mail received for this address.
-    #[must_use]
     pub fn accepts_received_for(&self, received_for: &Address) -> bool {
         self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.matches(received_for))
     }
@@ -175,7 +169,6 @@ impl Webhook {
 }
 
 /// Formats a secret; the format is that of Standard Webhooks.
-#[must_use]
 pub fn format_secret(bytes: &[u8; 32]) -> String {
     format!("{SECRET_PREFIX}{}", STANDARD.encode(bytes))
 }
@@ -192,7 +185,6 @@ pub struct WebhookSignature {
 }
 
 /// Signs a body with each of the secrets; during a rotation there are several.
-#[must_use]
 pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> WebhookSignature {
     let timestamp = at.as_second().to_string();
     let mut service = format!("t={timestamp}");

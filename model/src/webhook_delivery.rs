@@ -24,7 +24,6 @@ impl WebhookDeliveryStatus {
     /// All words in the API.
     pub const WORDS: &[&str] = &["pending", "delivered", "failed"];
 
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "pending" => Some(Self::Pending),
@@ -35,7 +34,6 @@ impl WebhookDeliveryStatus {
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",

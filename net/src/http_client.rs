@@ -172,7 +172,6 @@ impl HttpClient {
     }
 
     /// URLs that may be requested.
-    #[must_use]
     pub fn rules(&self) -> UrlRules {
         self.0.rules
     }

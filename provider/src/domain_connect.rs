@@ -90,7 +90,6 @@ pub enum DomainConnectError {
 
 impl DomainConnectError {
     /// The error code for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoTemplate => "no_template",

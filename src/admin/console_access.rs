@@ -111,7 +111,6 @@ fn hash(token: &str) -> TokenHash {
 }
 
 impl ConsoleAccess {
-    #[must_use]
     pub fn new(clock: Clock, entropy: Entropy) -> Self {
         Self { clock, entropy, base_url: OnceLock::new(), state: Mutex::default() }
     }
@@ -130,7 +129,6 @@ impl ConsoleAccess {
     }
 
     /// Creates a link; `None` if no listener serves the console.
-    #[must_use]
     pub fn create_link(&self, path: &str) -> Option<ConsoleLink> {
         let base_url = self.base_url.get()?;
         let (token, expires_at) = (self.token(), after(self.clock.now(), LINK_TTL));
@@ -164,7 +162,6 @@ impl ConsoleAccess {
     }
 
     /// The live session of a token; its idle time begins anew.
-    #[must_use]
     pub fn session(&self, token: &str) -> Option<ConsoleSession> {
         let (now, hash) = (self.clock.now(), hash(token));
         let mut state = self.lock();

@@ -299,7 +299,6 @@ pub enum ClockCommand {
 }
 
 /// Runs a command and prints its result. The exit code is 0 on success.
-#[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
     super::process::set_private_umask();
     if let AdminCommand::Affiliate(affiliate_arguments) = &arguments.command {

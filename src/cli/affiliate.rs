@@ -409,7 +409,6 @@ fn wait_for_backfill(mut response: OwnerResponse, fetch: &dyn Fn(&str) -> OwnerR
 }
 
 /// Sends the request and prints the response.
-#[must_use]
 pub fn run(
     arguments: &AffiliateArguments,
     as_json: bool,

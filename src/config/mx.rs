@@ -98,7 +98,6 @@ impl Default for MxSection {
 
 impl MxSection {
     /// Mode of the published MTA-STS policy; none if it is off.
-    #[must_use]
     pub fn mta_sts_mode(&self) -> Option<MtaStsMode> {
         match self.mta_sts {
             MtaStsSetting::Off => None,
@@ -108,7 +107,6 @@ impl MxSection {
     }
 
     /// Limits on unknown recipients.
-    #[must_use]
     pub fn abuse_limits(&self) -> AbuseLimits {
         AbuseLimits {
             unknown_recipients_max: self.unknown_recipients_max,
@@ -117,7 +115,6 @@ impl MxSection {
     }
 
     /// Limits of a session.
-    #[must_use]
     pub fn session_limits(&self) -> SessionLimits {
         SessionLimits {
             message_bytes_max: self.message_bytes_max,

@@ -82,7 +82,6 @@ pub fn from_text(
 }
 
 /// Variables of the process's environment with our prefix. Invalid UTF-8 in a value is replaced.
-#[must_use]
 pub fn environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
@@ -252,7 +251,6 @@ fn find_key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 
 /// Line of a key in the text of a configuration, in the `index`-th section of that name. Returns the section's line if
 /// the key is missing, and none if the section is missing.
-#[must_use]
 pub fn find_line(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (document, _) = DeTable::parse_recoverable(text);
     fault_line(text, document.get_ref(), &ConfigFault { section, index, key, text: String::new() })

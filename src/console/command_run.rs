@@ -75,7 +75,6 @@ impl CommandRun {
 }
 
 impl CommandRuns {
-    #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
         Self { clock, stop, prompt: PROMPT, running_time_max: RUNNING_TIME_MAX, state: Arc::default() }
     }
@@ -151,13 +150,11 @@ impl CommandRuns {
     }
 
     /// JSON of a command; `None` if it is not kept.
-    #[must_use]
     pub fn view(&self, number: u64) -> Option<Value> {
         self.lock().runs.iter().find(|run| run.number == number).map(CommandRun::view)
     }
 
     /// JSON of all commands, newest first.
-    #[must_use]
     pub fn list(&self) -> Value {
         json!({"runs": self.lock().runs.iter().rev().map(CommandRun::view).collect::<Vec<_>>()})
     }

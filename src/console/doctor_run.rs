@@ -38,7 +38,6 @@ struct DoctorRun {
 }
 
 impl DoctorRuns {
-    #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
         Self { clock, stop, running_time_max: RUNNING_TIME_MAX, last: Arc::default() }
     }
@@ -108,7 +107,6 @@ impl DoctorRuns {
     }
 
     /// JSON of the last run; null before the first one.
-    #[must_use]
     pub fn view(&self) -> Value {
         let last = self.lock();
         let Some(run) = last.as_ref() else { return json!({"run": null}) };

@@ -71,7 +71,6 @@ pub enum DepthRange {
 }
 
 impl DepthRange {
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "1h" => Some(Self::Hour),
@@ -162,7 +161,6 @@ impl QueueDepthHistory {
 
     /// JSON of the periods of a range, oldest first, for the whole queue or a domain. A period has the figures of its
     /// deepest sample, or nulls if it has none.
-    #[must_use]
     pub fn view(&self, now: Timestamp, range: DepthRange, domain: Option<&str>) -> Value {
         let samples = self.lock();
         let seconds = range.minutes() * 60;

@@ -46,19 +46,16 @@ impl Directory {
     }
 
     /// Returns the default directory, if a development server runs in it.
-    #[must_use]
     pub fn find_running_server() -> Option<PathBuf> {
         let Self(path) = Self::new(None).ok()?;
         // The socket may exist without a server, if the server was killed.
         UnixStream::connect(path.join(admin::SOCKET)).is_ok().then_some(path)
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    #[must_use]
     pub fn inbox(&self) -> PathBuf {
         self.0.join(INBOX_DIRECTORY)
     }
@@ -125,7 +122,6 @@ impl Directory {
     }
 
     /// Secrets of the last start; none if there was none or the file is damaged.
-    #[must_use]
     pub fn secrets(&self) -> Option<Secrets> {
         serde_json::from_slice(&std::fs::read(self.0.join(SECRETS_FILE)).ok()?).ok()
     }

@@ -121,7 +121,6 @@ impl CheckContext {
     }
 
     /// EHLO name used with a public source address.
-    #[must_use]
     pub fn ehlo_name_for(&self, public: IpAddr) -> &DomainName {
         let local = self.sources.0.iter().find(|source| source.public == Some(public)).map(|s| s.local);
         let source_addresses = self.config.delivery.all_source_addresses();
@@ -130,13 +129,11 @@ impl CheckContext {
     }
 
     /// Returns whether all other mail is sent through a smarthost.
-    #[must_use]
     pub fn uses_smarthost(&self) -> bool {
         self.config.delivery.default_smarthost().is_some()
     }
 
     /// Returns whether an address belongs to this machine: an interface has it, or NAT translates it.
-    #[must_use]
     pub fn is_own_address(&self, address: IpAddr) -> bool {
         self.local_addresses.contains(&address)
             || self.sources.public().contains(&address)

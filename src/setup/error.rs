@@ -94,7 +94,6 @@ pub const EXIT_AGAIN: u8 = 75;
 
 impl SetupError {
     /// Exit status of the program.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::MissingFlags { .. } | Self::InvalidFlag { .. } => EXIT_USAGE,

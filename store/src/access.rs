@@ -39,7 +39,6 @@ pub enum Actor {
 
 impl Actor {
     /// The credential; `None` for a user session, the operator and the service.
-    #[must_use]
     pub fn credential(self) -> Option<CredentialId> {
         match self {
             Self::ApiKey(id) => Some(CredentialId::ApiKey(id)),
@@ -50,7 +49,6 @@ impl Actor {
     }
 
     /// The source recorded for a suppression that this actor creates.
-    #[must_use]
     pub fn source(self) -> SuppressionSource {
         match self {
             Self::User(_) => SuppressionSource::Dashboard,
@@ -74,7 +72,6 @@ pub enum AuthProof {
 
 impl AuthProof {
     /// Returns whether the credential can be revoked while it is in use.
-    #[must_use]
     pub fn is_revocable(&self) -> bool {
         !matches!(self, Self::Irrevocable)
     }
@@ -178,74 +175,62 @@ impl Tenant {
         }
     }
 
-    #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    #[must_use]
     pub fn scope(&self) -> ApiKeyScope {
         self.scope
     }
 
-    #[must_use]
     pub fn actor(&self) -> Actor {
         self.actor
     }
 
     /// The proof of authentication, for work that continues after the request.
-    #[must_use]
     pub fn proof(&self) -> &AuthProof {
         &self.proof
     }
 
     /// The credential to whose own emails a caller with sending scope is restricted. `None` if the caller may read and
     /// change all of the account's emails.
-    #[must_use]
     pub fn confined_to(&self) -> Option<CredentialId> {
         self.actor.credential().filter(|_| self.scope == ApiKeyScope::Sending)
     }
 
     /// The only domain that the caller may send from; `None` if any of the account's domains is allowed.
-    #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
     }
 
     /// The bounds of an access token; `None` for every other caller.
-    #[must_use]
     pub fn delegation(&self) -> Option<Delegation> {
         self.delegation
     }
 
     /// The rules for the client below its scope.
-    #[must_use]
     pub fn policy(&self) -> &ClientPolicy {
         &self.policy
     }
 
     /// Returns whether it acts on a recent proof of identity, which operations about secrets and money need in a
     /// session. Callers without a session need none.
-    #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {
         self.recently_authenticated
     }
 
     /// The only emails that it may send: those that a person approved. `None` unless it carries out a request that
     /// waited for approval.
-    #[must_use]
     pub fn approved_emails(&self) -> Option<&ApprovedEmails> {
         self.approved.as_deref()
     }
 
     /// Restricts it to the emails that a person approved.
-    #[must_use]
     pub fn restricted_to_emails(self, approved: ApprovedEmails) -> Self {
         Self { approved: Some(Arc::new(approved)), ..self }
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
-    #[must_use]
     pub fn is_system_mail(&self) -> bool {
         self.for_service
     }
@@ -262,30 +247,25 @@ pub struct SignedInUser {
 
 impl SignedInUser {
     /// The tenant, for operations that API keys can do too.
-    #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
     /// The user as read for this request.
-    #[must_use]
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    #[must_use]
     pub fn session(&self) -> &UserSession {
         &self.session
     }
 
-    #[must_use]
     pub fn token(&self) -> &SessionToken {
         &self.token
     }
 
     /// Returns whether the user proved their identity within [`model::user::REAUTHENTICATION_AGE_MAX`] before this
     /// request.
-    #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {
         self.tenant.recently_authenticated
     }
@@ -313,7 +293,6 @@ impl Denial {
     pub const WORDS: [&str; 6] = ["missing", "malformed", "unknown", "revoked", "expired", "wrong_resource"];
 
     /// The reason as it appears in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Missing => "missing",

@@ -14,7 +14,6 @@ use crate::key::{Space, key};
 
 stored!(Account);
 
-#[must_use]
 pub fn key_of(id: AccountId) -> Key {
     key(Space::Account).account(id).build()
 }

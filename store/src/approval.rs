@@ -109,7 +109,6 @@ fn open_index(state: &ApprovalState) -> Option<Space> {
 }
 
 /// Context that binds an encrypted content to its row.
-#[must_use]
 pub fn content_context(id: ApprovalId) -> Vec<u8> {
     [b"approval".as_slice(), &id.to_bytes()].concat()
 }

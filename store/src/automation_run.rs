@@ -45,7 +45,6 @@ impl StoredRun {
     }
 
     /// Returns whether the run was found by a due key that is not at the run's due time.
-    #[must_use]
     pub fn has_other_due_key(&self) -> bool {
         self.other_due_key.is_some()
     }
@@ -61,7 +60,6 @@ impl StoredRun {
 }
 
 /// The key parts of a run.
-#[must_use]
 pub fn run_key(run: &AutomationRun) -> RunKey {
     (run.account, run.automation, run.id)
 }
@@ -117,7 +115,6 @@ pub fn put_sealed(batch: &mut Batch, about: RunKey, sealed: Vec<u8>) {
 }
 
 /// Returns whether the conflicting key is a run, or an answer sent by one.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
 }

@@ -18,7 +18,6 @@ const BY_TIME: u8 = 2;
 
 stored!(Conversion);
 
-#[must_use]
 pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
     key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
 }

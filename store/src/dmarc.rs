@@ -108,7 +108,6 @@ pub async fn record_report(
 }
 
 /// Returns whether the conflicting key is a DMARC row.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     let spaces = [Space::DmarcReport as u8, Space::DmarcSource as u8];
     conflict.first().is_some_and(|first| spaces.contains(first))

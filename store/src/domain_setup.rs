@@ -21,7 +21,6 @@ stored!(DomainSetup);
 pub type DomainSetupKey = (AccountId, DomainId);
 
 /// The key of a domain's setup.
-#[must_use]
 pub fn setup_key(domain: &SendingDomain) -> DomainSetupKey {
     (domain.account, domain.id)
 }

@@ -44,7 +44,6 @@ fn recipient_key(account: AccountId, email: EmailId, index: u16) -> Key {
     key(Space::Recipient).account(account).id(email.to_bytes()).u16(index).build()
 }
 
-#[must_use]
 pub fn body_key(account: AccountId, id: EmailId) -> Key {
     key(Space::Body).account(account).id(id.to_bytes()).build()
 }
@@ -235,7 +234,6 @@ pub fn update_recipient(
     put_recipient(batch, account, email, after);
 }
 
-#[must_use]
 pub fn is_recipient_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Recipient as u8))
 }

@@ -80,7 +80,6 @@ pub struct RedbOptions {
 
 impl RedbOptions {
     /// The default options for a directory.
-    #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -139,13 +138,11 @@ impl Store {
     }
 
     /// Counts of queued recipients, as far as this process has counted them.
-    #[must_use]
     pub fn queue_counts(&self) -> &Arc<QueueCounts> {
         &self.counts
     }
 
     /// Creates an empty store in memory.
-    #[must_use]
     pub fn memory() -> Self {
         Self::with_engine(AnyEngine::Memory(Arc::default()))
     }
@@ -185,7 +182,6 @@ impl Store {
     }
 
     /// Returns whether other processes can use the same store concurrently.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.engine, AnyEngine::Postgres(_))
     }
@@ -235,7 +231,6 @@ impl Store {
     }
 
     /// The useful number of concurrent ranges of a scan. PostgreSQL reads ahead by itself, so it is one there.
-    #[must_use]
     pub fn parallel_scans(&self) -> usize {
         match &self.engine {
             AnyEngine::Memory(_) | AnyEngine::Redb(_) => 8,
@@ -275,7 +270,6 @@ impl Store {
     }
 
     /// State and size of the store.
-    #[must_use]
     pub fn health(&self) -> Health {
         match &self.engine {
             AnyEngine::Memory(memory) => memory.health(),
@@ -286,7 +280,6 @@ impl Store {
 
     /// Returns whether the database is unavailable for writes or for reads. The store logs an outage itself, once a
     /// minute, so callers need not.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         match &self.engine {
             AnyEngine::Memory(_) | AnyEngine::Redb(_) => false,

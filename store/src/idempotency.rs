@@ -59,7 +59,6 @@ fn by_time(at: Timestamp, row_key: &Key) -> Key {
     key(Space::IdempotencyByTime).time(at).bytes(row_key).build()
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Idempotency as u8))
 }

@@ -396,13 +396,11 @@ impl KeyBuilder {
         self
     }
 
-    #[must_use]
     pub fn build(self) -> Key {
         Bytes::from(self.bytes)
     }
 
     /// The range of all keys that start with the parts so far.
-    #[must_use]
     pub fn range(self) -> Range<Key> {
         prefix_range(&self.bytes)
     }
@@ -412,14 +410,12 @@ impl KeyBuilder {
 const SIGN: u64 = 1 << 63;
 
 /// The range of all keys that start with `prefix`, including `prefix` itself.
-#[must_use]
 pub fn prefix_range(prefix: &[u8]) -> Range<Key> {
     let from = Bytes::copy_from_slice(prefix);
     from..prefix_end(prefix)
 }
 
 /// The first key after all keys that start with `prefix`.
-#[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Key {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -433,7 +429,6 @@ pub fn prefix_end(prefix: &[u8]) -> Key {
 }
 
 /// The first key after `key`: the start of the next page of an ascending scan.
-#[must_use]
 pub fn successor(key: &[u8]) -> Key {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
@@ -555,7 +550,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// Returns whether all parts were read.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
     }

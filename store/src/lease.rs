@@ -106,7 +106,6 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    #[must_use]
     pub fn partition(&self) -> u16 {
         self.partition
     }
@@ -117,7 +116,6 @@ impl FencingToken {
     }
 
     /// Returns whether this node still owns the partition according to `view`.
-    #[must_use]
     pub fn is_current_in(&self, view: &ClusterView) -> bool {
         view.partitions.get(usize::from(self.partition)).is_some_and(|stored| stored.row.as_ref() == Some(&self.row))
     }

@@ -54,7 +54,6 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OptOut as u8))
 }

@@ -35,7 +35,6 @@ pub struct OutboxEntry {
 
 impl OutboxEntry {
     /// Position of this entry, for the next page.
-    #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }

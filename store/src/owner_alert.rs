@@ -52,7 +52,6 @@ impl QueuedOwnerAlert {
     }
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OwnerAlert as u8))
 }

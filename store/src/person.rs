@@ -111,7 +111,6 @@ impl PersonCache {
     }
 
     /// Returns whether one of these aliases leads to a person.
-    #[must_use]
     pub fn knows(&self, account: AccountId, aliases: &[PersonAlias]) -> bool {
         aliases.iter().any(|alias| self.lookup(account, alias).is_some())
     }

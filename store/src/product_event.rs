@@ -65,7 +65,6 @@ fn index_prefix(account: AccountId, list: ProductEventIndex, text: &str) -> KeyB
 }
 
 /// Normalises an address for comparison.
-#[must_use]
 pub fn normalize_email(email: &str) -> String {
     email.to_lowercase()
 }

@@ -48,7 +48,6 @@ impl QueuedState {
     pub const ALL: [Self; 3] = [Self::Queued, Self::Deferred, Self::Held];
 
     /// Name of the state, as in metric labels.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -335,7 +334,6 @@ impl QueueCounts {
     }
 
     /// Returns whether a partition must be read.
-    #[must_use]
     pub fn is_incomplete(&self) -> bool {
         self.lock().partitions.values().any(|counts| !counts.is_whole())
     }
@@ -391,7 +389,6 @@ impl QueueCounts {
     }
 
     /// Returns the counts of all domains in a partition.
-    #[must_use]
     pub fn domains(&self, partition: u16) -> Vec<DomainCounts> {
         let state = self.lock();
         let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
@@ -406,7 +403,6 @@ impl QueueCounts {
     }
 
     /// Returns the counts of a domain by state, over all partitions of this node.
-    #[must_use]
     pub fn domain(&self, domain: &str) -> DomainCounts {
         let state = self.lock();
         let found = state.partitions.values().filter_map(|counts| counts.by_domain.get(domain.as_bytes()));
@@ -416,7 +412,6 @@ impl QueueCounts {
     }
 
     /// Summarises the counts, with the `top` domains with the most recipients.
-    #[must_use]
     pub fn summary(&self, top: usize) -> QueueSummary {
         let state = self.lock();
         let sum = |queued: QueuedState, class: TaskClass| {

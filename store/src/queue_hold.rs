@@ -43,19 +43,16 @@ pub struct Hold {
 stored!(Hold);
 
 impl Hold {
-    #[must_use]
     pub fn begin(now: Timestamp) -> Self {
         Self { since: now, lifted_at: None }
     }
 
     /// Returns the hold, lifted now.
-    #[must_use]
     pub fn lift(self, now: Timestamp) -> Self {
         Self { lifted_at: Some(now), ..self }
     }
 
     /// Returns whether the hold is not lifted.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.lifted_at.is_none()
     }
@@ -76,7 +73,6 @@ pub struct QueueHolds {
 
 impl QueueHolds {
     /// The hold with this scope, active or lifted.
-    #[must_use]
     pub fn get(&self, scope: HoldScope) -> Option<Hold> {
         match scope {
             HoldScope::Queue => self.queue,

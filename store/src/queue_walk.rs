@@ -32,7 +32,6 @@ pub struct QueueWalk<'a> {
 
 impl<'a> QueueWalk<'a> {
     /// A walk that reads at most `rows_max` rows, those that do not match included.
-    #[must_use]
     pub fn new(store: &'a Store, filter: TaskFilter, rows_max: usize) -> Self {
         let ranges = match &filter.to {
             Some(domain) => (0..PARTITIONS).map(|partition| task::domain_range(partition, domain)).collect(),
@@ -71,13 +70,11 @@ impl<'a> QueueWalk<'a> {
         Ok(Some(page))
     }
 
-    #[must_use]
     pub fn rows_read(&self) -> usize {
         self.rows_read
     }
 
     /// The key at which another walk goes on; `None` after the end of the queue.
-    #[must_use]
     pub fn rest(&self) -> Option<&Key> {
         self.ranges.front().map(|range| &range.start)
     }

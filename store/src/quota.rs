@@ -33,7 +33,6 @@ macro_rules! bounds {
         impl RowBound {
             /// Returns what limits the rows of a space. A new space must be added to the table, or this does not
             /// compile.
-            #[must_use]
             pub fn for_space(space: Space) -> Self {
                 match space {
                     $(Space::$counted => Self::Quota(&[$(Noun::$noun),+]),)*
@@ -145,7 +144,6 @@ pub struct QuotaCount {
 }
 
 impl QuotaCount {
-    #[must_use]
     pub fn start(account: AccountId, noun: Noun) -> Self {
         let rest = key(space_of(noun)).account(account).range();
         Self { noun, rest, sum: 0, cost: 0, is_whole: false }

@@ -61,7 +61,6 @@ pub struct ReceivedSequence {
 }
 
 impl ReceivedSequence {
-    #[must_use]
     pub fn account(&self) -> AccountId {
         self.account
     }
@@ -96,7 +95,6 @@ fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSeq
 }
 
 /// Returns whether the conflicting key is an account's last sequence number.
-#[must_use]
 pub fn is_order_conflict(conflict: &[u8]) -> bool {
     KeyReader::new(Space::ReceivedHead, conflict).is_ok()
 }

@@ -59,7 +59,6 @@ pub fn delete(batch: &mut Batch, about: ScheduleKey) {
     batch.delete(key_of(about));
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Schedule as u8))
 }

@@ -104,7 +104,6 @@ pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     }
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Suppression as u8))
 }
@@ -219,7 +218,6 @@ pub struct SuppressionFilter {
 }
 
 impl SuppressionFilter {
-    #[must_use]
     pub fn matches(&self, suppression: &Suppression) -> bool {
         let millisecond = |at: Timestamp| at.as_millisecond();
         let began = millisecond(suppression.created_at);

@@ -45,7 +45,6 @@ pub fn update(batch: &mut Batch, before: &StoredImport, after: &SuppressionImpor
     batch.put(row_key, codec::encode(after));
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::SuppressionImport as u8))
 }

@@ -29,7 +29,6 @@ pub const PARTITIONS: u16 = 64;
 stored!(Task);
 
 /// Maps a domain to one of `count` slots, always the same: folded FNV-1a.
-#[must_use]
 pub fn slot_for_domain(domain: &DomainName, count: usize) -> usize {
     let hash = domain
         .as_str()
@@ -43,13 +42,11 @@ fn queue_prefix(queue: &QueueName) -> KeyBuilder {
     key(Space::Task).u16(queue.partition).text(queue.domain.as_str()).u8(queue.class as u8).account(queue.account)
 }
 
-#[must_use]
 pub fn key_of(task: &Task) -> Key {
     queue_prefix(&task.queue_name()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
 }
 
 /// The key at which a queue's tasks due at `due` or later begin.
-#[must_use]
 pub fn due_start(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
@@ -263,7 +260,6 @@ fn partition_range(partition: u16) -> Range<Key> {
 }
 
 /// The partition of a task's key or key prefix; `None` for other keys.
-#[must_use]
 pub fn partition_of_key(task_key: &[u8]) -> Option<u16> {
     let partition = KeyReader::new(Space::Task, task_key).ok()?.u16().ok()?;
     (partition < PARTITIONS).then_some(partition)

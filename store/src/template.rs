@@ -63,7 +63,6 @@ pub enum TemplateConflict {
 }
 
 /// The unique field that caused a conflict; `None` if the template itself was changed concurrently.
-#[must_use]
 pub fn conflict_kind(conflict: &Key) -> Option<TemplateConflict> {
     match conflict.first().copied() {
         Some(space) if space == Space::TemplateByAlias as u8 => Some(TemplateConflict::Alias),

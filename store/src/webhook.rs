@@ -26,7 +26,6 @@ pub struct WebhookSetVersion(Option<Value>);
 
 impl WebhookSetVersion {
     /// Returns whether the account never had an endpoint.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }

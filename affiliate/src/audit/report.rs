@@ -40,7 +40,6 @@ model::words! {
 
 impl Invariant {
     /// The rule, in a sentence without its full stop.
-    #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
             Self::I1 => "One line per invoice and level, and one bounty per referral",
@@ -128,7 +127,6 @@ pub struct AuditReport {
 
 impl AuditReport {
     /// The report of an audit that has not ended.
-    #[must_use]
     pub fn running() -> Self {
         Self {
             status: AuditStatus::Running,

@@ -58,7 +58,6 @@ pub(super) struct PartnerEmailContent {
 }
 
 /// Returns the display name of a payout method.
-#[must_use]
 pub fn method_name(method: PayoutMethod) -> &'static str {
     match method {
         PayoutMethod::Paypal => "PayPal",
@@ -70,7 +69,6 @@ pub fn method_name(method: PayoutMethod) -> &'static str {
 }
 
 /// Returns method and first line of a payout destination.
-#[must_use]
 pub fn destination_line(method: PayoutMethod, destination: &str) -> String {
     let first = destination.lines().next().unwrap_or_default();
     format!("{}: {first}", method_name(method))

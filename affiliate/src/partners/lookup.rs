@@ -28,13 +28,11 @@ pub struct PartnerView {
 }
 
 impl PartnerView {
-    #[must_use]
     pub fn of(partner: Partner, links: Vec<PartnerLink>, program: AffiliateProgram) -> Self {
         Self { partner, links, program, warning: None, is_recruiter_gone: false }
     }
 
     /// Builds the API object.
-    #[must_use]
     pub fn object(&self) -> PartnerObject {
         let mut partner = Cow::Borrowed(&self.partner);
         if self.is_recruiter_gone {

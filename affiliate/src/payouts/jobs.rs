@@ -58,7 +58,6 @@ pub struct PayoutJobs<'a> {
 }
 
 impl<'a> PayoutJobs<'a> {
-    #[must_use]
     pub fn new(context: &'a Context, processor: &'a dyn PayoutProcessor) -> Self {
         Self { context, payouts: Payouts { context: context.clone() }, processor }
     }

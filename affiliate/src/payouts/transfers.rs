@@ -74,7 +74,6 @@ impl TransferRequest {
     }
 
     /// Returns the form-encoded body of the request.
-    #[must_use]
     pub fn request_body(&self) -> String {
         let Payout { id, partner, run, amount, currency, destination, .. } = &self.payout;
         let mut form = Serializer::new(String::new());
@@ -160,7 +159,6 @@ pub(crate) fn response_of_error(error: &HttpClientError) -> TransferResponse {
 }
 
 /// Maps the response to a transfer request to its result.
-#[must_use]
 pub fn read_response(status: u16, body: &[u8]) -> TransferResponse {
     let parsed = TransferResponseBody::read(body);
     let reason = || -> String {
@@ -202,7 +200,6 @@ pub struct Transfers<'a> {
 }
 
 impl<'a> Transfers<'a> {
-    #[must_use]
     pub fn new(context: &'a Context, gateway: &'a dyn PayoutGateway) -> Self {
         Self { context, payouts: Payouts { context: context.clone() }, gateway }
     }

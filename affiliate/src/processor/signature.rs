@@ -70,7 +70,6 @@ pub fn verify<S: AsRef<str>>(
 }
 
 /// Returns the header that a processor would send with this body; for tests and simulators.
-#[must_use]
 pub fn sign(secret: &str, at: Timestamp, body: &[u8]) -> String {
     let time = at.as_second().to_string();
     let mut header = format!("t={time},v1=");

@@ -28,7 +28,6 @@ pub struct CampaignDraft {
 
 impl CampaignDraft {
     /// Returns the current fields of a campaign, as the base of a partial change.
-    #[must_use]
     pub fn from_campaign(campaign: &Campaign) -> Self {
         Self {
             name: campaign.name.clone(),

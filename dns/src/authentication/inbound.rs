@@ -174,7 +174,6 @@ async fn run_checks(resolver: &Resolver, raw: &[u8], source: MessageSource) -> A
 impl AuthenticationVerdict {
     /// The authenticated domains. Empty if the message has several authors, since a signature may then cover a From
     /// field other than the one that is displayed.
-    #[must_use]
     pub fn authenticated_domains(&self) -> &[DomainName] {
         match self.author {
             AuthorDomain::Single(_) => &self.authenticated,
@@ -310,14 +309,12 @@ impl AuthenticationVerdict {
     }
 
     /// Returns whether the verdict can change once DNS lookups succeed.
-    #[must_use]
     pub fn has_temporary_error(&self) -> bool {
         let AuthenticationResults { spf, dkim, dmarc, .. } = self.auth;
         dmarc == AuthResult::TempError || dmarc != AuthResult::Pass && [spf, dkim].contains(&AuthResult::TempError)
     }
 
     /// Returns whether DMARC fails and the author's domain has the policy `reject`.
-    #[must_use]
     pub fn is_dmarc_reject(&self) -> bool {
         self.auth.dmarc == AuthResult::Fail && self.policy == DmarcPolicy::Reject
     }

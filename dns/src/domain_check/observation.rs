@@ -50,7 +50,6 @@ pub struct SpfObservation {
 
 impl RecordObservation {
     /// Creates an observation of the records at the name only.
-    #[must_use]
     pub fn from_records(records: RecordSetResult) -> Self {
         Self {
             zone: None,

@@ -67,7 +67,6 @@ impl RecordSet {
     }
 
     /// Returns whether there is neither a record nor a CNAME.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.aliases.is_empty() && self.data.is_empty()
     }

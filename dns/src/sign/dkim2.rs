@@ -46,7 +46,6 @@ pub fn message_instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> 
 }
 
 /// The length of the [`message_instance`] line at the start of a message; `None` if there is none.
-#[must_use]
 pub fn instance_length(message: &[u8]) -> Option<usize> {
     let rest = message.strip_prefix(INSTANCE_FIELD.as_bytes())?;
     rest.starts_with(b": ").then(|| field_end(message))

@@ -52,12 +52,10 @@ pub struct AddressPattern {
 }
 
 impl AddressPattern {
-    #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
-    #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
         let local = address.unquoted_local_part();
         let is_local_match = match &self.locals {

@@ -62,31 +62,26 @@ impl BounceClass {
 
     /// True if the address is invalid for good. Such a bounce suppresses it permanently, any other bounce for a limited
     /// time.
-    #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("", |(_, word)| word)
     }
 
     /// The category with this word.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
     }
 
     /// True if the refusal concerns the recipient, which makes it a bounce.
-    #[must_use]
     pub fn is_about_recipient(self) -> bool {
         !matches!(self, Self::ContentRejected | Self::Policy | Self::Reputation)
     }
 
     /// Classifies a text without codes; `None` if no rule matches.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         table::classify_text(&reply_pattern::normalize_text(text))
     }
@@ -101,13 +96,11 @@ pub struct Classification {
 }
 
 /// The mailbox provider that operates a mail host. All hosts of a provider share one view of a sender's reputation.
-#[must_use]
 pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
     table::mailbox_provider(host)
 }
 
 /// Classifies a refusal of this host.
-#[must_use]
 pub fn classify(host: Option<&str>, reply: &SmtpReply, phase: AttemptPhase) -> BounceClass {
     let input = ClassifierInput::new(host, reply, phase);
     match table::classify(&input).reason {

@@ -106,12 +106,10 @@ impl CustomHeader {
 }
 
 impl CustomHeader {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -145,7 +143,6 @@ pub struct Composition {
 }
 
 /// Composes the message. `message_id` has no angle brackets.
-#[must_use]
 pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8> {
     let mut builder = MessageBuilder::new()
         .message_id(message_id.to_owned())
@@ -205,7 +202,6 @@ fn estimated_size(parts: &Composition) -> usize {
 
 /// Composes one or two bodies, in the form that follows `MIME-Version: 1.0` in a header: fields, an empty line, the
 /// content.
-#[must_use]
 pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     let mut builder = MessageBuilder::new().message_id("x").date(0_i64);
     if text.is_some() || html.is_none() {

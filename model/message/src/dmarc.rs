@@ -60,7 +60,6 @@ pub struct DmarcMessageCounts {
 }
 
 impl DmarcMessageCounts {
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.messages.saturating_sub(self.passed)
     }
@@ -111,7 +110,6 @@ pub struct DmarcReport {
 
 impl DmarcReport {
     /// True if the time range is possible at `now`.
-    #[must_use]
     pub fn has_plausible_range(&self, now: Timestamp) -> bool {
         let oldest = now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
         // Allows for clock skew and for different time zones.
@@ -125,7 +123,6 @@ impl DmarcReport {
 
 /// Limits the list to [`SOURCES_MAX`] entries: the sources with the most messages, and the sum of the others without an
 /// address.
-#[must_use]
 pub fn cap_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
     sources.sort_unstable_by_key(|source| (std::cmp::Reverse(source.tally.messages), source.ip));
     if sources.len() > SOURCES_MAX {

@@ -54,7 +54,6 @@ pub fn parse(text: &str) -> Result<DomainName, SendingDomainError> {
 
 /// Returns whether the name cannot exist in the public DNS: names of RFC 6761, RFC 6762 (`local`), RFC 7686 (`onion`),
 /// and `internal`, which ICANN reserves for private networks.
-#[must_use]
 pub fn is_never_public(name: &DomainName) -> bool {
     const TOPS: [&str; 7] = ["test", "example", "invalid", "localhost", "local", "onion", "internal"];
     name.as_str().rsplit('.').next().is_some_and(|top| TOPS.contains(&top))
@@ -62,7 +61,6 @@ pub fn is_never_public(name: &DomainName) -> bool {
 
 /// The organizational domain of a name (RFC 7489 3.2): one label below a public suffix, or the name itself if there is
 /// none.
-#[must_use]
 pub fn organizational_domain(name: &DomainName) -> DomainName {
     let found = psl::domain(name.as_str().as_bytes());
     let found = found.and_then(|domain| std::str::from_utf8(domain.as_bytes()).ok()?.parse().ok());

@@ -92,7 +92,6 @@ pub struct HeaderField {
 
 impl HeaderField {
     /// Compares the field name, ignoring case.
-    #[must_use]
     pub fn has_name(&self, message: &[u8], name: &str) -> bool {
         message.get(self.start..self.name_end).is_some_and(|n| n.eq_ignore_ascii_case(name.as_bytes()))
     }
@@ -100,7 +99,6 @@ impl HeaderField {
 
 /// Returns the header fields of a message and the offset of its body: the empty line, or, if there is none, the first
 /// line that is not a header field.
-#[must_use]
 pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     let mut fields: Vec<HeaderField> = Vec::with_capacity(16);
     let mut at = 0;
@@ -127,13 +125,11 @@ pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
 }
 
 /// Returns whether a field is a `Service-*` field.
-#[must_use]
 pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
     message.get(field.start..field.name_end).is_some_and(starts_with_service_prefix)
 }
 
 /// Returns whether a line starts with the name of a `Service-*` field.
-#[must_use]
 pub fn starts_with_service_prefix(line: &[u8]) -> bool {
     line.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
 }
@@ -373,20 +369,17 @@ pub fn complete_message(
 }
 
 /// Generates the Message-ID of a message that has none, without angle brackets.
-#[must_use]
 pub fn generate_message_id(id_left: &str, author: &Address) -> String {
     format!("{id_left}@{}", author.domain())
 }
 
 /// Formats a date as RFC 5322 3.3 requires, in UTC.
-#[must_use]
 pub fn format_date(now: Timestamp) -> String {
     jiff::fmt::rfc2822::to_string(&now.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
 }
 
 /// Replaces the Date of a message: scheduled mail is dated when it is sent (RFC 5322 3.6.1). Only the field is
 /// allocated; the rest is shared.
-#[must_use]
 pub fn replace_date(message: &Bytes, now: Timestamp) -> Vec<Bytes> {
     let field = Bytes::from(format!("Date: {}\r\n", format_date(now)));
     let Some(old) = date_field(message) else { return vec![field, message.clone()] };

@@ -40,7 +40,6 @@ pub struct MtaStsMxPattern {
 
 impl MtaStsMxPattern {
     /// Returns whether the pattern matches a host (RFC 8461 4.1; a wildcard matches one label, RFC 6125 6.4.3).
-    #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         match self.is_wildcard {
             true => host.parent().is_some_and(|parent| parent == self.name),
@@ -145,14 +144,12 @@ impl MtaStsPolicy {
     }
 
     /// Returns whether a host matches one of the `mx` patterns.
-    #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         self.mx.iter().any(|pattern| pattern.covers(host))
     }
 }
 
 /// Formats the policy of a domain with one mail host. The lifetime is a week in mode `enforce`, otherwise a day.
-#[must_use]
 pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
     let (mode, max_age_s) = match mode {
         MtaStsMode::Enforce => ("enforce", 604_800),
@@ -175,7 +172,6 @@ pub struct CachedMtaStsPolicy {
 
 impl CachedMtaStsPolicy {
     /// Creates the entry of a policy that was fetched at `now`.
-    #[must_use]
     pub fn new(id: String, policy: MtaStsPolicy, text: &[u8], now: Timestamp) -> Self {
         let text = String::from_utf8_lossy(text);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(truncate);
@@ -183,7 +179,6 @@ impl CachedMtaStsPolicy {
     }
 
     /// End of the policy's lifetime.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let age = SignedDuration::from_secs(i64::try_from(self.policy.max_age_s).unwrap_or(i64::MAX));
         self.fetched_at.checked_add(age).unwrap_or(Timestamp::MAX)
@@ -192,7 +187,6 @@ impl CachedMtaStsPolicy {
 
 /// Returns the `id` announced at `_mta-sts.{domain}` (RFC 8461 3.1). Returns `None` if there is no record, if there are
 /// several, or if the id is invalid.
-#[must_use]
 pub fn policy_id(texts: &[String]) -> Option<String> {
     let mut records = texts.iter().filter(|text| is_policy_record(text));
     let (Some(text), None) = (records.next(), records.next()) else { return None };

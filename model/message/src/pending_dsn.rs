@@ -23,7 +23,6 @@ pub enum DsnAction {
 
 impl DsnAction {
     /// Value of the Action field.
-    #[must_use]
     pub fn action_field(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -33,7 +32,6 @@ impl DsnAction {
     }
 
     /// Subject of a report whose most severe action this is.
-    #[must_use]
     pub fn subject_line(self) -> &'static str {
         match self {
             Self::Failed => "Undelivered mail returned to sender",
@@ -43,7 +41,6 @@ impl DsnAction {
     }
 
     /// Introductory text of a report; the recipients follow.
-    #[must_use]
     pub fn intro_text(self) -> &'static str {
         match self {
             Self::Failed => "Your message could not be delivered to",
@@ -54,7 +51,6 @@ impl DsnAction {
 
     /// Enhanced status code for the Status field. The action determines its class, even if the last reply had another
     /// class (RFC 3464 2.3.4, RFC 3463 2).
-    #[must_use]
     pub fn status_code(self, reply: Option<&SmtpReply>) -> String {
         let (class, otherwise) = match self {
             Self::Failed => (5, "5.4.7"),

@@ -46,7 +46,6 @@ impl AuthResult {
     pub const WORDS: [&str; 7] = ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
 
     /// Result keyword of an Authentication-Results field.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",

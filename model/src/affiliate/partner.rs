@@ -159,13 +159,11 @@ pub struct Partner {
 
 impl Partner {
     /// True if the partner has a payable destination with a method that the program allows.
-    #[must_use]
     pub fn is_payout_ready(&self, allowed: &[PayoutMethod]) -> bool {
         self.payout.as_ref().is_some_and(|payout| payout.is_able && allowed.contains(&payout.method))
     }
 
     /// The name for a salutation; the local part of the email address if no name is known.
-    #[must_use]
     pub fn name(&self) -> String {
         let parts: Vec<&str> = [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { self.email.local_part().to_owned() } else { parts.join(" ") }
@@ -203,7 +201,6 @@ impl PartnerLinkToken {
 
     /// Derives a token from any text: base letters in lower case (`Łukasz Żak` gives `lukasz-zak`), one dash for each
     /// run of other characters, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let mut token = String::new();
         // NFKD makes accents separate combining marks, which the filter drops.
@@ -226,7 +223,6 @@ impl PartnerLinkToken {
 
     /// Derives a token from a column of an imported list: lower case, a dash for each
     /// invalid character, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
-    #[must_use]
     pub fn from_list(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let lower = text.trim().to_lowercase();
@@ -235,14 +231,12 @@ impl PartnerLinkToken {
     }
 
     /// A numbered variant for a token that is taken: `ada-2`, truncated so that the number fits.
-    #[must_use]
     pub fn variant(&self, number: u32) -> Self {
         let suffix = format!("-{number}");
         let prefix_bytes = self.0.len().min(TOKEN_BYTES.end().saturating_sub(suffix.len()));
         Self(format!("{}{suffix}", self.0.get(..prefix_bytes).unwrap_or_default().trim_end_matches('-')))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -188,7 +188,6 @@ pub struct Payout {
 
 impl Payout {
     /// The API status, derived from the state and the run's status; `None` if the payout is no longer visible.
-    #[must_use]
     pub fn status(&self, run: PayoutRunStatus) -> Option<PayoutStatus> {
         match (self.state, run) {
             (PayoutState::Dropped, _) | (PayoutState::Open, PayoutRunStatus::Cancelled) => None,
@@ -203,7 +202,6 @@ impl Payout {
     }
 
     /// The reason of a failure; for an open payout, the obstacle that prevents its transfer.
-    #[must_use]
     pub fn failure_or_obstacle(&self) -> Option<&str> {
         let obstacle = self.asking.obstacle.as_deref().filter(|_| self.state == PayoutState::Open);
         self.failure_reason.as_deref().or(obstacle)
@@ -322,26 +320,22 @@ pub struct PayoutRun {
 
 impl PayoutRun {
     /// True if the run is visible: drafting is complete and found partners to pay.
-    #[must_use]
     pub fn is_drafted(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Drafting { .. } | PayoutRunPhase::Voiding))
     }
 
     /// True if no charges remain to be reconciled.
-    #[must_use]
     pub fn is_reconciled(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Comparing { .. }))
     }
 
     /// True if payouts with disallowed methods must be removed now. This waits until drafting is complete.
-    #[must_use]
     pub fn needs_method_filter(&self) -> bool {
         let is_open_draft = self.is_drafted() && self.status == PayoutRunStatus::Draft;
         self.sifted.is_some() && is_open_draft
     }
 
     /// True if the owner approved the run.
-    #[must_use]
     pub fn is_approved(&self) -> bool {
         matches!(self.status, PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed)
     }

@@ -74,7 +74,6 @@ words! {
 
 impl PayoutMethod {
     /// True if a person pays and records the payment. Transfers by the payment processor are settled automatically.
-    #[must_use]
     pub const fn is_manual(self) -> bool {
         !matches!(self, Self::Stripe)
     }
@@ -137,7 +136,6 @@ pub struct ProgramSettings {
 
 impl ProgramSettings {
     /// Default settings.
-    #[must_use]
     pub fn new(website_url: String, currency: Currency, mode: ProcessorMode) -> Self {
         Self {
             website_url,
@@ -184,7 +182,6 @@ pub struct PaymentProcessor {
 
 impl PaymentProcessor {
     /// True if the processor's API can be called.
-    #[must_use]
     pub fn has_api_access(&self) -> bool {
         self.restricted_key.is_some()
     }
@@ -214,7 +211,6 @@ pub struct AffiliateProgram {
 impl AffiliateProgram {
     /// The steps that are missing before the program can go live. The public API does not show programs with missing
     /// steps.
-    #[must_use]
     pub fn missing_steps(&self) -> Vec<MissingStep> {
         let mut missing = Vec::new();
         if self.processor.is_none() {

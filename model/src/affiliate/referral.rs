@@ -134,7 +134,6 @@ pub struct ReferralActivity {
 impl ReferralActivity {
     /// Derives the status of a referral that is not rejected. The result does not depend
     /// on the order in which facts arrived.
-    #[must_use]
     pub fn status(&self) -> ReferralStatus {
         let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
         match (self.invoices, self.tried_at) {
@@ -220,7 +219,6 @@ pub struct ReferralCounts {
 
 impl ReferralCounts {
     /// The counts of a single referral.
-    #[must_use]
     pub fn for_referral(referral: &Referral) -> Self {
         Self { leads: 1, customers: u64::from(referral.converted_at.is_some()) }
     }
@@ -251,26 +249,22 @@ impl Referral {
     }
 
     /// True if an open review freezes the referral's commissions.
-    #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.review.as_ref().is_some_and(|review| review.status == ReviewStatus::Open)
     }
 
     /// True if a review has this flag, in any state.
-    #[must_use]
     pub fn is_flagged(&self, flag: FraudFlag) -> bool {
         self.review.as_ref().is_some_and(|review| review.flags.contains(&flag))
     }
 
     /// True if sales to this person can earn commissions: the referral is neither blocked nor rejected.
-    #[must_use]
     pub fn may_earn(&self) -> bool {
         self.blocked.is_none() && self.status != ReferralStatus::Rejected
     }
 
     /// True if the referral expired before it was linked to a customer. It earns nothing, and another partner can refer
     /// the person.
-    #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         self.status == ReferralStatus::Lead && self.customer.is_none() && now >= self.expires_at
     }

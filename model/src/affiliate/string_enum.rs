@@ -18,13 +18,11 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
             /// The word of a variant.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
             /// The variant with this word; `None` for an unknown word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }

@@ -60,19 +60,16 @@ pub struct PartnerVisit {
 
 impl PartnerVisit {
     /// True if the attribution has ended.
-    #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
     /// The time until which the visit is stored.
-    #[must_use]
     pub fn retained_until(&self) -> Timestamp {
         self.expires_at.checked_add(RETENTION_AFTER_EXPIRY).unwrap_or(Timestamp::MAX)
     }
 
     /// True if a click on this link now is a reload of the page.
-    #[must_use]
     pub fn is_reload(&self, link: PartnerLinkId, now: Timestamp) -> bool {
         self.link == link && now.duration_since(self.clicked_at) < RELOAD_WINDOW
     }
@@ -80,7 +77,6 @@ impl PartnerVisit {
 
 /// Returns the visit of two that the visitor is attributed to: the first or the last by click time, as the program's
 /// model requires. The order of the arguments does not matter.
-#[must_use]
 pub fn attributed_visit<'a>(model: Attribution, one: &'a PartnerVisit, other: &'a PartnerVisit) -> &'a PartnerVisit {
     let (first, last) =
         if (one.clicked_at, one.id) <= (other.clicked_at, other.id) { (one, other) } else { (other, one) };

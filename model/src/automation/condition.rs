@@ -48,7 +48,6 @@ macro_rules! ops {
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
             /// The operator with this word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$name),)*
@@ -57,7 +56,6 @@ macro_rules! ops {
             }
 
             /// The word in the API.
-            #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
@@ -84,7 +82,6 @@ ops! {
 
 impl Op {
     /// True if the value is optional.
-    #[must_use]
     pub fn is_unary(self) -> bool {
         matches!(self, Self::Exists | Self::IsEmpty)
     }
@@ -112,14 +109,12 @@ pub struct Condition {
 impl Condition {
     /// Evaluates the condition for the data in `scope`. A value that is a reference (`{{event.data.plan}}`) is resolved
     /// in `run`.
-    #[must_use]
     pub fn evaluate(&self, scope: &Value, run: &Value) -> bool {
         let mut results = self.clauses.iter().map(|clause| clause.holds(scope, run));
         if self.all { results.all(|holds| holds) } else { results.any(|holds| holds) }
     }
 
     /// The JSON form, which the reader accepts.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let clauses: Value = self.clauses.iter().map(ConditionClause::to_json).collect();
         json!({if self.all { "all" } else { "any" }: clauses})

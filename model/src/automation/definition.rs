@@ -49,7 +49,6 @@ impl Reentry {
     pub const WORDS: &'static [&'static str] = &["always", "once", "while_not_running"];
 
     /// The variant with this word.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "always" => Some(Self::Always),
@@ -60,7 +59,6 @@ impl Reentry {
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -96,7 +94,6 @@ impl StepAction {
     pub const WORDS: &'static [&'static str] = &["send_email", "delay", "wait_for_event", "condition", "sms"];
 
     /// The type in the API.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::SendEmail(_) => "send_email",
@@ -187,7 +184,6 @@ impl MatchBy {
     pub const WORDS: &'static [&'static str] = &["user_id", "email", "auto"];
 
     /// The variant with this word.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "user_id" => Some(Self::UserId),
@@ -198,7 +194,6 @@ impl MatchBy {
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::UserId => "user_id",
@@ -225,7 +220,6 @@ impl OnTimeout {
     pub const WORDS: &'static [&'static str] = &["continue", "stop", "fail"];
 
     /// The variant with this word.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "continue" => Some(Self::Continue),
@@ -236,7 +230,6 @@ impl OnTimeout {
     }
 
     /// The word in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Continue => "continue",
@@ -273,7 +266,6 @@ pub struct SmsStep {
 
 impl AutomationDefinition {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let steps: Value = self.steps.iter().map(AutomationStep::to_json).collect();
         json!({"trigger": self.trigger.to_json(), "steps": steps})
@@ -288,7 +280,6 @@ impl AutomationDefinition {
     }
 
     /// True if a step sends a text message.
-    #[must_use]
     pub fn has_sms(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, StepAction::Sms(_)))
     }
@@ -296,7 +287,6 @@ impl AutomationDefinition {
 
 impl Trigger {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = json!({"event": self.event});
         if let Some(filter) = &self.filter {
@@ -313,7 +303,6 @@ impl Trigger {
 
 impl AutomationStep {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("type".to_owned(), json!(self.action.word()));

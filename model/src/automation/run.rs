@@ -33,7 +33,6 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
             /// The variant with this word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)*
@@ -42,7 +41,6 @@ macro_rules! words {
             }
 
             /// The word in the API.
-            #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
@@ -69,7 +67,6 @@ words! {
 
 impl RunStatus {
     /// True if the run has not ended.
-    #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::Running | Self::Waiting)
     }
@@ -250,7 +247,6 @@ pub enum NextStep {
 
 impl AutomationRun {
     /// Creates a queued run, and the event for its start.
-    #[must_use]
     pub fn begin(
         automation: &Automation,
         definition: &AutomationDefinition,
@@ -298,12 +294,10 @@ impl AutomationRun {
     }
 
     /// The keys that the run is indexed by: of the user id and of the email address.
-    #[must_use]
     pub fn persons(&self) -> [Option<PersonKey>; 2] {
         self.identity().keys()
     }
 
-    #[must_use]
     pub fn identity(&self) -> PersonIdentity<'_> {
         PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }
     }

@@ -23,7 +23,6 @@ impl OAuthScope {
     pub const ALL: [Self; 3] = [Self::Read, Self::Send, Self::Manage];
 
     /// Name in requests and responses.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -33,7 +32,6 @@ impl OAuthScope {
     }
 
     /// The least role of a user who may give it.
-    #[must_use]
     pub fn least_role(self) -> UserRole {
         match self {
             Self::Read => UserRole::Viewer,
@@ -67,22 +65,18 @@ pub struct ScopeSet(u8);
 
 impl ScopeSet {
     /// The known scopes of a `scope` parameter. Others, for example `offline_access`, are ignored (RFC 6749 3.3).
-    #[must_use]
     pub fn parse_known(text: &str) -> Self {
         text.split(' ').filter_map(|word| word.parse().ok()).collect()
     }
 
-    #[must_use]
     pub fn contains(self, scope: OAuthScope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    #[must_use]
     pub fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
@@ -92,7 +86,6 @@ impl ScopeSet {
     }
 
     /// The scopes that a user with this role may give.
-    #[must_use]
     pub fn permitted_for(self, role: UserRole) -> Self {
         self.iter().filter(|scope| role >= scope.least_role()).collect()
     }

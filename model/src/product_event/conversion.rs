@@ -24,7 +24,6 @@ pub enum ConversionKind {
 impl ConversionKind {
     pub const ALL: [Self; 2] = [Self::SignUp, Self::Subscription];
 
-    #[must_use]
     pub fn from_event_name(name: &str) -> Option<Self> {
         match name {
             USER_CREATED => Some(Self::SignUp),
@@ -34,7 +33,6 @@ impl ConversionKind {
     }
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::SignUp => "sign_up",
@@ -43,7 +41,6 @@ impl ConversionKind {
     }
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
@@ -74,7 +71,6 @@ pub struct Conversion {
 }
 
 /// Returns the kind and the deduplication id of the conversion that an event reports, if the event counts.
-#[must_use]
 pub fn conversion_of_event(
     name: &str,
     user_id: Option<&str>,
@@ -90,7 +86,6 @@ pub fn conversion_of_event(
 }
 
 /// The monetary value of an event: `value` (or `amount`) and `currency`.
-#[must_use]
 pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
     let number = |name: &str| crate::raw_number::as_f64(&data[name]);
     let value = number("value").or_else(|| number("amount")).filter(|value| value.is_finite())?;
@@ -101,7 +96,6 @@ pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)>
 
 impl Conversion {
     /// The click identifiers to which the conversion is credited.
-    #[must_use]
     pub fn ad_click_ids(&self) -> &AdClickIds {
         &self.context.clicks
     }

@@ -33,7 +33,6 @@ impl InternalUsers {
     }
 
     /// Returns whether this is an address or an id of the team, or a plus-alias of such an address.
-    #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.0.contains(&without_plus_tag(key))
     }
@@ -48,7 +47,6 @@ pub struct EventPerson<'a> {
 }
 
 /// Lower-cases an address and removes its plus tag.
-#[must_use]
 pub fn without_plus_tag(address: &str) -> String {
     let lower = address.trim().to_lowercase();
     match lower.rsplit_once('@') {
@@ -63,7 +61,6 @@ pub fn without_plus_tag(address: &str) -> String {
 
 impl CountingStatus {
     /// Classifies an event by its own contents.
-    #[must_use]
     pub fn classify(
         name: &str,
         event_person: EventPerson<'_>,
@@ -82,7 +79,6 @@ impl CountingStatus {
     }
 
     /// Applies the person's status: events of an excluded person never count, even if the event itself does not say so.
-    #[must_use]
     pub fn for_person(self, person: Self) -> Self {
         if person == Self::Excluded { Self::Excluded } else { self }
     }

@@ -33,7 +33,6 @@ impl GroupBy {
     pub const WORDS: &'static [&'static str] = &["source", "came_from", "signup_method"];
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "source" => Some(Self::Source),
@@ -77,7 +76,6 @@ pub struct Funnel<'a> {
 }
 
 impl<'a> Funnel<'a> {
-    #[must_use]
     pub fn new(steps: &'a [String], range: Range<Timestamp>, group_by: Option<GroupBy>) -> Self {
         let all = StepCounts(vec![0; steps.len()]);
         Self { steps, range, group_by, all, groups: BTreeMap::new() }
@@ -117,7 +115,6 @@ impl<'a> Funnel<'a> {
 }
 
 /// A ratio in basis points (hundredths of a percent), rounded down; 0 if `whole` is 0.
-#[must_use]
 pub fn basis_points(part: u64, whole: u64) -> u64 {
     if whole == 0 { 0 } else { u64::try_from(u128::from(part) * 10_000 / u128::from(whole)).unwrap_or(u64::MAX) }
 }

@@ -35,7 +35,6 @@ pub enum PersonAlias {
 
 impl PersonAlias {
     /// Stored form: one letter for the kind, then the identifier.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::User(id) => format!("u{id}"),
@@ -45,7 +44,6 @@ impl PersonAlias {
     }
 
     /// Parses the form of [`PersonAlias::text`].
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.get(1..)?.to_owned();
         match text.as_bytes().first()? {
@@ -100,13 +98,11 @@ pub struct AnalyticsPerson {
 
 impl AnalyticsPerson {
     /// The alias that is the product's user id, if known.
-    #[must_use]
     pub fn user(&self) -> Option<&PersonAlias> {
         self.aliases.iter().find(|alias| alias.is_user())
     }
 
     /// Returns whether the alias can belong to this person: a person has one user id at most.
-    #[must_use]
     pub fn accepts_alias(&self, alias: &PersonAlias) -> bool {
         !alias.is_user() || self.user().is_none_or(|user| user == alias)
     }

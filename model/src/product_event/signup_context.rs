@@ -30,13 +30,11 @@ pub struct AdClickIds {
 }
 
 impl AdClickIds {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gclid.is_none() && self.gbraid.is_none() && self.wbraid.is_none()
     }
 
     /// Reads the identifiers from an object, or else from the cookie `rnl_ad` in it.
-    #[must_use]
     pub fn from_data(data: &Value) -> Self {
         // The cookie is an object or its JSON text, optionally percent-encoded.
         let cookie = match &data["rnl_ad"] {
@@ -84,7 +82,6 @@ pub struct SignupContext {
 
 impl SignupContext {
     /// Reads the context from an event's `data`.
-    #[must_use]
     pub fn from_event_data(data: &Value) -> Self {
         Self {
             id: id_text(&data["id"]),
@@ -123,7 +120,6 @@ fn id_text(value: &Value) -> Option<String> {
 }
 
 /// Truncates a text to a number of bytes and drops control characters.
-#[must_use]
 pub fn truncate(text: &str, bytes_max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(bytes_max));
     for c in text.chars().filter(|c| !c.is_control()) {

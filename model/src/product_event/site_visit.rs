@@ -42,14 +42,12 @@ pub struct SiteVisit {
 }
 
 /// Returns whether a text is a valid visitor id.
-#[must_use]
 pub fn is_visitor_id(text: &str) -> bool {
     (8..=VISITOR_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// Creates a visit from a page URL and its referrer. Returns `None` if the visitor id is invalid.
-#[must_use]
 pub fn from_page(visitor_id: &str, url: &str, referrer: &str, at: Timestamp) -> Option<SiteVisit> {
     if !is_visitor_id(visitor_id) {
         return None;

@@ -43,7 +43,6 @@ pub struct MarkupError {
 
 impl MarkupError {
     /// Creates an error at a byte offset of a source.
-    #[must_use]
     pub fn at_byte(source: &str, byte: usize, message: impl Into<String>) -> Self {
         let before = source.get(..byte).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -62,7 +62,6 @@ pub struct RenderError {
 
 impl RenderError {
     /// Returns whether there is no error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.invalid.is_empty()
     }
@@ -122,25 +121,21 @@ impl ParsedTemplate {
         })
     }
 
-    #[must_use]
     pub fn settings(&self) -> &TemplateSettings {
         &self.settings
     }
 
     /// The variables that it uses.
-    #[must_use]
     pub fn usage(&self) -> &VariableUsage {
         &self.usage
     }
 
     /// Returns whether it contains `{{unsubscribe_url}}`.
-    #[must_use]
     pub fn has_unsubscribe_url(&self) -> bool {
         self.unsubscribe_url
     }
 
     /// Size of the markup in bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
     }
@@ -162,7 +157,6 @@ impl ParsedTemplate {
     }
 
     /// Renders as far as possible and returns the errors. Tags of missing variables stay in the text.
-    #[must_use]
     pub fn preview(&self, variables: &Value) -> (RenderedTemplate, RenderError) {
         self.render_parts(variables, true)
     }
@@ -384,36 +378,30 @@ pub struct CompiledTemplate {
 }
 
 impl CompiledTemplate {
-    #[must_use]
     pub fn new(id: TemplateId, alias: Option<String>, version: u32, program: Arc<ParsedTemplate>) -> Self {
         Self { id, alias, version, program }
     }
 
     /// Author, unless the send request names one.
-    #[must_use]
     pub fn from(&self) -> Option<&Mailbox> {
         self.program.settings.from.as_ref()
     }
 
     /// Reply-To addresses, unless the send request names some.
-    #[must_use]
     pub fn reply_to(&self) -> &[Mailbox] {
         &self.program.settings.reply_to
     }
 
     /// Category, unless the send request names one.
-    #[must_use]
     pub fn category(&self) -> Category {
         self.program.settings.category
     }
 
     /// Managed unsubscribe, unless the send request sets it.
-    #[must_use]
     pub fn unsubscribe_enabled(&self) -> bool {
         self.program.settings.has_managed_unsubscribe()
     }
 
-    #[must_use]
     pub fn has_subject(&self) -> bool {
         self.program.subject.is_some()
     }

@@ -74,14 +74,12 @@ impl VariableUsage {
         })
     }
 
-    #[must_use]
     pub fn uses(&self, name: &str) -> bool {
         // `{{#each this}}` uses all variables.
         self.fields.contains_key(name) || self.entries.is_some() || self.printed
     }
 
     /// Example variables for a test: the fallback if there is one, otherwise a generated value.
-    #[must_use]
     pub fn example_variables(&self, declared: &[TemplateVariable]) -> Map<String, Value> {
         let mut suggested: Map<String, Value> =
             self.fields.iter().map(|(name, usage)| (name.clone(), usage.example_value(name))).collect();

@@ -39,7 +39,6 @@ pub struct TrackingHit {
 }
 
 /// Hashes the network and user agent of an otherwise unknown visitor (FNV-1a).
-#[must_use]
 pub fn visitor_hash(ip: IpAddr, user_agent: &str) -> u64 {
     let octets = match client_prefix(ip) {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -72,7 +71,6 @@ pub struct HitCount {
 
 impl HitCount {
     /// Returns whether nothing was counted, so that the row can omit it.
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         self.times == 0
     }
@@ -164,7 +162,6 @@ impl TrackingCounters {
     }
 
     /// Time of the last open and of the last click, by people or machines.
-    #[must_use]
     pub fn last(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         (self.opened.last.max(self.machine_opened.last), self.clicked.last.max(self.machine_clicked.last))
     }

@@ -83,7 +83,6 @@ impl ResponseMemory {
 
 impl ResponseBudget {
     /// Creates a budget of `bytes_max` bytes, of which one account may use `account_bytes_max`.
-    #[must_use]
     pub fn new(bytes_max: usize, account_bytes_max: usize) -> Self {
         Self(Arc::new(ResponseMemory {
             bytes_max,
@@ -99,7 +98,6 @@ impl ResponseBudget {
         ResponsePermit { bytes: 0, limit_bytes, account, memory: Arc::clone(&self.0) }
     }
 
-    #[must_use]
     pub fn free_bytes(&self) -> usize {
         self.0.bytes_max.saturating_sub(self.0.usage().total)
     }

@@ -23,7 +23,6 @@ fn key_by_name(account: AccountId, name: &str) -> Key {
 }
 
 /// Returns whether the conflicting key is a campaign's name.
-#[must_use]
 pub fn is_name_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::CampaignByName as u8))
 }

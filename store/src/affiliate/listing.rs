@@ -35,7 +35,6 @@ pub struct ListPageRequest {
 
 impl ListPageRequest {
     /// Restricts the page to rows created within these times. Ids are ordered by time, so rows outside are not read.
-    #[must_use]
     pub fn created_between(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
         let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
         // Ids have a resolution of a millisecond: include ids of the millisecond that contains `before`.

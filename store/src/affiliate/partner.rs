@@ -52,7 +52,6 @@ fn key_by_email(account: AccountId, email: &Address) -> Key {
 }
 
 /// Returns whether the conflicting key is a partner's email address.
-#[must_use]
 pub fn is_email_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerByEmail as u8))
 }
@@ -121,7 +120,6 @@ pub struct PartnerFilter {
 
 impl PartnerFilter {
     /// Returns whether a partner matches.
-    #[must_use]
     pub fn passes(&self, partner: &Partner) -> bool {
         (self.statuses.is_empty() || self.statuses.contains(&partner.status))
             && self.campaign.is_none_or(|campaign| partner.campaign == campaign)

@@ -61,7 +61,6 @@ impl QueuedPartnerEmail {
     }
 }
 
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerEmail as u8))
 }

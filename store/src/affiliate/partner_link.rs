@@ -57,7 +57,6 @@ pub async fn find_free_token(
 }
 
 /// Returns whether the conflicting key is a token, that is, a concurrent commit took it.
-#[must_use]
 pub fn is_token_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerLinkByToken as u8))
 }

@@ -42,7 +42,6 @@ fn key_of_links(account: AccountId, partner: PartnerId, purpose: &PortalLinkPurp
 }
 
 /// Returns whether the conflicting key is a portal link, that is, it was used or replaced.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PortalLink as u8))
 }

@@ -61,7 +61,6 @@ fn key_by_host(host: &DomainName) -> Key {
 }
 
 /// Returns whether the conflicting key is this portal host, that is, another program has it.
-#[must_use]
 pub fn is_host_conflict(conflict: &Key, host: &DomainName) -> bool {
     *conflict == key_by_host(host)
 }

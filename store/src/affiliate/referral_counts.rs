@@ -30,7 +30,6 @@ impl ReferralCountsByLink {
     }
 
     /// The total of all links and of referrals without a link.
-    #[must_use]
     pub fn total(&self) -> ReferralCounts {
         let mut all = self.elsewhere;
         self.links.values().for_each(|counts| all.add(counts));

@@ -72,7 +72,6 @@ pub struct StoredSums<S> {
 
 impl<S: FoldedSums> StoredSums<S> {
     /// Number of changes not folded yet.
-    #[must_use]
     pub fn changes(&self) -> usize {
         self.changes.len()
     }

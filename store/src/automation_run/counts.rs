@@ -70,7 +70,6 @@ pub struct StoredRunCounts {
 
 impl StoredRunCounts {
     /// Number of changes not folded yet.
-    #[must_use]
     pub fn changes(&self) -> usize {
         self.changes.len()
     }

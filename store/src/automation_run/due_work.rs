@@ -179,7 +179,6 @@ pub async fn list_oldest_and_newest_due(
 }
 
 /// The partitions in which a batch adds due work.
-#[must_use]
 pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
     let written = batch.rows.iter().filter(|row| row.value.is_some());
     written.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()

@@ -60,7 +60,6 @@ pub type Result<T, E = ReadError> = std::result::Result<T, E>;
 
 impl CommitError {
     /// Returns whether the database is unavailable. The store logs that itself.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Away(_) | Self::Unknown(_))
     }
@@ -68,7 +67,6 @@ impl CommitError {
 
 impl ReadError {
     /// Returns whether the database is unavailable. The store logs that itself.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Away(_))
     }

@@ -75,7 +75,6 @@ struct FaultPlan {
 
 impl FaultInjector {
     /// Creates a plan without faults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,13 +109,11 @@ impl FaultInjector {
     }
 
     /// The ranges that were not durable when the snapshot was taken; `None` if none was taken.
-    #[must_use]
     pub fn unsynced_in_snapshot(&self) -> Option<Vec<UnsyncedRange>> {
         self.plan().imaged.clone()
     }
 
     /// Number of operations of this type so far.
-    #[must_use]
     pub fn count(&self, operation: DiskOperation) -> u64 {
         self.plan().counts.get(&operation).copied().unwrap_or(0)
     }

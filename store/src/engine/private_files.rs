@@ -142,7 +142,6 @@ pub fn give_socket(path: &Path) -> io::Result<()> {
 
 /// Removes permissions of group and others within a directory, as left by an older version or set by hand. Returns what
 /// could not be changed, with the error, usually because it belongs to another user.
-#[must_use]
 pub fn restrict_permissions(directory: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut left = Vec::new();
     restrict_within(directory, DEPTH_MAX, &mut left);

@@ -12,7 +12,6 @@ use crate::authentication::DkimResultCode;
 
 impl AuthenticationVerdict {
     /// The field, CRLF included.
-    #[must_use]
     pub fn header_field(&self) -> String {
         let source = &self.source;
         let mut text = format!("Authentication-Results: {}", source.hostname);

@@ -28,7 +28,6 @@ pub enum FeedbackReporter {
 
 impl FeedbackReporter {
     /// The entries of [`DEFAULT_REPORTERS`].
-    #[must_use]
     pub fn defaults() -> Vec<Self> {
         DEFAULT_REPORTERS.iter().filter_map(|text| text.parse().ok()).collect()
     }
@@ -47,7 +46,6 @@ impl FeedbackReporter {
 }
 
 /// Returns whether the author of a message is trusted and authenticated.
-#[must_use]
 pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage) -> bool {
     let from = report_parts::header_field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
     let Some(author) = from.map(|mailbox| mailbox.address) else { return false };

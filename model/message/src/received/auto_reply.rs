@@ -37,7 +37,6 @@ pub enum AutoReplyRefusal {
 
 impl AutoReplyRefusal {
     /// Name in the steps of a run.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::AutoSubmitted => "auto_submitted",
@@ -97,7 +96,6 @@ fn field_refusal(field: &[u8]) -> Option<AutoReplyRefusal> {
 
 /// Builds the threading fields of a reply (RFC 5322 3.6.4). Invalid message ids are dropped: an empty field, or an id
 /// with a blank, breaks the thread in mail clients.
-#[must_use]
 pub fn thread_headers(heading: &ReceivedHeader) -> Vec<(&'static str, String)> {
     let parent_id = Some(heading.message_id.as_str()).filter(|id| is_message_id(id));
     let mut before: Vec<&str> = heading.references.iter().map(String::as_str).collect();

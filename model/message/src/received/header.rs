@@ -227,7 +227,6 @@ pub(super) fn truncate_json(text: &str, bytes_max: usize) -> String {
 }
 
 /// Number of header fields with this name.
-#[must_use]
 pub fn field_count(message: &[u8], name: &str) -> usize {
     fields(message).filter(|field| is_named(field, name)).count()
 }

@@ -30,7 +30,6 @@ pub struct PayoutFileRow<'a> {
 }
 
 impl PayoutFileFormat {
-    #[must_use]
     pub const fn for_method(method: PayoutMethod) -> Self {
         match method {
             PayoutMethod::Paypal => Self::Paypal,
@@ -40,14 +39,12 @@ impl PayoutFileFormat {
     }
 
     /// True if the format can contain payouts with this method. PayPal and Wise pay to email addresses only.
-    #[must_use]
     pub const fn accepts_method(self, method: PayoutMethod) -> bool {
         matches!(self, Self::Generic) || matches!(method, PayoutMethod::Paypal | PayoutMethod::Wise)
     }
 
     /// Maximum number of rows in a file, without the header. PayPal and Wise limit their files; the generic limit
     /// bounds the memory use.
-    #[must_use]
     pub const fn rows_max(self) -> usize {
         match self {
             Self::Paypal => 5_000,
@@ -57,7 +54,6 @@ impl PayoutFileFormat {
     }
 
     /// Column names of the header.
-    #[must_use]
     pub const fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Paypal => &["email", "amount", "currency", "id", "note"],

@@ -68,7 +68,6 @@ pub(super) fn update_line(
 
 /// Updates a bounty to the state of its referral; `None` if nothing changes. A line in an approved payout is not
 /// changed.
-#[must_use]
 pub fn update_bounty(ledger_line: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
     let LedgerLine { line, is_orphan, .. } = *ledger_line;
     if ledger_line.is_out_of_reach() || line.sold_invoice().is_some() {
