@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// The text is not a valid network.
@@ -98,18 +96,7 @@ impl IpNetwork {
     }
 }
 
-impl Serialize for IpNetwork {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for IpNetwork {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+message::stored_as_text!(IpNetwork);
 
 /// Key by which clients are counted: an IPv4 address, or an IPv6 /64, because a single host controls a whole /64
 /// (RFC 4291 2.5.1).

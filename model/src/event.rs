@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use message::address::Address;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 /// How long events and their webhook deliveries are stored.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
@@ -215,18 +215,7 @@ subjects! {
     Payout(PayoutId),
 }
 
-impl Serialize for Subject {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Subject {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+message::stored_as_text!(Subject);
 
 /// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -116,8 +116,7 @@ pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SuppressionTarget {
     Address(Address),
     /// Every address of a domain, without its subdomains.
@@ -156,18 +155,7 @@ impl FromStr for SuppressionTarget {
     }
 }
 
-impl TryFrom<String> for SuppressionTarget {
-    type Error = AddressError;
-    fn try_from(text: String) -> Result<Self, AddressError> {
-        text.parse()
-    }
-}
-
-impl From<SuppressionTarget> for String {
-    fn from(target: SuppressionTarget) -> Self {
-        target.to_string()
-    }
-}
+message::stored_as_text!(SuppressionTarget);
 
 impl From<Address> for SuppressionTarget {
     fn from(address: Address) -> Self {

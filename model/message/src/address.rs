@@ -42,8 +42,7 @@ pub enum AddressError {
 }
 
 /// A DNS name: lower case, A-labels (RFC 5890), no final dot, at least one label.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(Arc<str>);
 
 impl DomainName {
@@ -105,18 +104,7 @@ impl FromStr for DomainName {
     }
 }
 
-impl TryFrom<String> for DomainName {
-    type Error = AddressError;
-    fn try_from(text: String) -> Result<Self, AddressError> {
-        text.parse()
-    }
-}
-
-impl From<DomainName> for String {
-    fn from(name: DomainName) -> Self {
-        name.0.as_ref().to_owned()
-    }
-}
+crate::stored_as_text!(DomainName);
 
 impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,8 +18,7 @@ pub const CENTS_MAX: i64 = 1_000_000_000_000;
 pub struct CurrencyError;
 
 /// An ISO 4217 currency code in lower case, as payment processors write it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency([u8; 3]);
 
 /// Currencies without decimals: the minor unit is the whole unit.
@@ -93,19 +92,7 @@ impl FromStr for Currency {
     }
 }
 
-impl TryFrom<String> for Currency {
-    type Error = CurrencyError;
-
-    fn try_from(text: String) -> Result<Self, CurrencyError> {
-        text.parse()
-    }
-}
-
-impl From<Currency> for String {
-    fn from(currency: Currency) -> Self {
-        currency.as_str().to_owned()
-    }
-}
+message::stored_as_text!(Currency);
 
 impl fmt::Display for Currency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
