@@ -25,6 +25,7 @@ use crate::credential::CredentialId;
 use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
 use crate::request_log::redact_path;
+use crate::words;
 
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Time after which another node may take over an execution. The executor waits less long for the handler.
@@ -212,50 +213,18 @@ pub struct Approval {
     pub state: ApprovalState,
 }
 
-/// The word of a state in the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalStatus {
-    Pending,
-    Expired,
-    Rejected,
-    Approved,
-    Executing,
-    Executed,
-    /// Executed, and the response is an error.
-    Failed,
-    Interrupted,
-}
-
-impl ApprovalStatus {
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Expired,
-        Self::Rejected,
-        Self::Approved,
-        Self::Executing,
-        Self::Executed,
-        Self::Failed,
-        Self::Interrupted,
-    ];
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] =
-        &["pending", "expired", "rejected", "approved", "executing", "executed", "failed", "interrupted"];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Expired => "expired",
-            Self::Rejected => "rejected",
-            Self::Approved => "approved",
-            Self::Executing => "executing",
-            Self::Executed => "executed",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.word() == word)
+words! {
+    /// The word of a state in the API.
+    ApprovalStatus {
+        Pending = "pending",
+        Expired = "expired",
+        Rejected = "rejected",
+        Approved = "approved",
+        Executing = "executing",
+        Executed = "executed",
+        /// Executed, and the response is an error.
+        Failed = "failed",
+        Interrupted = "interrupted",
     }
 }
 

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, AutomationId};
+use crate::words;
 
 pub use self::definition::AutomationDefinition;
 
@@ -41,40 +42,15 @@ pub const VERSIONS_MAX: u32 = 1_000;
 /// Longest JSON text of a definition in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 512 << 10;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AutomationStatus {
-    Draft,
-    /// Events start runs, and runs continue.
-    Active,
-    /// No new runs; existing runs are held.
-    Paused,
-    /// Read-only.
-    Archived,
-}
-
-impl AutomationStatus {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["draft", "active", "paused", "archived"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "draft" => Some(Self::Draft),
-            "active" => Some(Self::Active),
-            "paused" => Some(Self::Paused),
-            "archived" => Some(Self::Archived),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Archived => "archived",
-        }
+words! {
+    AutomationStatus {
+        Draft = "draft",
+        /// Events start runs, and runs continue.
+        Active = "active",
+        /// No new runs; existing runs are held.
+        Paused = "paused",
+        /// Read-only.
+        Archived = "archived",
     }
 }
 

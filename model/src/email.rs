@@ -15,6 +15,7 @@ use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::{DeliverByTime, TaskClass};
+use crate::words;
 
 /// The way by which an email was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,29 +42,16 @@ impl Ingress {
     }
 }
 
-/// The purpose of an email. It decides the order in the queue and whether recipients can opt out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// Receipts, password resets, alerts.
-    #[default]
-    Transactional,
-    /// News about the product.
-    Product,
-    Newsletter,
-}
-
-impl Category {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "transactional" => Some(Self::Transactional),
-            "product" => Some(Self::Product),
-            "newsletter" => Some(Self::Newsletter),
-            _ => None,
-        }
+words! {
+    /// The purpose of an email. It decides the order in the queue and whether recipients can opt out.
+    #[derive(Default)]
+    Category {
+        /// Receipts, password resets, alerts.
+        #[default]
+        Transactional = "transactional",
+        /// News about the product.
+        Product = "product",
+        Newsletter = "newsletter",
     }
 }
 

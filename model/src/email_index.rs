@@ -15,7 +15,6 @@ use message::address::{Address, DomainName};
 use crate::credential::CredentialId;
 use crate::email::{Category, Email, EmailRollup, EmailStatus};
 use crate::recipient::Recipient;
-use crate::suppression::category_word;
 
 /// Maximum number of distinct subject words that are indexed: the first ones.
 pub const WORDS_MAX: usize = 16;
@@ -78,7 +77,7 @@ impl IndexTerm {
     }
 
     fn for_category(category: Category) -> Option<Self> {
-        (category != Category::Transactional).then(|| Self::new(IndexField::Category, category_word(category)))
+        (category != Category::Transactional).then(|| Self::new(IndexField::Category, category.word()))
     }
 }
 

@@ -18,64 +18,33 @@ use crate::delivery_time::{self, DeliveryTimeBucket};
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
-use crate::suppression::category_word;
+use crate::words;
 
 /// Retention of hourly counts: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 /// Maximum length of a dimension value, in bytes: it is part of a storage key.
 const VALUE_BYTES_MAX: usize = 400;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counter {
-    /// Recipients of accepted mail (of scheduled mail, when it is due).
-    Sent,
-    /// Recipients whose server accepted the message.
-    Delivered,
-    /// Recipients whose server rejected the message.
-    Bounced,
-    /// Recipients given up for another reason.
-    Failed,
-    /// Recipients whose first attempt was deferred.
-    Delayed,
-    Complained,
-    Opened,
-    /// Recipients who clicked a link.
-    Clicked,
-    /// Recipients that were skipped: suppressed or opted out.
-    Suppressed,
-    /// Recipients who unsubscribed by the email's link.
-    Unsubscribed,
-}
-
-impl Counter {
-    pub const ALL: [Self; 10] = [
-        Self::Sent,
-        Self::Delivered,
-        Self::Bounced,
-        Self::Failed,
-        Self::Delayed,
-        Self::Complained,
-        Self::Opened,
-        Self::Clicked,
-        Self::Suppressed,
-        Self::Unsubscribed,
-    ];
-
-    /// Name in the API and in stored rows.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::Delivered => "delivered",
-            Self::Bounced => "bounced",
-            Self::Failed => "failed",
-            Self::Delayed => "delayed",
-            Self::Complained => "complained",
-            Self::Opened => "opened",
-            Self::Clicked => "clicked",
-            Self::Suppressed => "suppressed",
-            Self::Unsubscribed => "unsubscribed",
-        }
+words! {
+    Counter {
+        /// Recipients of accepted mail (of scheduled mail, when it is due).
+        Sent = "sent",
+        /// Recipients whose server accepted the message.
+        Delivered = "delivered",
+        /// Recipients whose server rejected the message.
+        Bounced = "bounced",
+        /// Recipients given up for another reason.
+        Failed = "failed",
+        /// Recipients whose first attempt was deferred.
+        Delayed = "delayed",
+        Complained = "complained",
+        Opened = "opened",
+        /// Recipients who clicked a link.
+        Clicked = "clicked",
+        /// Recipients that were skipped: suppressed or opted out.
+        Suppressed = "suppressed",
+        /// Recipients who unsubscribed by the email's link.
+        Unsubscribed = "unsubscribed",
     }
 }
 
@@ -118,7 +87,7 @@ impl<'de> Deserialize<'de> for MetricKey {
                     Some(number) => {
                         number.parse().ok().and_then(DeliveryTimeBucket::from_number).map(MetricKey::DeliveryTime)
                     }
-                    None => Counter::ALL.into_iter().find(|counter| counter.word() == word).map(MetricKey::Counter),
+                    None => Counter::from_word(word).map(MetricKey::Counter),
                 };
                 Ok(known.unwrap_or_else(|| MetricKey::Unknown(word.into())))
             }
@@ -185,36 +154,20 @@ impl MetricCounts {
     }
 }
 
-/// Property by which metrics can be grouped. The numbers are stored; 0 is the total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Dimension {
-    Domain = 1,
-    /// A tag, `name:value`.
-    Tag = 2,
-    /// The template's alias, or its id if it has none.
-    Template = 3,
-    /// Organisation that runs the recipient's mail host; unknown before the first attempt.
-    Provider = 4,
-    Category = 5,
-    /// Category and domain together: [`category_and_domain`].
-    CategoryAndDomain = 6,
-}
-
-impl Dimension {
-    pub const ALL: [Self; 6] =
-        [Self::Domain, Self::Tag, Self::Template, Self::Provider, Self::Category, Self::CategoryAndDomain];
-
-    /// Name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Domain => "domain",
-            Self::Tag => "tag",
-            Self::Template => "template",
-            Self::Provider => "provider",
-            Self::Category => "category",
-            Self::CategoryAndDomain => "category_and_domain",
-        }
+words! {
+    /// Property by which metrics can be grouped. The numbers are stored; 0 is the total.
+    #[repr(u8)]
+    Dimension {
+        Domain = "domain" as 1,
+        /// A tag, `name:value`.
+        Tag = "tag" as 2,
+        /// The template's alias, or its id if it has none.
+        Template = "template" as 3,
+        /// Organisation that runs the recipient's mail host; unknown before the first attempt.
+        Provider = "provider" as 4,
+        Category = "category" as 5,
+        /// Category and domain together: [`category_and_domain`].
+        CategoryAndDomain = "category_and_domain" as 6,
     }
 }
 
@@ -286,7 +239,7 @@ pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Di
         value.truncate(value.floor_char_boundary(VALUE_BYTES_MAX));
         values.push((dimension, value));
     };
-    let category = category_word(email.category);
+    let category = email.category.word();
     add(Dimension::Category, category.to_owned());
     if let Some(domain) = &email.domain {
         add(Dimension::Domain, domain.to_string());

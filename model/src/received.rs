@@ -9,49 +9,25 @@
 mod auto_reply;
 mod payload;
 
-use std::fmt;
-
 use jiff::Timestamp;
 use message::address::Address;
 use message::received::{AuthenticationResults, ReceivedHeader};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, DomainId, ReceivedId};
+use crate::words;
 
 pub use auto_reply::AutoReplyContext;
 pub use payload::received_event_data;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SpamStatus {
-    /// No filter has checked the message.
-    #[default]
-    NotChecked,
-    NotSpam,
-    Spam,
-}
-
-impl SpamStatus {
-    pub const WORDS: [&str; 3] = ["not_checked", "not_spam", "spam"];
-
-    /// Name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotChecked => "not_checked",
-            Self::NotSpam => "not_spam",
-            Self::Spam => "spam",
-        }
-    }
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::NotChecked, Self::NotSpam, Self::Spam].into_iter().find(|status| status.word() == word)
-    }
-}
-
-impl fmt::Display for SpamStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+words! {
+    #[derive(Default)]
+    SpamStatus {
+        /// No filter has checked the message.
+        #[default]
+        NotChecked = "not_checked",
+        NotSpam = "not_spam",
+        Spam = "spam",
     }
 }
 
@@ -131,7 +107,7 @@ mod tests {
     fn words_match_serialization() {
         for word in SpamStatus::WORDS {
             let status = SpamStatus::from_word(word).unwrap();
-            assert_eq!(serde_json::to_value(status).unwrap(), word);
+            assert_eq!(serde_json::to_value(status).unwrap(), *word);
         }
     }
 

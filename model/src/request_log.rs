@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
+use crate::words;
 
 /// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
@@ -20,32 +21,16 @@ const PATH_CHARS_MAX: usize = 200;
 /// Replacement for a redacted path segment.
 const REDACTED: &str = "[redacted]";
 
-/// The way by which a request came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestSurface {
-    /// HTTP: an SDK, the CLI or another program.
-    Api,
-    Dashboard,
-    /// The Model Context Protocol.
-    Mcp,
-    /// A request of a client that a person approved.
-    Approval,
-}
-
-impl RequestSurface {
-    pub const ALL: [Self; 4] = [Self::Api, Self::Dashboard, Self::Mcp, Self::Approval];
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["api", "dashboard", "mcp", "approval"];
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Api => "api",
-            Self::Dashboard => "dashboard",
-            Self::Mcp => "mcp",
-            Self::Approval => "approval",
-        }
+words! {
+    /// The way by which a request came.
+    RequestSurface {
+        /// HTTP: an SDK, the CLI or another program.
+        Api = "api",
+        Dashboard = "dashboard",
+        /// The Model Context Protocol.
+        Mcp = "mcp",
+        /// A request of a client that a person approved.
+        Approval = "approval",
     }
 }
 

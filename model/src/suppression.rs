@@ -27,6 +27,7 @@ use crate::email::Category;
 use crate::event::{Event, EventKind};
 use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
 use crate::timestamp;
+use crate::words;
 
 /// Duration of a soft bounce suppression: the first, the second, all further ones.
 const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
@@ -36,67 +37,41 @@ const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 
 /// Duration after a rejection that blames the sender, because it is not about the address.
 const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
 
-/// Reason for a suppression. The numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum SuppressionReason {
-    /// The destination permanently rejected the recipient.
-    HardBounce = 1,
-    /// The destination deferred the mail until its delivery period ended.
-    SoftBounce = 2,
-    /// The recipient reported spam.
-    Complaint = 3,
-    /// The recipient unsubscribed.
-    Unsubscribe = 4,
-    /// The destination permanently rejected the mail and blamed the sender.
-    SmtpFailure = 5,
-    /// The customer added it.
-    Manual = 6,
-    /// Imported from a list that states no reason.
-    Import = 7,
+words! {
+    /// Reason for a suppression. The numbers are stored.
+    #[repr(u8)]
+    SuppressionReason {
+        /// The destination permanently rejected the recipient.
+        HardBounce = "hard_bounce" as 1,
+        /// The destination deferred the mail until its delivery period ended.
+        SoftBounce = "soft_bounce" as 2,
+        /// The recipient reported spam.
+        Complaint = "complaint" as 3,
+        /// The recipient unsubscribed.
+        Unsubscribe = "unsubscribe" as 4,
+        /// The destination permanently rejected the mail and blamed the sender.
+        SmtpFailure = "smtp_failure" as 5,
+        /// The customer added it.
+        Manual = "manual" as 6,
+        /// Imported from a list that states no reason.
+        Import = "import" as 7,
+    }
 }
 
-/// Origin of a suppression or opt-out. The numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum SuppressionSource {
-    /// The service, after a delivery result.
-    System = 1,
-    /// The customer, through the API.
-    Api = 2,
-    /// The customer, in the dashboard.
-    Dashboard = 3,
-    Recipient = 4,
-    Import = 5,
+words! {
+    /// Origin of a suppression or opt-out. The numbers are stored.
+    #[repr(u8)]
+    SuppressionSource {
+        /// The service, after a delivery result.
+        System = "system" as 1,
+        /// The customer, through the API.
+        Api = "api" as 2,
+        /// The customer, in the dashboard.
+        Dashboard = "dashboard" as 3,
+        Recipient = "recipient" as 4,
+        Import = "import" as 5,
+    }
 }
-
-macro_rules! words {
-    ($noun:ident { $($variant:ident $word:literal)* }) => {
-        impl $noun {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-            /// All names.
-            pub const WORDS: &'static [&'static str] = &[$($word),*];
-
-            /// Name in the API.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),* }
-            }
-
-            /// Parses the name in the API.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-words!(SuppressionReason {
-    HardBounce "hard_bounce" SoftBounce "soft_bounce" Complaint "complaint" Unsubscribe "unsubscribe"
-    SmtpFailure "smtp_failure" Manual "manual" Import "import"
-});
-words!(SuppressionSource { System "system" Api "api" Dashboard "dashboard" Recipient "recipient" Import "import" });
 
 /// The form in which addresses are compared: lower case, quotes only if needed.
 ///
@@ -363,15 +338,6 @@ pub struct OptOut {
 /// The categories that recipients can opt out of.
 pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
-/// Name of a category in the API.
-pub fn category_word(category: Category) -> &'static str {
-    match category {
-        Category::Transactional => "transactional",
-        Category::Product => "product",
-        Category::Newsletter => "newsletter",
-    }
-}
-
 /// Name of a category on pages.
 pub fn category_label(category: Category) -> &'static str {
     match category {
@@ -452,7 +418,7 @@ mod tests {
         let complaint = follow(Some(&hard), R::Complaint, 1).unwrap();
         assert_eq!((complaint.reason, complaint.id), (R::Complaint, hard.id), "upgraded, not another");
         for any in R::ALL {
-            assert_eq!(follow(Some(&complaint), *any, 2), None, "{any:?}");
+            assert_eq!(follow(Some(&complaint), any, 2), None, "{any:?}");
         }
         // An unsubscribe does not replace a permanent suppression, which would then end with the unsubscribe.
         assert_eq!(follow(Some(&hard), R::Unsubscribe, 1), None);
@@ -480,7 +446,7 @@ mod tests {
     }
 
     fn any_reason() -> impl Strategy<Value = SuppressionReason> {
-        proptest::sample::select(SuppressionReason::ALL)
+        proptest::sample::select(&SuppressionReason::ALL[..])
     }
 
     proptest! {
@@ -502,7 +468,7 @@ mod tests {
         }
 
         #[test]
-        fn words_round_trip(reason in any_reason(), source in proptest::sample::select(SuppressionSource::ALL)) {
+        fn words_round_trip(reason in any_reason(), source in proptest::sample::select(&SuppressionSource::ALL[..])) {
             prop_assert_eq!(SuppressionReason::from_word(reason.word()), Some(reason));
             prop_assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
             prop_assert_eq!(serde_json::to_value(source).unwrap(), source.word());

@@ -14,34 +14,22 @@ use crate::destination::RouteOverride;
 use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{DsnOptions, RecipientKind};
+use crate::words;
 
-/// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never waits
-/// behind a million newsletters, and newsletters are never starved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskClass {
-    /// Has `expires_in`, so it must be delivered soon.
-    Expiring = 0,
-    Transactional = 1,
-    /// Product updates.
-    Product = 2,
-    Newsletter = 3,
+words! {
+    /// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never waits
+    /// behind a million newsletters, and newsletters are never starved.
+    TaskClass {
+        /// Has `expires_in`, so it must be delivered soon.
+        Expiring = "expiring" as 0,
+        Transactional = "transactional" as 1,
+        /// Product updates.
+        Product = "product" as 2,
+        Newsletter = "newsletter" as 3,
+    }
 }
 
 impl TaskClass {
-    /// All classes in order of weight.
-    pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
-
-    /// Name in metrics, in the log and in stored rows.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Expiring => "expiring",
-            Self::Transactional => "transactional",
-            Self::Product => "product",
-            Self::Newsletter => "newsletter",
-        }
-    }
-
     /// Parses the byte of a storage key.
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
 use crate::raw_number::is_number;
+use crate::words;
 
 pub use self::markup::{MarkupError, MarkupTag, MarkupTagKind};
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
@@ -53,59 +54,29 @@ pub const VERSIONS_KEPT: u32 = 200;
 /// Names with a meaning in the markup, which variables cannot have.
 const RESERVED: &[&str] = &["if", "unless", "each", "with", "this", "as", "true", "false", "null"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TemplateStatus {
-    /// Never published.
-    Draft,
-    /// Can be sent.
-    Published,
-    /// Stored, but cannot be sent.
-    Archived,
-}
-
-impl TemplateStatus {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["draft", "published", "archived"];
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "draft" => Some(Self::Draft),
-            "published" => Some(Self::Published),
-            "archived" => Some(Self::Archived),
-            _ => None,
-        }
+words! {
+    TemplateStatus {
+        /// Never published.
+        Draft = "draft",
+        /// Can be sent.
+        Published = "published",
+        /// Stored, but cannot be sent.
+        Archived = "archived",
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VariableType {
-    /// A text, a number or a boolean.
-    String,
-    Number,
-    Boolean,
-    Object,
-    List,
+words! {
+    VariableType {
+        /// A text, a number or a boolean.
+        String = "string",
+        Number = "number",
+        Boolean = "boolean",
+        Object = "object",
+        List = "list",
+    }
 }
 
 impl VariableType {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["string", "number", "boolean", "object", "list"];
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "string" => Some(Self::String),
-            "number" => Some(Self::Number),
-            "boolean" => Some(Self::Boolean),
-            "object" => Some(Self::Object),
-            "list" => Some(Self::List),
-            _ => None,
-        }
-    }
-
     /// Phrase for error messages.
     pub fn phrase(self) -> &'static str {
         match self {

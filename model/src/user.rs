@@ -16,6 +16,7 @@ use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
 use crate::session_token::SessionCookieToken;
 use crate::totp::Totp;
+use crate::words;
 
 /// A session expires after this time without use.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -141,24 +142,13 @@ pub const FRESH_LINK_MAX_AGE: Duration = Duration::from_secs(15 * 60);
 /// Maximum length of a stored user agent, in characters.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SignInMethod {
-    Password,
-    /// A mailed link.
-    Link,
-    /// Created by the operator, for a script.
-    Operator,
-}
-
-impl SignInMethod {
-    /// Name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Password => "password",
-            Self::Link => "link",
-            Self::Operator => "operator",
-        }
+words! {
+    SignInMethod {
+        Password = "password",
+        /// A mailed link.
+        Link = "link",
+        /// Created by the operator, for a script.
+        Operator = "operator",
     }
 }
 

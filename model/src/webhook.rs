@@ -13,6 +13,7 @@ use sha2::Sha256;
 use crate::domain::SealedSecret;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
+use crate::words;
 
 /// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;
@@ -31,54 +32,27 @@ pub fn is_event(name: &str) -> bool {
     EventKind::from_name(name).is_some()
 }
 
-/// Retry schedule of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetryPolicy {
-    /// Five attempts within five minutes, or as configured by the operator.
-    #[default]
-    Default,
-    /// Eight attempts within 28 hours.
-    Extended,
-}
-
-impl RetryPolicy {
-    /// Names in the API.
-    pub const WORDS: &[&str] = &["default", "extended"];
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "default" => Some(Self::Default),
-            "extended" => Some(Self::Extended),
-            _ => None,
-        }
+words! {
+    /// Retry schedule of an endpoint.
+    #[derive(Default)]
+    RetryPolicy {
+        /// Five attempts within five minutes, or as configured by the operator.
+        #[default]
+        Default = "default",
+        /// Eight attempts within 28 hours.
+        Extended = "extended",
     }
 }
 
-/// Reason why an endpoint is disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisabledReason {
-    /// The endpoint responded 410.
-    Gone,
-    /// Deliveries failed for five days.
-    Failing,
-    /// Disabled by its owner.
-    Customer,
-}
-
-impl DisabledReason {
-    /// Names in the API.
-    pub const WORDS: &[&str] = &["gone", "failing", "customer"];
-
-    /// Name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Failing => "failing",
-            Self::Customer => "customer",
-        }
+words! {
+    /// Reason why an endpoint is disabled.
+    DisabledReason {
+        /// The endpoint responded 410.
+        Gone = "gone",
+        /// Deliveries failed for five days.
+        Failing = "failing",
+        /// Disabled by its owner.
+        Customer = "customer",
     }
 }
 

@@ -5,41 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Subject;
 use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
+use crate::words;
 
 /// Stored bytes of a response body; the rest is dropped.
 pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WebhookDeliveryStatus {
-    /// Waiting for its first attempt or a retry.
-    Pending,
-    /// Acknowledged by the endpoint.
-    Delivered,
-    /// Given up after the last attempt.
-    Failed,
-}
-
-impl WebhookDeliveryStatus {
-    /// All words in the API.
-    pub const WORDS: &[&str] = &["pending", "delivered", "failed"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "pending" => Some(Self::Pending),
-            "delivered" => Some(Self::Delivered),
-            "failed" => Some(Self::Failed),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+words! {
+    WebhookDeliveryStatus {
+        /// Waiting for its first attempt or a retry.
+        Pending = "pending",
+        /// Acknowledged by the endpoint.
+        Delivered = "delivered",
+        /// Given up after the last attempt.
+        Failed = "failed",
     }
 }
 

@@ -249,8 +249,8 @@ impl SuppressionFilter {
             let range = cut(all, &|id| key_by_id(account, id));
             return Some(range).filter(|range| range.start < range.end).into_iter().collect();
         }
-        let reasons = if self.reasons.is_empty() { SuppressionReason::ALL } else { &self.reasons };
-        let sources = if self.sources.is_empty() { SuppressionSource::ALL } else { &self.sources };
+        let reasons = if self.reasons.is_empty() { &SuppressionReason::ALL[..] } else { &self.reasons };
+        let sources = if self.sources.is_empty() { &SuppressionSource::ALL[..] } else { &self.sources };
         let kinds = reasons.iter().flat_map(|reason| sources.iter().map(|source| (*reason, *source)));
         kinds
             .map(|(reason, source)| {

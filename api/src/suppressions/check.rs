@@ -11,7 +11,7 @@ use httpd::problem::{BatchEntryError, Problem};
 use httpd::request::{FromRequest, Request, RequestSpec};
 use httpd::request_object::{RequestObject, body_spec, read_body};
 use model::id::SuppressionId;
-use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
+use model::suppression::{SuppressionReason, SuppressionTarget};
 use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ impl SuppressionStatus {
             email: target.key(),
             suppressed: suppression.is_some(),
             reason: suppression.as_ref().map(|suppression| suppression.reason),
-            categories: categories.into_iter().map(category_word).collect(),
+            categories: categories.into_iter().map(model::email::Category::word).collect(),
             suppression_id: suppression.as_ref().map(|suppression| suppression.id),
             expires_at: suppression.and_then(|suppression| suppression.expires_at).map(JsonTimestamp),
             error: None,

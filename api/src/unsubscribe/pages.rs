@@ -5,7 +5,7 @@ use html::fragment::Fragment;
 use html::message::{MessagePage, Sentence};
 use hypertext::{Buffer, prelude::*};
 use model::email::Category;
-use model::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
+use model::suppression::{OPTIONAL_CATEGORIES, category_label};
 use model::unsubscribe::UnsubscribeScope;
 
 use super::form::{FORM, NOTHING};
@@ -106,7 +106,7 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
                     legend { "I want to receive" }
                     @for category in OPTIONAL_CATEGORIES {
                         (CheckboxChoice {
-                            name: category_word(category),
+                            name: category.word(),
                             label: category_label(category),
                             is_checked: is_chosen(category),
                         })

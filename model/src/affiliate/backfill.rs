@@ -12,8 +12,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::string_enum::words;
 use crate::id::{AccountId, BackfillId};
+use crate::words;
 
 words! {
     /// Progress of a backfill.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::money::BasisPoints;
-use super::string_enum::words;
 use crate::id::{AccountId, CampaignId};
+use crate::words;
 
 /// The commission of one sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

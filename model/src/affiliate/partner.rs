@@ -9,9 +9,9 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::money::BasisPoints;
 use super::program::PayoutMethod;
-use super::string_enum::words;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
+use crate::words;
 
 pub const TAGS_MAX: usize = 20;
 /// Maximum number of links of a partner, including the primary link.

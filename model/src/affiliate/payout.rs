@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::program::PayoutMethod;
-use super::string_enum::words;
 use crate::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
+use crate::words;
 
 words! {
     /// Status of a payout in the API.

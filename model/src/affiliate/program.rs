@@ -8,9 +8,9 @@ use message::address::{Address, DomainName};
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
-use super::string_enum::words;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, ProgramId};
+use crate::words;
 
 /// Maximum number of webhook signing secrets: two during a rotation.
 pub const WEBHOOK_SECRETS_MAX: usize = 2;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::payout::LineCursor;
-use super::string_enum::words;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+use crate::words;
 
 words! {
     ReferralStatus {

@@ -25,6 +25,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::context;
+use crate::words;
 use crate::{raw_number, timestamp};
 
 pub const CLAUSES_MAX: usize = 50;
@@ -35,49 +36,22 @@ pub const LIST_MAX: usize = 100;
 /// Longest path of a field in bytes.
 pub const FIELD_BYTES_MAX: usize = 256;
 
-macro_rules! ops {
-    ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
-        /// A comparison operator. The module page defines each of them.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Op {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Op {
-            /// All words in the API.
-            pub const WORDS: &'static [&'static str] = &[$($word,)*];
-
-            /// The operator with this word.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$name),)*
-                    _ => None,
-                }
-            }
-
-            /// The word in the API.
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$name => $word,)*
-                }
-            }
-        }
-    };
-}
-
-ops! {
-    Eq "eq",
-    Neq "neq",
-    Gt "gt",
-    Gte "gte",
-    Lt "lt",
-    Lte "lte",
-    Contains "contains",
-    StartsWith "starts_with",
-    EndsWith "ends_with",
-    Exists "exists",
-    IsEmpty "is_empty",
-    In "in",
+words! {
+    /// A comparison operator. The module page defines each of them.
+    Op {
+        Eq = "eq",
+        Neq = "neq",
+        Gt = "gt",
+        Gte = "gte",
+        Lt = "lt",
+        Lte = "lte",
+        Contains = "contains",
+        StartsWith = "starts_with",
+        EndsWith = "ends_with",
+        Exists = "exists",
+        IsEmpty = "is_empty",
+        In = "in",
+    }
 }
 
 impl Op {

@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::time_span::TimeSpan;
 use super::time_window::TimeWindow;
 use crate::email::Category;
-use crate::suppression::category_word;
+use crate::words;
 
 /// The trigger and the steps of an automation.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,39 +32,17 @@ pub struct Trigger {
     pub include_machine: bool,
 }
 
-/// The rule for several runs of one person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reentry {
-    /// Every event starts a run.
-    #[default]
-    Always,
-    /// One run per person, ever.
-    Once,
-    /// One active run per person at a time.
-    WhileNotRunning,
-}
-
-impl Reentry {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["always", "once", "while_not_running"];
-
-    /// The variant with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "always" => Some(Self::Always),
-            "once" => Some(Self::Once),
-            "while_not_running" => Some(Self::WhileNotRunning),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Once => "once",
-            Self::WhileNotRunning => "while_not_running",
-        }
+words! {
+    /// The rule for several runs of one person.
+    #[derive(Default)]
+    Reentry {
+        /// Every event starts a run.
+        #[default]
+        Always = "always",
+        /// One run per person, ever.
+        Once = "once",
+        /// One active run per person at a time.
+        WhileNotRunning = "while_not_running",
     }
 }
 
@@ -168,74 +146,30 @@ pub struct WaitForEventStep {
     pub include_machine: bool,
 }
 
-/// How an event is matched to the person of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MatchBy {
-    UserId,
-    /// By email address.
-    Email,
-    /// By user id; by email address if the event or the run has no user id.
-    #[default]
-    Auto,
-}
-
-impl MatchBy {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["user_id", "email", "auto"];
-
-    /// The variant with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "user_id" => Some(Self::UserId),
-            "email" => Some(Self::Email),
-            "auto" => Some(Self::Auto),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::UserId => "user_id",
-            Self::Email => "email",
-            Self::Auto => "auto",
-        }
+words! {
+    /// How an event is matched to the person of a run.
+    #[derive(Default)]
+    MatchBy {
+        UserId = "user_id",
+        /// By email address.
+        Email = "email",
+        /// By user id; by email address if the event or the run has no user id.
+        #[default]
+        Auto = "auto",
     }
 }
 
-/// The effect of a wait that times out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnTimeout {
-    /// The run continues.
-    #[default]
-    Continue,
-    /// The run is completed.
-    Stop,
-    /// The run fails.
-    Fail,
-}
-
-impl OnTimeout {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["continue", "stop", "fail"];
-
-    /// The variant with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "continue" => Some(Self::Continue),
-            "stop" => Some(Self::Stop),
-            "fail" => Some(Self::Fail),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Stop => "stop",
-            Self::Fail => "fail",
-        }
+words! {
+    /// The effect of a wait that times out.
+    #[derive(Default)]
+    OnTimeout {
+        /// The run continues.
+        #[default]
+        Continue = "continue",
+        /// The run is completed.
+        Stop = "stop",
+        /// The run fails.
+        Fail = "fail",
     }
 }
 
@@ -353,7 +287,7 @@ impl SendEmailStep {
             json["reply_to"] = one_or_many(&self.reply_to);
         }
         if let Some(category) = self.category {
-            json["category"] = json!(category_word(category));
+            json["category"] = json!(category.word());
         }
         if !self.tags.is_empty() {
             let tag = |(name, value): &(String, String)| json!({"name": name, "value": value});

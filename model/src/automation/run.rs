@@ -16,52 +16,23 @@ use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, RunId};
 use crate::timestamp;
+use crate::words;
 
 /// Maximum length of a chain of automations that start each other by their emails.
 pub const LINEAGE_MAX: usize = 8;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$each])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $name {
-            /// All words in the API.
-            pub const WORDS: &'static [&'static str] = &[$($word,)*];
-
-            /// The variant with this word.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// The word in the API.
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
 words! {
     RunStatus {
         /// Created; the first step has not begun.
-        Queued "queued",
+        Queued = "queued",
         /// Executing a step, or ready to.
-        Running "running",
+        Running = "running",
         /// Waiting for a time or an event.
-        Waiting "waiting",
-        Completed "completed",
-        Failed "failed",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
         /// Ended by an event or by an API request.
-        Cancelled "cancelled",
+        Cancelled = "cancelled",
     }
 }
 
@@ -74,13 +45,13 @@ impl RunStatus {
 
 words! {
     StepStatus {
-        Pending "pending",
-        Running "running",
-        Waiting "waiting",
-        Completed "completed",
-        Failed "failed",
+        Pending = "pending",
+        Running = "running",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
         /// The run ended before this step, or skipped it.
-        Skipped "skipped",
+        Skipped = "skipped",
     }
 }
 
@@ -88,9 +59,9 @@ words! {
     /// The cause of a cancellation.
     CancelSource {
         /// An event in `cancel_on_events`.
-        Event "event",
+        Event = "event",
         /// An API request.
-        Api "api",
+        Api = "api",
     }
 }
 
@@ -98,9 +69,9 @@ words! {
     /// How a run was completed.
     CompletionReason {
         /// All steps were executed.
-        AllSteps "all_steps",
+        AllSteps = "all_steps",
         /// A condition was false.
-        Condition "condition",
+        Condition = "condition",
     }
 }
 
@@ -108,11 +79,11 @@ words! {
     /// The purpose of a run.
     RunMode {
         /// A real run, started by an event.
-        Live "live",
+        Live = "live",
         /// A test without sending anything.
-        DryRun "dry_run",
+        DryRun = "dry_run",
         /// A test that sends real email.
-        TestSend "test_send",
+        TestSend = "test_send",
     }
 }
 

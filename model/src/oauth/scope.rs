@@ -7,30 +7,21 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::user::UserRole;
+use crate::words;
 
-/// A part of what a grant allows. Secrets, money and the team are in none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OAuthScope {
-    /// Reads everything except secrets.
-    Read,
-    /// Sends email.
-    Send,
-    /// Creates, changes and deletes objects.
-    Manage,
+words! {
+    /// A part of what a grant allows. Secrets, money and the team are in none.
+    OAuthScope {
+        /// Reads everything except secrets.
+        Read = "read",
+        /// Sends email.
+        Send = "send",
+        /// Creates, changes and deletes objects.
+        Manage = "manage",
+    }
 }
 
 impl OAuthScope {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Send, Self::Manage];
-
-    /// Name in requests and responses.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Send => "send",
-            Self::Manage => "manage",
-        }
-    }
-
     /// The least role of a user who may give it.
     pub fn least_role(self) -> UserRole {
         match self {
@@ -52,10 +43,7 @@ impl FromStr for OAuthScope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|scope| scope.word() == text)
-            .ok_or_else(|| "must be `read`, `send` or `manage`".to_owned())
+        Self::from_word(text).ok_or_else(|| "must be `read`, `send` or `manage`".to_owned())
     }
 }
 

@@ -6,43 +6,29 @@ use serde::{Deserialize, Serialize};
 use super::counting_status::CountingStatus;
 use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
 use crate::id::{AccountId, ProductEventId};
+use crate::words;
 
 /// Retention of conversions: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 
-/// The number is part of the stored key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum ConversionKind {
-    /// `user.created`.
-    SignUp = 1,
-    /// `subscription.started`.
-    Subscription = 2,
+words! {
+    /// The number is part of the stored key.
+    #[repr(u8)]
+    ConversionKind {
+        /// `user.created`.
+        SignUp = "sign_up" as 1,
+        /// `subscription.started`.
+        Subscription = "subscription" as 2,
+    }
 }
 
 impl ConversionKind {
-    pub const ALL: [Self; 2] = [Self::SignUp, Self::Subscription];
-
     pub fn from_event_name(name: &str) -> Option<Self> {
         match name {
             USER_CREATED => Some(Self::SignUp),
             SUBSCRIPTION_STARTED => Some(Self::Subscription),
             _ => None,
         }
-    }
-
-    /// Name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::SignUp => "sign_up",
-            Self::Subscription => "subscription",
-        }
-    }
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 

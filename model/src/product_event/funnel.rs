@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use super::counting_status::CountingStatus;
 use super::person::AnalyticsPerson;
 
+use crate::words;
+
 pub const STEPS_MAX: usize = 10;
 /// Maximum number of groups; further labels are counted as [`OTHER`].
 pub const GROUPS_MAX: usize = 50;
@@ -18,30 +20,18 @@ pub const UNKNOWN: &str = "(unknown)";
 /// Group of all labels beyond [`GROUPS_MAX`].
 pub const OTHER: &str = "(other)";
 
-/// Property by which people are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupBy {
-    /// Source of their first visit.
-    Source,
-    /// The product's own name of the origin.
-    CameFrom,
-    SignupMethod,
+words! {
+    /// Property by which people are grouped.
+    GroupBy {
+        /// Source of their first visit.
+        Source = "source",
+        /// The product's own name of the origin.
+        CameFrom = "came_from",
+        SignupMethod = "signup_method",
+    }
 }
 
 impl GroupBy {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["source", "came_from", "signup_method"];
-
-    /// Parses the name in the API.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "source" => Some(Self::Source),
-            "came_from" => Some(Self::CameFrom),
-            "signup_method" => Some(Self::SignupMethod),
-            _ => None,
-        }
-    }
-
     fn label(self, person: &AnalyticsPerson) -> &str {
         let label = match self {
             Self::Source => &person.source,

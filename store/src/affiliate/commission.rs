@@ -223,7 +223,7 @@ pub struct CommissionFilter {
 
 impl CommissionFilter {
     fn passes(&self, line: &Commission) -> bool {
-        let has_status = |status: &CommissionStatus| status.as_str() == line.status.word();
+        let has_status = |status: &CommissionStatus| status.word() == line.status.word();
         (self.statuses.is_empty() || self.statuses.iter().any(has_status))
             && self.partner.is_none_or(|partner| line.partner == partner)
             && self.referral.is_none_or(|referral| line.referral == referral)
@@ -239,7 +239,7 @@ impl CommissionFilter {
             (Some(referral), _, _) => vec![by_referral(referral)],
             (None, Some(payout), _) => vec![by_payout(payout)],
             (None, None, Some(partner)) => vec![by_partner(partner)],
-            (None, None, None) => self.statuses.iter().map(|status| by_status(status.as_str())).collect(),
+            (None, None, None) => self.statuses.iter().map(|status| by_status(status.word())).collect(),
         }
     }
 }

@@ -23,7 +23,7 @@ enum PartnerIndex {
 }
 
 fn by_status(status: PartnerStatus) -> IndexValue {
-    (PartnerIndex::Status as u8, status.as_str().as_bytes().to_vec())
+    (PartnerIndex::Status as u8, status.word().as_bytes().to_vec())
 }
 
 fn by_campaign(campaign: CampaignId) -> IndexValue {

@@ -31,7 +31,7 @@ fn index_value(field: PayoutIndex, id: [u8; 16]) -> IndexValue {
 }
 
 fn by_state(state: PayoutState) -> IndexValue {
-    (PayoutIndex::State as u8, state.as_str().as_bytes().to_vec())
+    (PayoutIndex::State as u8, state.word().as_bytes().to_vec())
 }
 
 fn by_transfer(transfer: &str) -> IndexValue {

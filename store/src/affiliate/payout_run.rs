@@ -94,7 +94,7 @@ pub async fn list_all(store: &Store, account: AccountId, wanted: ListPageRequest
 
 fn skipped_key(account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) -> Key {
     let at = key(Space::Skipped).account(account).id(run.to_bytes()).id(skipped.partner.to_bytes());
-    at.text(skipped.currency.as_str()).text(skipped.reason.as_str()).build()
+    at.text(skipped.currency.as_str()).text(skipped.reason.word()).build()
 }
 
 /// Records that a run skips a partner.

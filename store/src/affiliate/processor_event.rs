@@ -59,7 +59,7 @@ fn key_of(account: AccountId, id: &str) -> Key {
 }
 
 fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
-    let at = key(Space::ProcessorEventBy).account(account).text(event.status.as_str());
+    let at = key(Space::ProcessorEventBy).account(account).text(event.status.word());
     at.time(event.received_at).text(&event.id).build()
 }
 
@@ -101,7 +101,7 @@ pub async fn list(
     after: Option<&ProcessorEventCursor>,
     limit: usize,
 ) -> Result<Vec<ProcessorEvent>> {
-    let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
+    let prefix = key(Space::ProcessorEventBy).account(account).text(status.word());
     let mut range = prefix.clone().range();
     if let Some((at, id)) = after {
         range.end = prefix.time(*at).text(id).build();
@@ -119,7 +119,7 @@ pub async fn list(
 
 /// Counts the events with a status, up to `limit`.
 pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize> {
-    let range = key(Space::ProcessorEventBy).account(account).text(status.as_str()).range();
+    let range = key(Space::ProcessorEventBy).account(account).text(status.word()).range();
     Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
 
@@ -133,7 +133,7 @@ pub async fn purge_before(
 ) -> Result<usize> {
     let mut found = 0;
     for status in EventStatus::ALL {
-        let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
+        let prefix = key(Space::ProcessorEventBy).account(account).text(status.word());
         let range = prefix.clone().range().start..prefix.time(before).build();
         for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit.saturating_sub(found)).await? {
             let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;

@@ -28,7 +28,7 @@ fn by_partner(partner: PartnerId) -> IndexValue {
 }
 
 fn by_status(status: ReferralStatus) -> IndexValue {
-    (ReferralIndex::Status as u8, status.as_str().as_bytes().to_vec())
+    (ReferralIndex::Status as u8, status.word().as_bytes().to_vec())
 }
 
 fn by_email(email: &Address) -> IndexValue {
@@ -36,7 +36,7 @@ fn by_email(email: &Address) -> IndexValue {
 }
 
 fn by_review(status: ReviewStatus) -> IndexValue {
-    (ReferralIndex::Review as u8, status.as_str().as_bytes().to_vec())
+    (ReferralIndex::Review as u8, status.word().as_bytes().to_vec())
 }
 
 fn index_values(referral: &Referral) -> Vec<IndexValue> {
@@ -225,7 +225,7 @@ pub async fn list_reviews(
     statuses: &[ReviewStatus],
     wanted: ListPageRequest,
 ) -> Result<ListPage<Referral>> {
-    let selected = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
+    let selected = if statuses.is_empty() { &ReviewStatus::ALL[..] } else { statuses };
     let values = selected.iter().copied().map(by_review).collect();
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };
     listing::list(store, &source, wanted, &|_: &Referral| true).await

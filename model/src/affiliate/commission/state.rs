@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::super::string_enum::words;
 use crate::id::PayoutId;
+use crate::words;
 
 words! {
     /// The cause of a reversal.

@@ -4,9 +4,9 @@
 //! have the decimals of their currency.
 
 use super::super::program::PayoutMethod;
-use super::super::string_enum::words;
 use super::Payout;
 use crate::csv::{self, CsvCell};
+use crate::words;
 
 words! {
     PayoutFileFormat {
@@ -119,7 +119,7 @@ impl PayoutFileFormat {
                     CsvCell::from_display(payout.partner),
                     CsvCell::text(name),
                     CsvCell::text(email),
-                    CsvCell::text(payout.method.as_str()),
+                    CsvCell::text(payout.method.word()),
                     destination(),
                     amount(),
                     currency(),
