@@ -129,10 +129,10 @@ fn read_config(
             text: "`hostname` is missing (example: hostname = \"mx1.example.net\")".to_owned(),
         });
     }
-    let config = match table.try_into::<Config>() {
+    let config = match deserialize(&table) {
         Ok(config) => Config { ignored_variables: ignored, ..config },
         Err(error) => {
-            problems.push(ConfigProblem { line: None, text: explain(error.message(), &Key::default()) });
+            problems.push(ConfigProblem { line: None, text: explain(&error, &Key::default()) });
             return Err(sort_by_line(problems));
         }
     };
@@ -152,6 +152,11 @@ fn read_config(
     };
     let problems: Vec<_> = faults.into_iter().map(to_problem).collect();
     if problems.is_empty() { Ok(config) } else { Err(sort_by_line(problems)) }
+}
+
+/// Deserializes a table from its text, so that only one deserializer of the whole [`Config`] is compiled.
+fn deserialize(table: &toml::Table) -> Result<Config, String> {
+    toml::from_str(&table.to_string()).map_err(|error| one_line(error.message()))
 }
 
 /// Sorts by line, problems without a line last.
@@ -329,7 +334,7 @@ fn apply_variable(table: &toml::Table, section: &str, key: &str, text: &str) -> 
             inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
         }
         inner.insert(key.to_owned(), value);
-        changed.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+        deserialize(&changed)?;
         Ok(changed)
     };
     if let Some(list) = parse_toml_value(text).filter(toml::Value::is_array)
