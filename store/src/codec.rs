@@ -40,6 +40,32 @@ macro_rules! stored {
         }
     )+};
 }
+
+/// Declares a noun whose rows are stored under account and id: its stored shape, `key_of`, `get` and `check_unchanged`.
+macro_rules! account_rows {
+    ($noun:ty, $id:ty, $space:ident) => {
+        $crate::codec::stored!($noun);
+
+        pub(crate) fn key_of(account: model::id::AccountId, id: $id) -> $crate::engine::Key {
+            $crate::key::key($crate::key::Space::$space).account(account).id(id.to_bytes()).build()
+        }
+
+        pub async fn get(
+            store: &$crate::engine::Store,
+            account: model::id::AccountId,
+            id: $id,
+        ) -> $crate::engine::Result<Option<$noun>> {
+            store.get(&key_of(account, id)).await?.map(|row| $crate::codec::decode(&row)).transpose()
+        }
+
+        /// Makes the commit conflict if the row has changed since it was read.
+        pub fn check_unchanged(batch: &mut $crate::engine::Batch, read: &$noun) {
+            batch.check(key_of(read.account, read.id), Some($crate::codec::encode(read)));
+        }
+    };
+}
+
+pub(crate) use account_rows;
 pub(crate) use stored;
 
 /// A value whose type is its own stored shape, for types that belong to other crates.

@@ -6,15 +6,11 @@ use message::address::DomainName;
 use model::domain::SendingDomain;
 use model::id::{AccountId, DomainId};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-stored!(SendingDomain);
-
-fn key_of(account: AccountId, id: DomainId) -> Key {
-    key(Space::Domain).account(account).id(id.to_bytes()).build()
-}
+account_rows!(SendingDomain, DomainId, Domain);
 
 fn key_by_name(name: &DomainName) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
@@ -87,7 +83,7 @@ pub fn replace(
 
 /// Updates a domain that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
-    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
+    check_unchanged(batch, before);
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
@@ -120,10 +116,6 @@ pub async fn find_at_or_above(
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
     let rows = store.get_many(&row_keys).await?;
     rows.iter().flatten().map(|row| codec::decode(row)).collect()
-}
-
-pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 #[derive(Debug, Default)]

@@ -5,15 +5,11 @@ use message::address::DomainName;
 use model::domain_claim::DomainClaim;
 use model::id::{AccountId, ClaimId};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-stored!(DomainClaim);
-
-fn key_of(account: AccountId, id: ClaimId) -> Key {
-    key(Space::DomainClaim).account(account).id(id.to_bytes()).build()
-}
+account_rows!(DomainClaim, ClaimId, DomainClaim);
 
 fn key_by_name(account: AccountId, name: &DomainName) -> Key {
     key(Space::DomainClaimByName).text(name.as_str()).account(account).build()
@@ -23,25 +19,18 @@ fn key_by_name(account: AccountId, name: &DomainName) -> Key {
 pub fn create(batch: &mut Batch, claim: &DomainClaim) {
     let by_name = key_by_name(claim.account, &claim.name);
     batch.check(by_name.clone(), None);
-    batch.put(by_name, row_key(claim));
-    batch.put(row_key(claim), codec::encode(claim));
-}
-
-fn row_key(claim: &DomainClaim) -> Key {
-    key_of(claim.account, claim.id)
+    let row_key = key_of(claim.account, claim.id);
+    batch.put(by_name, row_key.clone());
+    batch.put(row_key, codec::encode(claim));
 }
 
 /// Updates a claim that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
-    batch.check(row_key(before), Some(codec::encode(before)));
-    batch.put(row_key(after), codec::encode(after));
+    check_unchanged(batch, before);
+    batch.put(key_of(after.account, after.id), codec::encode(after));
     if !after.is_open() {
         batch.delete(key_by_name(after.account, &after.name));
     }
-}
-
-pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's claims before `before`, newest first, at most `limit`.

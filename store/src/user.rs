@@ -6,18 +6,14 @@
 use model::id::{AccountId, UserId};
 use model::user::User;
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
-stored!(User);
-
-pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
-    key(Space::User).account(account).id(id.to_bytes()).build()
-}
+account_rows!(User, UserId, User);
 
 pub(crate) fn from_row(row: &Value) -> Result<User> {
     codec::decode(row)
@@ -59,11 +55,6 @@ pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     batch.delete(key_invited(&email, invited.account));
 }
 
-/// Makes the commit conflict if the user has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, user: &User) {
-    batch.check(key_of(user.account, user.id), Some(codec::encode(user)));
-}
-
 /// Updates a user that was read as `before`. The commit conflicts if the stored row has changed since. The address must
 /// not change.
 pub fn update(batch: &mut Batch, before: &User, after: &User) {
@@ -77,10 +68,6 @@ pub fn delete(batch: &mut Batch, user: &User) {
     let email = user.email.to_string();
     batch.delete(if user.invited { key_invited(&email, user.account) } else { key_by_email(&email) });
     batch.delete(key_of(user.account, user.id));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the user with an address.

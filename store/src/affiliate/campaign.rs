@@ -5,18 +5,14 @@
 use model::affiliate::campaign::Campaign;
 use model::id::{AccountId, CampaignId};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of campaigns of a program; their list is not paged.
 pub const CAMPAIGNS_MAX: usize = 200;
 
-stored!(Campaign);
-
-fn key_of(account: AccountId, id: CampaignId) -> Key {
-    key(Space::Campaign).account(account).id(id.to_bytes()).build()
-}
+account_rows!(Campaign, CampaignId, Campaign);
 
 fn key_by_name(account: AccountId, name: &str) -> Key {
     key(Space::CampaignByName).account(account).text(&name.to_lowercase()).build()
@@ -49,15 +45,6 @@ pub fn update(batch: &mut Batch, before: &Campaign, after: &Campaign) {
         reserve_name(batch, after);
     }
     batch.put(key_of(after.account, after.id), codec::encode(after));
-}
-
-/// Makes the commit conflict if the campaign has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
-    batch.check(key_of(campaign.account, campaign.id), Some(codec::encode(campaign)));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a campaign by its name, case-insensitively.

@@ -12,12 +12,12 @@ use model::words;
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
 use crate::task::PARTITIONS;
 
-stored!(Commission);
+account_rows!(Commission, CommissionId, Commission);
 
 words! {
     /// Status of a commission, as a list filter.
@@ -104,10 +104,6 @@ fn uniqueness_key(line: &Commission) -> Key {
     }
 }
 
-fn key_of(account: AccountId, id: CommissionId) -> Key {
-    key(Space::Commission).account(account).id(id.to_bytes()).build()
-}
-
 fn due_key(line: &Commission) -> Option<Key> {
     let waits = matches!(line.status, CommissionState::Pending { frozen } if !frozen.is_frozen());
     let [.., last] = line.id.to_bytes();
@@ -133,11 +129,6 @@ pub fn create(batch: &mut Batch, line: &Commission) {
     batch.put(key_of(line.account, line.id), codec::encode(line));
 }
 
-/// Makes the commit conflict if the line has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, line: &Commission) {
-    batch.check(key_of(line.account, line.id), Some(codec::encode(line)));
-}
-
 /// Updates a line that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     check_unchanged(batch, before);
@@ -153,11 +144,6 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
         }
     }
     batch.put(key_of(after.account, after.id), codec::encode(after));
-}
-
-/// Reads a commission line.
-pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the lines of an invoice that exist: the partner's, its recruiter's, and the partner's fixed amount in another

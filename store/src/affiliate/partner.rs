@@ -7,11 +7,11 @@ use model::id::{AccountId, CampaignId, PartnerId};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-stored!(Partner);
+account_rows!(Partner, PartnerId, Partner);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -42,10 +42,6 @@ fn index_values(partner: &Partner) -> Vec<IndexValue> {
     by
 }
 
-fn key_of(account: AccountId, id: PartnerId) -> Key {
-    key(Space::Partner).account(account).id(id.to_bytes()).build()
-}
-
 /// Addresses that differ only in case belong to the same partner.
 fn key_by_email(account: AccountId, email: &Address) -> Key {
     key(Space::PartnerByEmail).account(account).text(&email.to_string().to_lowercase()).build()
@@ -69,11 +65,6 @@ fn index_ref(partner: &Partner) -> listing::IndexRef {
     listing::IndexRef { space: Space::PartnerBy, account: partner.account, id: partner.id.to_bytes() }
 }
 
-/// Makes the commit conflict if the partner has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, partner: &Partner) {
-    batch.check(key_of(partner.account, partner.id), Some(codec::encode(partner)));
-}
-
 /// Updates a partner that was read as `before`. The commit conflicts if the stored row has changed since. The address
 /// must not change.
 pub fn update(batch: &mut Batch, before: &Partner, after: &Partner) {
@@ -88,10 +79,6 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
     listing::update_index(batch, index_ref(before), &index_values(before), &[]);
     batch.delete(key_by_email(before.account, &before.email));
     batch.delete(key_of(before.account, before.id));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several partners, in the order of `ids`.

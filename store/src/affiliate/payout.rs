@@ -6,11 +6,11 @@ use model::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor as key_after};
 
-stored!(Payout);
+account_rows!(Payout, PayoutId, Payout);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -53,10 +53,6 @@ fn index_values(payout: &Payout) -> Vec<IndexValue> {
     listed
 }
 
-fn key_of(account: AccountId, id: PayoutId) -> Key {
-    key(Space::Payout).account(account).id(id.to_bytes()).build()
-}
-
 fn item_key(account: AccountId, payout: PayoutId, line: CommissionId) -> Key {
     key(Space::PayoutItem).account(account).id(payout.to_bytes()).id(line.to_bytes()).build()
 }
@@ -68,11 +64,6 @@ fn index_ref(payout: &Payout) -> listing::IndexRef {
 pub fn create(batch: &mut Batch, payout: &Payout) {
     listing::update_index(batch, index_ref(payout), &[], &index_values(payout));
     batch.put(key_of(payout.account, payout.id), codec::encode(payout));
-}
-
-/// Makes the commit conflict if the payout has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, payout: &Payout) {
-    batch.check(key_of(payout.account, payout.id), Some(codec::encode(payout)));
 }
 
 /// Updates a payout that was read as `before`. The commit conflicts if the stored row has changed since.
@@ -117,10 +108,6 @@ pub async fn list_items(
         id.zip(amount).ok_or_else(|| codec::damaged("an invalid payout item"))
     };
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
-}
-
-pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>> {

@@ -5,17 +5,13 @@ use model::affiliate::payout::{PayoutRun, SkippedPartner};
 use model::id::{AccountId, PayoutRunId};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
 
-stored!(PayoutRun);
+account_rows!(PayoutRun, PayoutRunId, PayoutRun);
 
 stored!(SkippedPartner);
-
-fn key_of(account: AccountId, id: PayoutRunId) -> Key {
-    key(Space::PayoutRun).account(account).id(id.to_bytes()).build()
-}
 
 fn open_key(account: AccountId) -> Key {
     key(Space::OpenPayoutRun).account(account).build()
@@ -30,11 +26,6 @@ pub fn create(batch: &mut Batch, run: &PayoutRun) {
     check_open(batch, run.account, None);
     batch.put(open_key(run.account), id_bytes(run.id));
     batch.put(key_of(run.account, run.id), codec::encode(run));
-}
-
-/// Makes the commit conflict if the run has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, run: &PayoutRun) {
-    batch.check(key_of(run.account, run.id), Some(codec::encode(run)));
 }
 
 /// Updates a run that was read as `before`. The commit conflicts if the stored row has changed since.
@@ -58,10 +49,6 @@ pub fn close(batch: &mut Batch, run: &PayoutRun) {
 /// Makes the commit conflict unless `run` is the open run, or unless none is open if `run` is `None`.
 pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId>) {
     batch.check(open_key(account), run.map(|run| id_bytes(run).into()));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several runs, in the order of `ids`.

@@ -8,11 +8,11 @@ use model::id::{AccountId, PartnerId, ReferralId};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, referral_counts};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-stored!(Referral);
+account_rows!(Referral, ReferralId, Referral);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -44,10 +44,6 @@ fn index_values(referral: &Referral) -> Vec<IndexValue> {
     by.extend(referral.email.as_ref().map(by_email));
     by.extend(referral.review.as_ref().map(|review| by_review(review.status)));
     by
-}
-
-fn key_of(account: AccountId, id: ReferralId) -> Key {
-    key(Space::Referral).account(account).id(id.to_bytes()).build()
 }
 
 /// An identity of the referred person. The referral that holds it is the only one that earns for that person.
@@ -105,11 +101,6 @@ fn index_ref(referral: &Referral) -> listing::IndexRef {
     listing::IndexRef { space: Space::ReferralBy, account: referral.account, id: referral.id.to_bytes() }
 }
 
-/// Makes the commit conflict if the referral has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, referral: &Referral) {
-    batch.check(key_of(referral.account, referral.id), Some(codec::encode(referral)));
-}
-
 /// Updates a referral that was read as `before`. The commit conflicts if the stored row has changed since, or if
 /// another referral holds a new claim.
 pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
@@ -136,10 +127,6 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     referral_counts::record_change(batch, Some(before), after);
     batch.put(key_of(after.account, after.id), codec::encode(after));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the referral that holds a claim.

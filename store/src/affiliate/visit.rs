@@ -13,11 +13,11 @@ use model::affiliate::referral::FraudFlag;
 use model::affiliate::visit::PartnerVisit;
 use model::id::{AccountId, PartnerId, PartnerLinkId, VisitId};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-stored!(PartnerVisit);
+account_rows!(PartnerVisit, VisitId, Visit);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitorIdentity {
@@ -45,10 +45,6 @@ pub struct StoredCurrentVisit {
     row: Option<Value>,
 }
 
-fn key_of(account: AccountId, id: VisitId) -> Key {
-    key(Space::Visit).account(account).id(id.to_bytes()).build()
-}
-
 fn key_of_end(visit: &PartnerVisit) -> Key {
     key(Space::VisitEnd).account(visit.account).time(visit.retained_until()).id(visit.id.to_bytes()).build()
 }
@@ -71,20 +67,11 @@ pub fn set_current(
     batch.put(at, id.to_string().into_bytes());
 }
 
-/// Makes the commit conflict if the visit has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, visit: &PartnerVisit) {
-    batch.check(key_of(visit.account, visit.id), Some(codec::encode(visit)));
-}
-
 /// Updates a visit that was read as `before`. The commit conflicts if the stored row has changed since. Its retention
 /// time must not change.
 pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
     check_unchanged(batch, before);
     batch.put(key_of(after.account, after.id), codec::encode(after));
-}
-
-pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the current visit of a visitor.
