@@ -21,18 +21,12 @@ pub struct ActiveCertificates {
 
 impl ActiveCertificates {
     /// Installs a certificate.
-    ///
-    /// # Errors
-    /// The PEM or the key pair is invalid.
     pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         let [smtp, http] = tls_configs(certificate, None)?.map(watch::Sender::new);
         Ok(Self { smtp, http, challenges: None })
     }
 
     /// As [`new`](Self::new); HTTP listeners also serve TLS-ALPN-01 challenges.
-    ///
-    /// # Errors
-    /// The PEM or the key pair is invalid.
     pub fn with_challenges(
         certificate: &Certificate,
         challenges: Arc<ActiveChallenges>,

@@ -104,9 +104,6 @@ impl Config {
     }
 
     /// Loads the key that signs Domain Connect requests, if configured.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a valid key.
     pub fn domain_connect_key(&self) -> Result<Option<RequestKey>, String> {
         let (Some(file), Some(name)) = (&self.service.domain_connect_key, &self.service.domain_connect_key_name) else {
             return Ok(None);

@@ -178,9 +178,6 @@ struct StartReport {
 }
 
 /// Runs the development server until SIGINT or SIGTERM.
-///
-/// # Errors
-/// Returns why the server cannot start.
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mut signals = StopSignals::new()?;
     let sockets = Sockets::bind(arguments).await?;

@@ -163,9 +163,6 @@ impl Listeners {
     }
 
     /// Opens a submission listener, with STARTTLS or implicit TLS.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_submission(
         &self,
         config: &Config,
@@ -179,9 +176,6 @@ impl Listeners {
     }
 
     /// Opens submission with STARTTLS on a bound socket.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_submission_on(
         &self,
         config: &Config,
@@ -208,9 +202,6 @@ impl Listeners {
     }
 
     /// Opens a listener for trusted hosts.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_relay(
         &self,
         server: &Server,
@@ -239,9 +230,6 @@ impl Listeners {
     }
 
     /// Opens a listener for mail from other servers, with STARTTLS.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_mx(
         &self,
         config: &Config,
@@ -273,9 +261,6 @@ impl Listeners {
     }
 
     /// Opens an SMTP listener.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_smtp(
         &self,
         address: SocketAddr,
@@ -288,9 +273,6 @@ impl Listeners {
     }
 
     /// Opens an SMTP listener on a bound socket.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_smtp_on(
         &self,
         socket: TcpListener,
@@ -353,9 +335,6 @@ impl Listeners {
     }
 
     /// Opens an API listener.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_api(
         &self,
         server: &Server,
@@ -371,9 +350,6 @@ impl Listeners {
     }
 
     /// Opens the API without TLS on a bound socket, with further pages.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_api_on(
         &self,
         server: &Server,
@@ -398,9 +374,6 @@ impl Listeners {
     }
 
     /// Opens the listener for HTTP-01 challenges.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_challenges(
         &self,
         renewer: &Arc<CertificateRenewer>,
@@ -422,9 +395,6 @@ impl Listeners {
 }
 
 /// Binds a TCP listener.
-///
-/// # Errors
-/// Returns [`ServeError::Bind`] if the address cannot be bound.
 pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Bind { address: address.to_string(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -493,9 +463,6 @@ fn effective_limits(config: &Config, role: ListenerRole, limits: SessionLimits) 
 
 /// Runs the server until SIGTERM or SIGINT. `file` is the configuration file, which SIGHUP reloads. With `send`, the
 /// hold that a restore set on the queue is lifted.
-///
-/// # Errors
-/// Returns why the server did not start or why it stopped.
 pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), ServeError> {
     // Handles signals from the start: an earlier signal would kill the process.
     let mut signals = ServiceSignals::new()?;
@@ -598,9 +565,6 @@ async fn open_listeners(
 }
 
 /// Opens the operator's listeners: metrics, health and console. Returns their addresses.
-///
-/// # Errors
-/// Returns [`ServeError::Bind`] if an address cannot be bound.
 pub async fn open_ops_listeners(
     config: &Config,
     server: &Server,
@@ -671,9 +635,6 @@ pub struct StopSignals {
 
 impl StopSignals {
     /// Installs the signal handlers.
-    ///
-    /// # Errors
-    /// The handlers cannot be installed.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }

@@ -82,9 +82,6 @@ impl Context {
     }
 
     /// Commits the batch of a request, which may hold its idempotency record. Returns false on a conflict.
-    ///
-    /// # Errors
-    /// See [`Self::commit_unless`].
     pub(crate) async fn commit_request(&self, batch: Batch) -> Result<bool, AffiliateError> {
         self.commit_unless(batch, |_| None::<ConflictReason>).await
     }

@@ -202,9 +202,6 @@ impl AffiliateService {
     }
 
     /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
-    ///
-    /// # Errors
-    /// `NotFound` if the run does not exist; the store failed.
     pub async fn finish_draft(&self, account: AccountId, id: PayoutRunId) -> Result<DraftResult, AffiliateError> {
         finish_and_reconcile(&self.ledger.runs, &self.processor, account, id).await
     }

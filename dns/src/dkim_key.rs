@@ -162,9 +162,6 @@ impl DkimKeys {
 }
 
 /// The name at which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
-///
-/// # Errors
-/// [`DkimKeyError::Selector`] if the result is not a valid DNS name.
 pub fn record_name(selector: &str, domain: &DomainName) -> Result<DomainName, DkimKeyError> {
     // Not converted from other scripts: `s=` must be the same as the label in the DNS.
     if !selector.is_ascii() {

@@ -110,9 +110,6 @@ pub struct DomainChecker {
 
 impl DomainChecker {
     /// Creates a checker.
-    ///
-    /// # Errors
-    /// [`ResolverSetupError`] if no server is configured and those of the system cannot be read.
     pub fn new(settings: DomainCheckSettings) -> Result<Self, ResolverSetupError> {
         Ok(Self { resolver: AuthoritativeResolver::new(settings)?, permits: Semaphore::new(INSPECTIONS_MAX) })
     }

@@ -124,9 +124,6 @@ pub enum DnssecMode {
 }
 
 /// Checks that a file contains trust anchors: DNSKEY records (RFC 4034 2).
-///
-/// # Errors
-/// The file cannot be read or parsed, or contains no DNSKEY record.
 pub fn check_trust_anchors(file: &Path) -> Result<(), String> {
     match read_trust_anchors(file).map_err(|error| error.0)?.is_empty() {
         true => Err(format!("{} contains no DNSKEY record", file.display())),
@@ -254,9 +251,6 @@ pub enum DaneRecords {
 
 impl Resolver {
     /// Creates a resolver.
-    ///
-    /// # Errors
-    /// [`ResolverSetupError`] if the system's configuration or the trust anchors cannot be read.
     pub fn new(settings: &ResolverSettings) -> Result<Self, ResolverSetupError> {
         fn setup(error: impl fmt::Display) -> ResolverSetupError {
             ResolverSetupError(error.to_string())
@@ -340,9 +334,6 @@ impl Resolver {
     /// Looks up the addresses of a host, IPv6 and IPv4 alternating, at most [`ADDRESSES_MAX`]. The list is empty if
     /// there are none. Both families are queried at once; if only one is answered, it is used. If the host has no IPv6
     /// route, IPv4 addresses alone are sufficient ([`ResolverSettings::ipv4_where_no_route`]).
-    ///
-    /// # Errors
-    /// [`LookupError`] if no address is known and the query of at least one family failed.
     pub async fn addresses(&self, host: &DomainName) -> Result<LookupAnswer<Vec<IpAddr>>, LookupError> {
         let name = to_wire_name(host)?;
         if !self.0.ipv6.has_route() {

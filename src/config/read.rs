@@ -48,18 +48,12 @@ impl fmt::Display for ConfigProblem {
 }
 
 /// Reads a file, applies the process's environment, and checks files and addresses on this machine.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     read_config(&read_text(file)?, environment(), check::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
 /// location, and by `doctor`.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     from_text(&read_text(file)?, environment())
 }
@@ -71,9 +65,6 @@ fn read_text(file: &Path) -> Result<String, Vec<ConfigProblem>> {
 }
 
 /// Parses a text and applies an environment, without checking this machine.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_text(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,

@@ -85,9 +85,6 @@ impl Directory {
     }
 
     /// Marks the directory as the development server's, before other files are written.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check), or the marker cannot be written.
     pub fn claim(&self) -> io::Result<()> {
         self.check()?;
         private_files::create_directory(&self.0)?;
@@ -127,9 +124,6 @@ impl Directory {
     }
 
     /// Stores the secrets in a file that only the user can read.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn store_secrets(&self, secrets: &Secrets) -> io::Result<()> {
         self.write_marker(&serde_json::to_vec(secrets)?)
     }

@@ -178,9 +178,6 @@ pub struct DevInbox {
 
 impl DevInbox {
     /// Opens or creates the inbox in a directory. Removes messages without an entry, but no files with other names.
-    ///
-    /// # Errors
-    /// The directory cannot be created or read.
     pub fn open(directory: PathBuf, now: Timestamp) -> io::Result<Self> {
         private_files::create_directory(&directory)?;
         let (mut entries, mut unreadable_files) = (Vec::new(), Vec::new());
@@ -211,9 +208,6 @@ impl DevInbox {
     }
 
     /// Stores a message.
-    ///
-    /// # Errors
-    /// Its files cannot be written.
     pub fn add(&self, message: NewMessage) -> io::Result<Entry> {
         let (raw, reading) = (message.raw.clone(), read(&message.raw));
         let mut messages = self.lock();
@@ -261,9 +255,6 @@ impl DevInbox {
     }
 
     /// Returns a message and its content.
-    ///
-    /// # Errors
-    /// Its file cannot be read.
     pub fn get(&self, id: u64) -> io::Result<Option<(Entry, Bytes)>> {
         let messages = self.lock();
         let Some(entry) = messages.entries.iter().find(|entry| entry.id == id) else { return Ok(None) };
@@ -272,9 +263,6 @@ impl DevInbox {
     }
 
     /// Removes a message. Returns false if it does not exist.
-    ///
-    /// # Errors
-    /// Its files cannot be removed.
     pub fn remove(&self, id: u64) -> io::Result<bool> {
         let mut messages = self.lock();
         let Some(position) = messages.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
@@ -288,9 +276,6 @@ impl DevInbox {
     }
 
     /// Removes all messages.
-    ///
-    /// # Errors
-    /// A file cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
         let mut messages = self.lock();
         self.write_last_id(&messages)?;

@@ -89,9 +89,6 @@ pub struct CheckContext {
 
 impl CheckContext {
     /// Collects the input. Resolves the host name, whose addresses reveal the public address behind NAT.
-    ///
-    /// # Errors
-    /// Returns [`ResolverSetupError`] if no resolver can be created.
     pub async fn build(config: Config, options: DoctorOptions, clock: Clock) -> Result<Self, ResolverSetupError> {
         let resolver = Resolver::new(&ResolverSettings {
             servers: config.dns.servers.clone(),
@@ -110,9 +107,6 @@ impl CheckContext {
     }
 
     /// Resolves a host.
-    ///
-    /// # Errors
-    /// The text of the lookup's error.
     pub async fn addresses(&self, host: &ProbeHost) -> Result<Vec<IpAddr>, String> {
         match host {
             ProbeHost::Address(address) => Ok(vec![*address]),

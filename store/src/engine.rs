@@ -330,9 +330,6 @@ impl Store {
     }
 
     /// Runs an integrity check on the running store: reads every row and every body.
-    ///
-    /// # Errors
-    /// As [`Store::verify_watched`].
     pub async fn verify(&self) -> Result<Report, CheckError> {
         self.verify_watched(|_| ControlFlow::Continue(())).await
     }
@@ -371,9 +368,6 @@ impl Store {
     }
 
     /// Like [`Store::restore`], and also writes the rows of `additional` before the directory can be opened.
-    ///
-    /// # Errors
-    /// As [`Store::restore`].
     pub fn restore_with(
         file: &Path,
         options: &RedbOptions,
@@ -392,9 +386,6 @@ impl Store {
     }
 
     /// Like [`Store::check`], and calls `progress` regularly.
-    ///
-    /// # Errors
-    /// As [`Store::check`].
     pub fn check_watched(options: &RedbOptions, progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
         redb::check(options, progress)
     }

@@ -537,9 +537,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// A text of any length.
-    ///
-    /// # Errors
-    /// Like [`KeyReader::bytes`], or the text is not UTF-8.
     pub fn text(&mut self) -> Result<String, KeyDecodeError> {
         String::from_utf8(self.bytes()?).map_err(|_| KeyDecodeError { part: "text" })
     }

@@ -60,9 +60,6 @@ pub struct PartnerLookup {
 
 impl PartnerLookup {
     /// Fetches a partner.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner> {
         partner::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }

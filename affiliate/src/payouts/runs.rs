@@ -204,9 +204,6 @@ impl PayoutRuns {
     }
 
     /// Returns a run whose drafting is complete.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
         let found = payout_run::get(&self.context.store, account, id).await?;
         found.filter(PayoutRun::is_drafted).ok_or(AffiliateError::NotFound(AffiliateNoun::Run))

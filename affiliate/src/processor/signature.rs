@@ -44,9 +44,6 @@ pub enum SignatureError {
 /// Verifies a body against its signature header, and returns the time of signing.
 ///
 /// `secrets` are the current ones, two during a rotation; empty secrets are ignored.
-///
-/// # Errors
-/// See [`SignatureError`].
 pub fn verify<S: AsRef<str>>(
     header: &str,
     body: &[u8],

@@ -58,9 +58,6 @@ pub struct Campaigns {
 
 impl Campaigns {
     /// Fetches a campaign.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign> {
         campaign::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
@@ -107,9 +104,6 @@ impl Campaigns {
     }
 
     /// Creates the program's default campaign, or changes the existing one.
-    ///
-    /// # Errors
-    /// See [`AffiliateError`]: `NotSetUp`, field errors, a conflict, or the store failed.
     pub async fn set_default_campaign(
         &self,
         account: AccountId,

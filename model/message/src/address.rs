@@ -51,9 +51,6 @@ impl DomainName {
     }
 
     /// Prepends labels to this name: `rp` and `example.com` make `rp.example.com`.
-    ///
-    /// # Errors
-    /// [`AddressError::Domain`] if the result is not a valid name, for example because it is too long.
     pub fn child(&self, labels: &str) -> Result<Self, AddressError> {
         format!("{labels}.{}", self.0).parse()
     }

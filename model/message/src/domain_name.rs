@@ -24,9 +24,6 @@ pub enum SendingDomainError {
 ///
 /// Public suffixes are rejected, whether a registry assigns names under them (`co.uk`) or a company does for its
 /// customers (`github.io`): their sender would speak for everybody below.
-///
-/// # Errors
-/// Returns [`SendingDomainError`] if the text is not a valid sending domain.
 pub fn parse(text: &str) -> Result<DomainName, SendingDomainError> {
     let text = text.trim();
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);

@@ -138,9 +138,6 @@ pub fn starts_with_service_prefix(line: &[u8]) -> bool {
 ///
 /// Other hosts would fold such a line (Postfix), which breaks the signature, or reject it (Exim). The search jumps from
 /// each line start to the last line end within the limit, so it skips short lines.
-///
-/// # Errors
-/// Returns [`MessageError::LongLine`] with the number of the first long line.
 pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
     let mut start = 0;
     while message.len() - start > LINE_BYTES_MAX {
@@ -195,9 +192,6 @@ pub struct ParsedHeader {
 }
 
 /// Parses the header of a message.
-///
-/// # Errors
-/// Returns [`MessageError`] if the message cannot be sent.
 pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     let (fields, body) = parse_fields(message);
     if body > HEADER_BYTES_MAX {
@@ -325,9 +319,6 @@ pub struct CompletedMessage {
 
 /// Completes a submitted message (RFC 6409 8): adds missing Date, Message-ID and From, and applies the header edits of
 /// `header`.
-///
-/// # Errors
-/// Returns [`MessageError::NoFrom`] if there is neither a From field nor a reverse path.
 pub fn complete_message(
     message: &Bytes,
     header: ParsedHeader,

@@ -111,9 +111,6 @@ fn truncate(text: &str) -> String {
 
 impl MtaStsPolicy {
     /// Parses a policy (RFC 8461 3.2). If a key other than `mx` is repeated, the first value counts.
-    ///
-    /// # Errors
-    /// Returns [`MtaStsPolicyError`] if the policy is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, MtaStsPolicyError> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= POLICY_BYTES_MAX);
         let mut fields: Vec<(&str, &str)> = Vec::new();

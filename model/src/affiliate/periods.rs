@@ -18,17 +18,11 @@ const DRIFT: SignedDuration = SignedDuration::from_hours(12);
 const DAY_HOURS: i64 = 24;
 
 /// The end of a commission's hold of `hold_days`.
-///
-/// # Errors
-/// [`ArithmeticError::BeyondTime`] if the result is out of range.
 pub fn earns_at(since: Timestamp, hold_days: u16) -> Result<Timestamp, ArithmeticError> {
     days_after(since, hold_days)
 }
 
 /// The end of the attribution of a visit, or of a lead that is not linked to a customer.
-///
-/// # Errors
-/// [`ArithmeticError::BeyondTime`] if the result is out of range.
 pub fn binds_until(since: Timestamp, cookie_days: u16) -> Result<Timestamp, ArithmeticError> {
     days_after(since, cookie_days)
 }

@@ -77,9 +77,6 @@ pub enum MarkupTagKind {
 }
 
 /// Finds the tags of one part of a template, in their order.
-///
-/// # Errors
-/// Returns [`MarkupError`] at the first tag that is not closed or not supported.
 pub fn find_tags(source: &str) -> Result<Vec<MarkupTag>, MarkupError> {
     let mut scan = MarkupScanner::new(source);
     scan.scan()?;
@@ -108,9 +105,6 @@ fn shifted_error(begin: (usize, usize), (line, column): (usize, usize), message:
 }
 
 /// Parses one part of a template into pieces.
-///
-/// # Errors
-/// Returns [`MarkupError`] at the first invalid tag.
 pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
     let mut scan = MarkupScanner::new(source);
     scan.scan()?;

@@ -83,9 +83,6 @@ impl std::error::Error for RenderError {}
 
 impl ParsedTemplate {
     /// Parses the markup of a template.
-    ///
-    /// # Errors
-    /// Returns the first error of each invalid part.
     pub fn compile(
         settings: &TemplateSettings,
         bodies: &TemplateBodies,
@@ -141,17 +138,11 @@ impl ParsedTemplate {
     }
 
     /// Renders the subject and the bodies.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, true))
     }
 
     /// Renders the bodies only, for an email with its own subject. Variables used only by the subject are not required.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, false))
     }
@@ -414,17 +405,11 @@ impl CompiledTemplate {
     }
 
     /// Renders the subject and the bodies.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render(variables)
     }
 
     /// Renders the bodies only, for an email with its own subject.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render_bodies(variables)
     }
