@@ -10,7 +10,6 @@ use message::classify::ClassifierInput;
 use message::outcome::AttemptPhase;
 use message::reply::SmtpReply;
 use message::tls_report::Day;
-use model::account::Plan;
 use model::destination::Destination;
 use model::domain::SendingDomain;
 use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
@@ -22,7 +21,10 @@ use tokio::sync::mpsc;
 
 use super::error::{AdminError, AdminResult, error_text};
 use super::permissions::Permissions;
-use super::request::{AdminRequest, DomainChange, PageQuery};
+use super::request::{
+    AccountCreate, AccountUpdate, AdminRequest, DomainChange, DomainCreate, DomainVerify, PageQuery, ReplyQuery,
+    TlsReportQuery,
+};
 use super::{check, clock, pool, queue, search, status, views};
 use crate::services::Server;
 
@@ -36,12 +38,8 @@ pub(crate) async fn handle_request(
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
     match request {
-        AdminRequest::AccountCreate { email, plan, production } => {
-            create_account(server, permissions, &email, plan, production).await
-        }
-        AdminRequest::AccountUpdate { account, plan, production, suspended } => {
-            update_account(server, &account, plan, production, suspended).await
-        }
+        AdminRequest::AccountCreate(create) => create_account(server, permissions, create).await,
+        AdminRequest::AccountUpdate(update) => update_account(server, update).await,
         AdminRequest::AccountShow { account } => show_account(server, &account).await,
         AdminRequest::Console => create_console_link(permissions),
         AdminRequest::SessionCreate { account } => create_session(server, account.as_deref()).await,
@@ -52,13 +50,11 @@ pub(crate) async fn handle_request(
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
             call_as_owner(server, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
         }
-        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(server, domain, day, limit).await,
+        AdminRequest::TlsReports(query) => list_tls_reports(server, query).await,
         AdminRequest::CertificateShow => show_certificate(permissions, false),
         AdminRequest::CertificateOrder => show_certificate(permissions, true),
-        AdminRequest::DomainCreate { name, account, verified } => {
-            create_domain(server, &name, &account, verified).await
-        }
-        AdminRequest::DomainVerify { name, force } => verify_domain(server, &name, force).await,
+        AdminRequest::DomainCreate(create) => create_domain(server, &create).await,
+        AdminRequest::DomainVerify(verify) => verify_domain(server, &verify).await,
         AdminRequest::DomainUpdate { name, change } => update_domain(server, &name, change).await,
         AdminRequest::DomainShow { name } => {
             let domain = find_domain(server, &parse_name(&name)?).await?;
@@ -99,7 +95,7 @@ pub(crate) async fn handle_request(
                 server.queue.delivery.admin.trace_email(queue::parse_email_id(&email)?).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }
-        AdminRequest::Reply { reply, host } => explain_reply(server, &reply, host.as_deref()),
+        AdminRequest::Reply(query) => explain_reply(server, &query),
         AdminRequest::Backup { file } => backup(server, file, &permissions.data_dir, progress).await,
         AdminRequest::StoreCheck => check::check(&server.store, &permissions.check_permit, progress).await,
         AdminRequest::ClockShow => Ok(clock::clock_view(server)),
@@ -107,13 +103,8 @@ pub(crate) async fn handle_request(
     }
 }
 
-async fn create_account(
-    server: &Server,
-    permissions: &Permissions,
-    email: &str,
-    plan: Option<Plan>,
-    production: bool,
-) -> AdminResult {
+async fn create_account(server: &Server, permissions: &Permissions, create: AccountCreate) -> AdminResult {
+    let AccountCreate { email, plan, production } = create;
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
     let provisioned = server.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
@@ -125,19 +116,14 @@ async fn create_account(
     Ok(view)
 }
 
-async fn update_account(
-    server: &Server,
-    account: &str,
-    plan: Option<Plan>,
-    production: Option<bool>,
-    suspended: Option<bool>,
-) -> AdminResult {
+async fn update_account(server: &Server, update: AccountUpdate) -> AdminResult {
+    let AccountUpdate { account, plan, production, suspended } = update;
     let change = |account: &mut model::account::Account| {
         account.plan = plan.unwrap_or(account.plan);
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
     };
-    let account = server.provisioning.change_account(account, change).await.map_err(error_text)?;
+    let account = server.provisioning.change_account(&account, change).await.map_err(error_text)?;
     tracing::info!(account.id = %account.id, ?plan, ?production, ?suspended, "operator: change account");
     let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
@@ -270,7 +256,8 @@ async fn reset_user(server: &Server, email: &str) -> AdminResult {
     }))
 }
 
-async fn create_domain(server: &Server, name: &str, account: &str, verified: bool) -> AdminResult {
+async fn create_domain(server: &Server, create: &DomainCreate) -> AdminResult {
+    let DomainCreate { name, account, verified } = create;
     let name = parse_name(name)?;
     let account = store::account::find(&server.store, account)
         .await
@@ -279,15 +266,15 @@ async fn create_domain(server: &Server, name: &str, account: &str, verified: boo
     let domains = &server.accounts.domains;
     let mut domain_with_setup =
         domains.create(account.id, NewDomain::with_name(name.clone()), None).await.map_err(error_text)?;
-    if verified {
+    if *verified {
         domain_with_setup = domains.force_verify(&name).await.map_err(error_text)?;
     }
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 
-async fn verify_domain(server: &Server, name: &str, force: bool) -> AdminResult {
-    let (domains, name) = (&server.accounts.domains, parse_name(name)?);
-    let domain_with_setup = if force {
+async fn verify_domain(server: &Server, verify: &DomainVerify) -> AdminResult {
+    let (domains, name) = (&server.accounts.domains, parse_name(&verify.name)?);
+    let domain_with_setup = if verify.force {
         domains.force_verify(&name).await.map_err(error_text)?
     } else {
         let domain = find_domain(server, &name).await?;
@@ -323,7 +310,8 @@ async fn update_domain(server: &Server, name: &str, change: DomainChange) -> Adm
 
 /// Lists TLS session counts and received reports. Without `day`: all retained days of `domain`, or, without `domain`
 /// too, today and yesterday of all domains.
-async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<String>, limit: usize) -> AdminResult {
+async fn list_tls_reports(server: &Server, query: TlsReportQuery) -> AdminResult {
+    let TlsReportQuery { domain, day, limit } = query;
     let today = Day::containing(server.clock.now());
     let day = day.map(|text| Day::parse(&text).ok_or_else(|| format!("`{text}` is not a date like 2026-01-31")));
     let day = day.transpose()?;
@@ -356,12 +344,13 @@ async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<S
 }
 
 /// Classifies a reply as one to RCPT, by the current reply rules.
-fn explain_reply(server: &Server, reply: &str, host: Option<&str>) -> AdminResult {
+fn explain_reply(server: &Server, query: &ReplyQuery) -> AdminResult {
+    let ReplyQuery { reply, host } = query;
     let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
     let classification = server.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
-        host,
+        host.as_deref(),
         &reply,
         AttemptPhase::Rcpt,
     ));
