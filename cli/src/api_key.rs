@@ -30,13 +30,11 @@ impl ApiKey {
     }
 
     /// The key itself, to store it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// The `Authorization` field.
-    #[must_use]
     pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
@@ -44,14 +42,12 @@ impl ApiKey {
     }
 
     /// A foreign text without the key: servers and proxies may repeat requests in their errors.
-    #[must_use]
     pub fn hidden_in<'a>(&self, text: &'a [u8]) -> Cow<'a, str> {
         let text = String::from_utf8_lossy(text);
         if text.contains(&self.0) { Cow::Owned(text.replace(&self.0, &self.hint())) } else { text }
     }
 
     /// The first and the last four characters.
-    #[must_use]
     pub fn hint(&self) -> String {
         match (self.0.get(..4), self.0.len().checked_sub(4).and_then(|at| self.0.get(at..))) {
             (Some(start), Some(end)) if self.0.len() > 12 => format!("{start}…{end}"),

@@ -13,7 +13,6 @@ use crate::operation::{Operation, OperationTable, Risk};
 use crate::short_flag;
 
 /// Adds the flags that every command takes.
-#[must_use]
 pub fn with_shared_flags(command: Command) -> Command {
     const HEADING: &str = "All commands";
     let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).help_heading(HEADING);
@@ -29,7 +28,6 @@ pub fn with_shared_flags(command: Command) -> Command {
 }
 
 /// Builds the command of an operation.
-#[must_use]
 pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
     let mut command = Command::new(name.to_owned()).about(operation.summary.clone());
     if let Some(description) = &operation.description {
@@ -288,7 +286,6 @@ fn query_text(value: &Value) -> String {
 }
 
 /// The fields of an operation, without those that the flags of all commands replace.
-#[must_use]
 pub fn fields_of(operation: &Operation, table: &OperationTable<'_>) -> Vec<Field> {
     Field::of_operation(operation, table)
 }

@@ -42,43 +42,36 @@ impl BaseUrl {
         Ok(Self { is_tls, host, port, prefix: url.path().trim_end_matches('/').to_owned() })
     }
 
-    #[must_use]
     pub const fn is_tls(&self) -> bool {
         self.is_tls
     }
 
     /// Returns whether the server is this machine.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
 
     /// The host as URLs have it.
-    #[must_use]
     pub fn bracketed_host(&self) -> &str {
         &self.host
     }
 
     /// The host without the brackets of an IPv6 address.
-    #[must_use]
     pub fn host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// The value of the `Host` field.
-    #[must_use]
     pub fn authority(&self) -> String {
         let default = if self.is_tls { 443 } else { 80 };
         if self.port == default { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
     /// The request target of a path of the API.
-    #[must_use]
     pub fn target(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }

@@ -61,7 +61,6 @@ pub struct Call {
 
 impl Call {
     /// A GET request.
-    #[must_use]
     pub fn get(target: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -75,7 +74,6 @@ impl Call {
     }
 
     /// A request with a JSON body.
-    #[must_use]
     pub fn with_json(method: Method, target: impl Into<String>, body: &Value) -> Self {
         let retry = method != Method::POST;
         Self { method, body: Some(body.to_string().into()), retry, ..Self::get(target) }
@@ -121,7 +119,6 @@ impl Credential {
     }
 
     /// A part of the key, or the profile of the sign-in.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::Key(key) => key.hint(),
@@ -143,7 +140,6 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    #[must_use]
     pub fn new(base_url: BaseUrl, credential: Credential, timeout: Duration, service_version: &str) -> Self {
         Self {
             base_url,
@@ -155,23 +151,19 @@ impl ApiClient {
         }
     }
 
-    #[must_use]
     pub const fn base_url(&self) -> &BaseUrl {
         &self.base_url
     }
 
-    #[must_use]
     pub const fn credential(&self) -> &Credential {
         &self.credential
     }
 
-    #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// How much the server's clock is ahead of this machine's: nothing before the first answer.
-    #[must_use]
     pub fn server_ahead(&self) -> SignedDuration {
         self.server_ahead.get().copied().unwrap_or_default()
     }

@@ -44,7 +44,6 @@ impl Workflow {
     }
 
     /// Its parser, with all flags.
-    #[must_use]
     pub fn parser(&self) -> Command {
         with_shared_flags((self.build)())
     }
@@ -90,7 +89,6 @@ pub const WORKFLOWS: &[Workflow] = &[
 ];
 
 /// Returns whether a word is a command of one word.
-#[must_use]
 pub fn is_single_word(word: &str) -> bool {
     WORKFLOWS.iter().any(|workflow| workflow.command == word)
 }

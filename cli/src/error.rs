@@ -80,13 +80,11 @@ pub enum CliError {
 }
 
 impl CliError {
-    #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Usage(message.into())
     }
 
     /// The exit status.
-    #[must_use]
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_) => exit_status::USAGE,
@@ -123,7 +121,6 @@ impl CliError {
     }
 
     /// The error as one JSON object.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let message = self.to_string();
         let error = match self {
@@ -151,7 +148,6 @@ impl CliError {
     }
 
     /// The error for people: the message, the fields that it concerns, and where to read on.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("error: {self}");
         if let Self::Api(error) = self {
@@ -197,7 +193,6 @@ impl std::error::Error for CliError {}
 
 impl ApiError {
     /// The error of a request that waits for an approval, from the body of its answer (202); `None` for another body.
-    #[must_use]
     pub fn approval_required(status: u16, body: &[u8]) -> Option<Self> {
         let body: Map<String, Value> = serde_json::from_slice(body).ok()?;
         if body.get("status").and_then(Value::as_str) != Some(APPROVAL_REQUIRED) {
@@ -211,21 +206,18 @@ impl ApiError {
     }
 
     /// The approval that the request waits for.
-    #[must_use]
     pub fn approval_id(&self) -> Option<&str> {
         let details = self.fields.get("details").filter(|_| self.code == APPROVAL_REQUIRED)?;
         details["approval_id"].as_str()
     }
 
     /// Returns whether the same request may succeed later.
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         let by_code = ["rate_limit_exceeded", "idempotency_in_progress"].contains(&self.code.as_str());
         by_code || (self.code != "plan_limit" && matches!(self.status, 408 | 500 | 502 | 503))
     }
 
     /// Returns whether the server says that it did nothing.
-    #[must_use]
     pub fn did_nothing(&self) -> bool {
         ["rate_limit_exceeded", "service_unavailable"].contains(&self.code.as_str())
     }

@@ -61,7 +61,6 @@ pub struct EventStream<'a> {
 
 impl<'a> EventStream<'a> {
     /// Events of these types (all if empty) after a position, or new ones.
-    #[must_use]
     pub fn new(client: &'a ApiClient, types: Vec<String>, cursor: Option<String>) -> Self {
         let parser = SseParser::default();
         Self {

@@ -50,13 +50,11 @@ pub struct Field {
 
 impl Field {
     /// The flag without its dashes, for example `reply-to`.
-    #[must_use]
     pub fn flag(&self) -> String {
         self.wire.replace('_', "-")
     }
 
     /// All fields of an operation: those of the query, then those of the body.
-    #[must_use]
     pub fn of_operation(operation: &Operation, table: &OperationTable<'_>) -> Vec<Self> {
         let query = operation.query_parameters.iter().map(|parameter| {
             Self::new(&parameter.name, &parameter.schema, (parameter.required, Location::Query), table)
@@ -151,7 +149,6 @@ impl Field {
 }
 
 /// A number, true, false or null if the text is one; otherwise the text.
-#[must_use]
 pub fn scalar(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => value,

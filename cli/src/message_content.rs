@@ -9,7 +9,6 @@ const NEARBY_CHARS: usize = 80;
 const FOUND_MAX: usize = 500;
 
 /// The http and https URLs of a message, each once: those of its HTML's links, then those in its text.
-#[must_use]
 pub fn links(links: Vec<String>, text: &str) -> Vec<String> {
     let mut links = links;
     for word in text.split(|c: char| c.is_whitespace() || "<>\"'".contains(c)) {
@@ -24,7 +23,6 @@ pub fn links(links: Vec<String>, text: &str) -> Vec<String> {
 }
 
 /// The http and https URLs of `href` attributes in HTML, in order. Comments are skipped.
-#[must_use]
 pub fn href_urls(html: &str) -> Vec<String> {
     let (mut urls, mut rest) = (Vec::new(), html);
     while let Some(at) = rest.find(['<']) {
@@ -52,7 +50,6 @@ pub fn href_urls(html: &str) -> Vec<String> {
 
 /// One-time codes of a message, the most likely first: groups of 4 to 8 digits (also as `123-456` or `123 456`), and of
 /// 6 to 10 capital letters and digits, that stand alone. A group near a word such as "code" goes before others.
-#[must_use]
 pub fn one_time_codes(subject: &str, text: &str) -> Vec<String> {
     let content = format!("{subject}\n{text}");
     let lower = content.to_lowercase();

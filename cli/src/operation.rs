@@ -33,7 +33,6 @@ pub struct OperationHead<'a> {
 }
 
 impl OperationHead<'_> {
-    #[must_use]
     pub fn summary(&self) -> String {
         serde_json::from_str(self.summary.get()).unwrap_or_default()
     }
@@ -110,13 +109,11 @@ pub struct Operation {
 
 impl Operation {
     /// Returns whether it takes `If-Match`.
-    #[must_use]
     pub fn takes_if_match(&self) -> bool {
         self.headers.iter().any(|header| header.name == "If-Match")
     }
 
     /// An example command. Ids are named in capitals, for example `EMAIL_ID`.
-    #[must_use]
     pub fn example(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Snippets {
@@ -128,7 +125,6 @@ impl Operation {
     }
 
     /// Returns whether a call may change something.
-    #[must_use]
     pub fn writes(&self) -> bool {
         self.risk != Risk::Read
     }
@@ -156,7 +152,6 @@ impl OperationTable<'static> {
     ///
     /// # Panics
     /// Never: a test reads the file that is compiled in.
-    #[must_use]
     pub fn load() -> Self {
         serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
     }
@@ -169,7 +164,6 @@ impl OperationTable<'_> {
     }
 
     /// The operation of a command.
-    #[must_use]
     pub fn find(&self, command: &str) -> Option<Operation> {
         let position = self.heads().position(|head| head.command == command)?;
         self.operations.get(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -181,7 +175,6 @@ impl OperationTable<'_> {
     }
 
     /// Resolves references to the schemas of the table, one level deep.
-    #[must_use]
     pub fn resolve(&self, schema: &Value) -> Value {
         let name = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/components/schemas/"));
         let component = name.and_then(|name| self.schemas.get(name));

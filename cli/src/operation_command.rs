@@ -244,7 +244,6 @@ impl OperationRun<'_> {
 }
 
 /// Encodes a text for a path segment or a query (RFC 3986 2.1).
-#[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }

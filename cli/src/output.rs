@@ -29,7 +29,6 @@ pub enum Format {
 
 impl Format {
     /// JSON if it was asked for or standard output is no terminal.
-    #[must_use]
     pub fn choose(json: bool, json_lines: bool) -> Self {
         match () {
             () if json_lines => Self::JsonLines,
@@ -80,7 +79,6 @@ pub fn print_json_line(value: &Value) -> Result<(), CliError> {
 }
 
 /// A JSON value in one line, safe for a terminal if standard output is one.
-#[must_use]
 pub fn json_line(value: &Value) -> String {
     let line = value.to_string();
     if std::io::stdout().is_terminal() { escaped_json(&line) } else { line }
@@ -135,7 +133,6 @@ fn object_text(value: &Value) -> String {
 }
 
 /// A table of the entries of a list.
-#[must_use]
 pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
     let is_named = columns.is_some();
     let columns: Vec<String> = match columns {
@@ -209,7 +206,6 @@ fn plain(value: &Value) -> String {
 }
 
 /// Replaces control characters and direction overrides of foreign text, which could change what a terminal shows.
-#[must_use]
 pub fn safe_text(text: &str) -> String {
     text.chars().map(|c| if is_deceptive(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -221,7 +217,6 @@ fn is_deceptive(c: char) -> bool {
 }
 
 /// As `safe_text`, but keeps tabs.
-#[must_use]
 pub fn safe_line(text: &str) -> String {
     text.split('\t').map(safe_text).collect::<Vec<_>>().join("\t")
 }
@@ -235,7 +230,6 @@ fn pick<'a>(value: &'a Value, path: &str) -> &'a Value {
 }
 
 /// Only the named fields of an object.
-#[must_use]
 pub fn select(value: &Value, fields: &[String]) -> Value {
     let mut selected = Map::new();
     for field in fields {

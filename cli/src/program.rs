@@ -9,7 +9,6 @@ use crate::tree::Selection;
 use crate::{commands, operation_command, output, tree};
 
 /// Returns whether the first word of a command line is a command of this crate.
-#[must_use]
 pub fn has_command(word: &str) -> bool {
     commands::is_single_word(word) || tree::is_noun(&OperationTable::load(), word)
 }
@@ -27,7 +26,6 @@ pub fn arguments() -> Result<Vec<String>, ExitCode> {
 
 /// Runs a command line without the program's name. Errors are printed to standard error: as JSON, or as text on a
 /// terminal.
-#[must_use]
 pub fn run(arguments: &[String]) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

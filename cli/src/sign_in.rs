@@ -76,13 +76,11 @@ impl std::fmt::Debug for SignIn {
 }
 
 impl SignIn {
-    #[must_use]
     pub fn new(profile: String, path: PathBuf, base_url: BaseUrl, tokens: Tokens) -> Self {
         Self { profile, path, server: AuthorizationServer::new(base_url), tokens: Mutex::new(tokens) }
     }
 
     /// The name of the profile.
-    #[must_use]
     pub fn profile(&self) -> &str {
         &self.profile
     }

@@ -8,7 +8,6 @@ use sha2::Sha256;
 const SECRET_PREFIX: &str = "whsec_";
 
 /// The headers of a webhook with this body.
-#[must_use]
 pub fn headers(secret: &str, event_id: &str, unix_time: i64, body: &str) -> [(&'static str, String); 4] {
     let own = mac(secret.as_bytes(), &format!("{unix_time}.{body}"));
     let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();

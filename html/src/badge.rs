@@ -16,7 +16,6 @@ pub enum Tone {
 
 impl Tone {
     /// The tone of a word of the API: of an email's status, a domain's, a delivery's and so on.
-    #[must_use]
     pub fn of(word: &str) -> Self {
         match word {
             "delivered" | "verified" | "active" | "succeeded" | "completed" | "paid" | "approved" | "earned"
@@ -31,7 +30,6 @@ impl Tone {
     }
 
     /// The class in the style sheet.
-    #[must_use]
     pub const fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -51,13 +49,11 @@ pub struct Badge {
 }
 
 impl Badge {
-    #[must_use]
     pub fn new(label: impl Into<String>, tone: Tone) -> Self {
         Self { label: label.into(), tone }
     }
 
     /// The badge of a word of the API.
-    #[must_use]
     pub fn of(word: &str) -> Self {
         Self { label: sentence_case(word), tone: Tone::of(word) }
     }

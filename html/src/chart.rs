@@ -44,13 +44,11 @@ pub struct Series {
 }
 
 impl Series {
-    #[must_use]
     pub fn new(label: impl Into<String>, values: Vec<Option<f64>>) -> Self {
         Self { label: label.into(), values, total: None }
     }
 
     /// A series of counts; the legend shows their sum.
-    #[must_use]
     pub fn counts(label: impl Into<String>, values: &[u64]) -> Self {
         let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
         let values = values.iter().map(|value| Some(as_f64(*value))).collect();
@@ -93,7 +91,6 @@ pub struct Chart {
 }
 
 impl Chart {
-    #[must_use]
     pub fn new(
         kind: ChartKind,
         title: impl Into<String>,

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 /// return as a line feed (HTML, "preprocessing the input stream").
 ///
 /// Such characters do not break HTML, but let a text look like another one.
-#[must_use]
 pub fn display_text(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_deceptive) {
         Cow::Owned(text.chars().map(|one| if is_deceptive(one) { '\u{fffd}' } else { one }).collect())

@@ -55,7 +55,6 @@ pub struct Document<'a, B> {
 
 impl<B: Renderable> Document<'_, B> {
     /// Renders the page. Characters that make a text look like another one are replaced.
-    #[must_use]
     pub fn render(&self) -> RenderedPage {
         let head = Head { title: self.title, style: self.style, icon: None, is_indexed: false };
         let html = render(maud! {
@@ -74,12 +73,10 @@ impl<B: Renderable> Document<'_, B> {
 pub struct RenderedPage(String);
 
 impl RenderedPage {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }

@@ -9,7 +9,6 @@ use crate::fragment::{raw, render};
 pub struct Facts(Vec<(&'static str, String)>);
 
 impl Facts {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -21,7 +20,6 @@ impl Facts {
     }
 
     /// Adds a row if there is a value.
-    #[must_use]
     pub fn optional(self, name: &'static str, value: Option<impl Renderable>) -> Self {
         match value {
             Some(value) => self.row(name, value),

@@ -7,17 +7,14 @@ use hypertext::{Buffer, Raw, Rendered, prelude::*};
 pub struct Fragment(String);
 
 impl Fragment {
-    #[must_use]
     pub fn new(markup: impl Renderable) -> Self {
         Self(render(markup))
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
@@ -30,7 +27,6 @@ impl Renderable for Fragment {
 }
 
 /// Renders markup to text.
-#[must_use]
 pub fn render(markup: impl Renderable) -> String {
     let mut buffer = Buffer::new();
     markup.render_to(&mut buffer);
@@ -39,7 +35,6 @@ pub fn render(markup: impl Renderable) -> String {
 }
 
 /// Inserts rendered markup.
-#[must_use]
 pub fn raw(rendered: &str) -> Raw<&str> {
     Raw::dangerously_create(rendered)
 }

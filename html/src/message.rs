@@ -11,7 +11,6 @@ use crate::style::{self, BASE, CONTROLS, MESSAGE};
 static STYLE: LazyLock<String> = LazyLock::new(|| style::join(&[BASE, CONTROLS, MESSAGE]));
 
 /// The Content-Security-Policy of these pages: their style sheet, and forms of the same origin.
-#[must_use]
 pub fn content_security_policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| policy::self_contained(&STYLE));
     &POLICY
@@ -27,7 +26,6 @@ pub struct MessagePage<'a, C> {
 }
 
 impl<C: Renderable> MessagePage<'_, C> {
-    #[must_use]
     pub fn render(&self) -> RenderedPage {
         let body = maud! {
             main.card {

@@ -16,7 +16,6 @@ pub const WITHOUT_SCRIPTS: &str = "default-src 'none'; style-src 'self'; img-src
                                    base-uri 'none'; frame-ancestors 'none'";
 
 /// The policy of a page that is one file: its style sheet, by the hash, and forms of the same origin.
-#[must_use]
 pub fn self_contained(style: &str) -> String {
     let hash = STANDARD.encode(Sha256::digest(style.as_bytes()));
     format!(

@@ -20,13 +20,11 @@ pub const MESSAGE: &str = include_str!("../assets/message.css");
 const HASH_BYTES: usize = 8;
 
 /// Joins style sheets, without comments and indentation.
-#[must_use]
 pub fn join(sheets: &[&str]) -> String {
     strip(&sheets.concat())
 }
 
 /// The first bytes of SHA-256 in hexadecimal: for names of files that change with the content.
-#[must_use]
 pub fn hex_hash(content: &[u8]) -> String {
     Sha256::digest(content).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }

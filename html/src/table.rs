@@ -22,13 +22,11 @@ struct Column {
 
 impl Table {
     /// A table; `caption` describes it to screen readers.
-    #[must_use]
     pub fn new(caption: impl Into<String>, columns: &[&'static str]) -> Self {
         Self::with_columns(caption, columns.iter().copied())
     }
 
     /// A table whose columns are known only when it is made.
-    #[must_use]
     pub fn with_columns(
         caption: impl Into<String>,
         columns: impl IntoIterator<Item = impl Into<Cow<'static, str>>>,
@@ -51,7 +49,6 @@ impl Table {
         self.rows.push(row.0);
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -67,7 +64,6 @@ fn is_blank(cell: &str) -> bool {
 pub struct Row(Vec<String>);
 
 impl Row {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -79,7 +75,6 @@ impl Row {
     }
 
     /// A cell that links to a page.
-    #[must_use]
     pub fn link(self, path: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let (path, text) = (path.as_ref(), text.as_ref());
         self.cell(maud! { a href=(path) { (text) } })

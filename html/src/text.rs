@@ -10,7 +10,6 @@ use crate::display_text::is_deceptive;
 /// The value of a control. Invisible characters and direction overrides are written as character references: so the
 /// person's text comes back unchanged, though [`display_text`](crate::display_text) replaces them in the rest of the
 /// page.
-#[must_use]
 pub fn input_value(text: &str) -> InputValue<'_> {
     InputValue(text)
 }
@@ -54,13 +53,11 @@ impl Renderable<AttributeValue> for InputValue<'_> {
 }
 
 /// An address in a cell of a table: it breaks only if it is long.
-#[must_use]
 pub fn address_cell(address: &str) -> impl Renderable + use<'_> {
     maud! { span.address { (address) } }
 }
 
 /// The number with thousands separated by narrow spaces: `12 345`.
-#[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -74,7 +71,6 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// A word of the API as people write it: `hard_bounce` is "Hard bounce".
-#[must_use]
 pub fn sentence_case(word: &str) -> String {
     let words = word.split(['_', '.']).map(|word| match word {
         "api" => "API",
@@ -91,7 +87,6 @@ pub fn sentence_case(word: &str) -> String {
 }
 
 /// A size in bytes: `1.4 MB`.
-#[must_use]
 pub fn file_size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),

@@ -9,14 +9,12 @@ pub struct Time(pub Timestamp);
 
 impl Time {
     /// Reads a timestamp of the API.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
     }
 }
 
 /// `14 Nov 2026, 09:30`.
-#[must_use]
 pub fn date_and_time(time: Timestamp) -> String {
     time.strftime("%-d %b %Y, %H:%M").to_string()
 }
@@ -34,7 +32,6 @@ impl Renderable for Time {
 }
 
 /// The time of a field of the API, or a dash.
-#[must_use]
 pub fn time_or_dash(text: Option<&str>) -> TimeOrDash {
     TimeOrDash(text.and_then(Time::parse))
 }

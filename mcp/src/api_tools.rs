@@ -32,7 +32,6 @@ pub struct ApiTools<B> {
 }
 
 impl<B: Backend> ApiTools<B> {
-    #[must_use]
     pub fn new(selection: ToolSelection, backend: B) -> Self {
         Self { catalog: Catalog::get(), selection, backend }
     }

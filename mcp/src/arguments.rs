@@ -15,7 +15,6 @@ pub(crate) const PAGE_DEFAULT: u64 = 10;
 pub(crate) const PAGE_MAX: u64 = 25;
 
 /// Encodes a text for a path segment or a query (RFC 3986 2.1).
-#[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }

@@ -29,7 +29,6 @@ pub trait Backend: Send + Sync {
 }
 
 /// The rights as far as an answer of `get_account` tells them.
-#[must_use]
 pub fn rights_of_reply(reply: &Reply) -> CallerRights {
     let error = match reply.status {
         UNAUTHORIZED => return CallerRights::Unknown,
@@ -67,7 +66,6 @@ pub struct OperationCall {
 
 impl OperationCall {
     /// A GET request.
-    #[must_use]
     pub fn get(operation: &str, target: impl Into<String>) -> Self {
         Self {
             operation: operation.to_owned(),

@@ -22,13 +22,11 @@ impl CallerRights {
     }
 
     /// The rights of an API key that only sends.
-    #[must_use]
     pub fn of_sending_key(table: &OperationTable) -> Self {
         Self::of(table, |operation| operation.scope.as_deref() == Some("sending"))
     }
 
     /// The rights of an access token, by its scopes with spaces between them. The role of the grant's user may allow less.
-    #[must_use]
     pub fn of_scopes(scopes: &str, table: &OperationTable) -> Self {
         let has = |scope: &str| scopes.split(' ').any(|word| word == scope);
         let (reads, sends, manages) = (has("read"), has("send"), has("manage"));
@@ -46,7 +44,6 @@ impl CallerRights {
     }
 
     /// Returns whether they include an operation.
-    #[must_use]
     pub fn allow(&self, operation: &Operation) -> bool {
         match self {
             Self::Unknown => false,

@@ -66,7 +66,6 @@ pub enum ToolKind {
 
 impl Catalog {
     /// The catalog of the table that is compiled in.
-    #[must_use]
     pub fn get() -> &'static Self {
         &CATALOG
     }
@@ -95,7 +94,6 @@ impl Catalog {
     }
 
     /// Finds a tool by its name, whatever is listed.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&CatalogTool> {
         self.tools.iter().find(|tool| tool.definition.name == name)
     }
@@ -106,7 +104,6 @@ impl Catalog {
     }
 
     /// The operation that a tool needs first; `None` for tools that find or call others.
-    #[must_use]
     pub fn operation_of<'a>(&'a self, tool: &'a CatalogTool) -> Option<&'a Operation> {
         let find = |id: &str| self.operations().find(|operation| operation.id == id);
         match &tool.kind {
@@ -128,7 +125,6 @@ impl Catalog {
 
 impl CatalogTool {
     /// The entry of `tools/list`. With `read_only` the tool that calls others only reads too.
-    #[must_use]
     pub fn entry(&self, selection: &ToolSelection) -> Value {
         let mut entry = self.entry.clone();
         if selection.read_only && matches!(self.kind, ToolKind::CallOperation) {
@@ -138,7 +134,6 @@ impl CatalogTool {
     }
 
     /// Returns whether a client may call it: the choice of sets is for the list only, `read_only` is a rule.
-    #[must_use]
     pub fn is_allowed(&self, selection: &ToolSelection) -> bool {
         match &self.kind {
             ToolKind::Operation(operation) => !selection.read_only || operation.only_reads(),

@@ -50,7 +50,6 @@ impl Fence {
     }
 
     /// The note that tells a model of the fences in a result; `None` if there are none.
-    #[must_use]
     pub fn notice(&self) -> Option<String> {
         let name = &self.name;
         self.is_used.then(|| {

@@ -47,12 +47,10 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    #[must_use]
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    #[must_use]
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(error_code::INVALID_PARAMS, message)
     }
@@ -63,7 +61,6 @@ impl RpcError {
     }
 
     /// The response; `id` is null if the request could not be read (JSON-RPC 2.0 5).
-    #[must_use]
     pub fn response(&self, id: Option<&Value>) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
@@ -74,7 +71,6 @@ impl RpcError {
 }
 
 /// A success response.
-#[must_use]
 pub fn success(id: &Value, result: Map<String, Value>) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
@@ -93,7 +89,6 @@ impl MalformedMessage {
     }
 
     /// The response.
-    #[must_use]
     pub fn response(&self) -> Value {
         self.error.response(self.id.as_ref())
     }

@@ -35,7 +35,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -109,7 +108,6 @@ pub struct SuccessResponse {
 
 impl OperationTable {
     /// The table that is compiled in.
-    #[must_use]
     pub fn get() -> &'static Self {
         &TABLE
     }
@@ -118,19 +116,16 @@ impl OperationTable {
     ///
     /// # Panics
     /// Never: a test reads the file that is compiled in.
-    #[must_use]
     pub fn load() -> Self {
         serde_json::from_str(OPERATIONS_JSON).unwrap_or_else(|error| panic!("sdk/operations.json: {error}"))
     }
 
     /// The name of the schema that a reference names.
-    #[must_use]
     pub fn referred(schema: &Value) -> Option<&str> {
         schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
     }
 
     /// Follows a reference; any other schema is returned as it is.
-    #[must_use]
     pub fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         Self::referred(schema).and_then(|name| self.schemas.get(name)).unwrap_or(schema)
     }
@@ -138,7 +133,6 @@ impl OperationTable {
 
 impl Operation {
     /// Returns whether a call changes nothing.
-    #[must_use]
     pub fn only_reads(&self) -> bool {
         self.risk == Risk::Read
     }
@@ -148,7 +142,6 @@ impl Operation {
     }
 
     /// The fields of the body that a caller sets; empty without a body, and if all of it is fixed.
-    #[must_use]
     pub fn body_fields<'a>(&'a self, table: &'a OperationTable) -> Option<&'a Map<String, Value>> {
         let schema = self.body.as_ref()?.schema.as_ref()?;
         if !self.fixed.is_empty() {

@@ -18,7 +18,6 @@ impl ProtocolVersion {
     /// The newest that begins with `initialize`.
     pub const NEWEST_WITH_INITIALIZE: Self = Self::V2025_11_25;
 
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -29,19 +28,16 @@ impl ProtocolVersion {
         }
     }
 
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.word() == word)
     }
 
     /// True if requests stand alone, and name version and capabilities in `_meta`.
-    #[must_use]
     pub fn is_stateless(self) -> bool {
         self >= Self::V2026_07_28
     }
 
     /// The version that an `initialize` with this offer gets.
-    #[must_use]
     pub fn negotiate(offer: &str) -> Self {
         Self::parse(offer).filter(|version| !version.is_stateless()).unwrap_or(Self::NEWEST_WITH_INITIALIZE)
     }

@@ -243,7 +243,6 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// 401 with the challenge of RFC 6750 3 and RFC 9728 5.1.
-#[must_use]
 pub fn unauthorized(options: &HttpOptions, is_invalid: bool) -> Response<Bytes> {
     let text = match is_invalid {
         true => "The API key or access token is unknown, revoked or expired",
@@ -270,7 +269,6 @@ fn json(status: StatusCode, value: &Value) -> Response<Bytes> {
 }
 
 /// A refusal before there is a message to answer, in plain text.
-#[must_use]
 pub fn refused(status: StatusCode, text: &str) -> Response<Bytes> {
     plain(status, text)
 }

@@ -42,7 +42,6 @@ impl ToolAnnotations {
 
 impl ToolDefinition {
     /// The entry of `tools/list`.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut tool = json!({
             "name": self.name, "description": self.description, "inputSchema": self.input_schema,
@@ -89,12 +88,10 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![json!({"type": "text", "text": text.into()})], ..Self::default() }
     }
 
-    #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }

@@ -49,7 +49,6 @@ pub const TOOLSETS: &[(&str, &[&str])] = &[
 ];
 
 /// The set of a noun.
-#[must_use]
 pub fn toolset_of(tag: &str) -> Option<&'static str> {
     TOOLSETS.iter().find(|(_, tags)| tags.contains(&tag)).map(|(name, _)| *name)
 }

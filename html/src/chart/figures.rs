@@ -12,7 +12,6 @@ pub struct Figures {
 
 impl Figures {
     /// A table; `caption` describes it to screen readers.
-    #[must_use]
     pub fn new(caption: impl Into<String>, columns: Vec<String>) -> Self {
         Self { caption: caption.into(), columns, rows: Vec::new() }
     }

@@ -22,7 +22,6 @@ pub struct HeatMap {
 }
 
 impl HeatMap {
-    #[must_use]
     pub fn new(title: impl Into<String>, noun: &'static str) -> Self {
         Self { title: title.into(), noun, counts: [[0; HOURS]; 7] }
     }
@@ -42,7 +41,6 @@ impl HeatMap {
         })
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.peak().is_none()
     }

@@ -18,7 +18,6 @@ const TIME_UNITS: [f64; 3] = [86_400.0, 3_600.0, 60.0];
 
 impl Scale {
     /// A scale for values up to `max`.
-    #[must_use]
     pub(super) fn new(max: f64, unit: Unit) -> Self {
         let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
         let at_least = max / STEPS;
@@ -34,7 +33,6 @@ impl Scale {
     }
 
     /// The place of a value from the bottom, in percent of the height.
-    #[must_use]
     pub(super) fn height(self, value: f64) -> f64 {
         (value / self.top * 100.0).clamp(0.0, 100.0)
     }

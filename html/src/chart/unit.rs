@@ -18,7 +18,6 @@ pub enum Unit {
 
 impl Unit {
     /// The value in full: `1 234`, `0.12 %`, `2.4 s`.
-    #[must_use]
     pub fn exact(self, value: f64) -> String {
         match self {
             Self::Count => grouped(to_count(value)),
@@ -30,7 +29,6 @@ impl Unit {
     }
 
     /// The value for an axis: `12k`, `0.5 %`.
-    #[must_use]
     pub fn short(self, value: f64) -> String {
         match self {
             Self::Count | Self::Amount { .. } => short_count(value),
@@ -90,7 +88,6 @@ fn duration(seconds: f64) -> String {
 }
 
 /// The share of a part in a whole, in percent; `None` without a whole.
-#[must_use]
 pub fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| as_f64(part) / as_f64(whole) * 100.0)
 }
