@@ -4,7 +4,7 @@
 //! A full cache evicts the least recently used signer. Concurrent requests for a missing signer share one load. The
 //! lock is not held during a load.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl SignerCache {
     }
 
     pub fn len(&self) -> usize {
-        self.lock().by_id.len()
+        self.signers.lock().by_id.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -86,7 +86,7 @@ impl SignerCache {
     }
 
     fn cell(&self, id: &SignerKey) -> SignerCell {
-        let mut signers = self.lock();
+        let mut signers = self.signers.lock();
         signers.uses += 1;
         let use_number = signers.uses;
         let (before, cell) = match signers.by_id.get_mut(id) {
@@ -110,17 +110,12 @@ impl SignerCache {
 
     /// Removes an empty cell, unless it was replaced or another load has filled it.
     fn evict_empty_cell(&self, id: &SignerKey, cell: &SignerCell) {
-        let mut signers = self.lock();
+        let mut signers = self.signers.lock();
         let entry = signers.by_id.get(id).filter(|(_, cached)| Arc::ptr_eq(cached, cell) && !cached.initialized());
         if let Some(&(used, _)) = entry {
             signers.by_id.remove(id);
             signers.by_use.remove(&used);
         }
-    }
-
-    /// No panic can leave the cache inconsistent: nothing panics while the lock is held.
-    fn lock(&self) -> MutexGuard<'_, LruSigners> {
-        self.signers.lock()
     }
 }
 

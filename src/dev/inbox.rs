@@ -10,7 +10,7 @@
 //! [`BYTES_MAX`] are removed. Files are not synced: the inbox survives the end of the process, but possibly not a power
 //! failure.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ impl DevInbox {
     /// Stores a message.
     pub fn add(&self, message: NewMessage) -> io::Result<Entry> {
         let (raw, reading) = (message.raw.clone(), read(&message.raw));
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         messages.last_id += 1;
         let entry = Entry::new(messages.last_id, message, &reading);
         let [message, entry_file] = self.files(entry.id);
@@ -230,7 +230,7 @@ impl DevInbox {
     /// Lists messages, newest first, that contain all words of a search.
     pub fn list(&self, search: &str) -> Vec<Entry> {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        self.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
+        self.messages.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
     }
 
     /// Lists the messages that a query asks for, newest first, and their number without its limit.
@@ -251,12 +251,12 @@ impl DevInbox {
 
     /// Number of messages.
     pub fn count(&self) -> usize {
-        self.lock().entries.len()
+        self.messages.lock().entries.len()
     }
 
     /// Returns a message and its content.
     pub fn get(&self, id: u64) -> io::Result<Option<(Entry, Bytes)>> {
-        let messages = self.lock();
+        let messages = self.messages.lock();
         let Some(entry) = messages.entries.iter().find(|entry| entry.id == id) else { return Ok(None) };
         let [message, _] = self.files(id);
         Ok(Some((entry.clone(), std::fs::read(message)?.into())))
@@ -264,7 +264,7 @@ impl DevInbox {
 
     /// Removes a message. Returns false if it does not exist.
     pub fn remove(&self, id: u64) -> io::Result<bool> {
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         let Some(position) = messages.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
         self.write_last_id(&messages)?;
         self.delete(id)?;
@@ -277,7 +277,7 @@ impl DevInbox {
 
     /// Removes all messages.
     pub fn clear(&self) -> io::Result<()> {
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         self.write_last_id(&messages)?;
         while let Some(id) = messages.entries.back().map(|entry| entry.id) {
             self.delete(id)?;
@@ -295,10 +295,6 @@ impl DevInbox {
 
     fn bump_version(&self) {
         self.version.send_modify(|version| *version += 1);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.messages.lock()
     }
 
     fn write_last_id(&self, messages: &Messages) -> io::Result<()> {
