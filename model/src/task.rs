@@ -17,8 +17,8 @@ use crate::recipient::{DsnOptions, RecipientKind};
 use crate::words;
 
 words! {
-    /// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never waits
-    /// behind a million newsletters, and newsletters are never starved.
+    /// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never
+    /// waits behind a million newsletters, and newsletters are never starved.
     TaskClass {
         /// Has `expires_in`, so it must be delivered soon.
         Expiring = "expiring" as 0,

@@ -1,8 +1,8 @@
 //! Row codec: the encoding of nouns as rows.
 //!
 //! A row is JSON, `[format version, {…}]`, so that an operator can read it in PostgreSQL or a backup file and every
-//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is its serde
-//! derive; golden rows (`golden_rows.rs`) fail when a change of the noun would change the shape.
+//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is its
+//! serde derive; golden rows (`golden_rows.rs`) fail when a change of the noun would change the shape.
 
 use parking_lot::Mutex;
 use std::cell::RefCell;
