@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use message::words;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -25,7 +26,6 @@ use crate::credential::CredentialId;
 use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
 use crate::request_log::redact_path;
-use crate::words;
 
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Time after which another node may take over an execution. The executor waits less long for the handler.

@@ -22,10 +22,10 @@ pub mod time_span;
 pub mod time_window;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, AutomationId};
-use crate::words;
 
 pub use self::definition::AutomationDefinition;
 

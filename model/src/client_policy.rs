@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use message::address::Address;
 use message::address_pattern::AddressPattern;
+use message::words;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::email::Category;
-use crate::words;
 
 /// Maximum number of patterns in `recipients`.
 pub const RECIPIENT_PATTERNS_MAX: usize = 100;

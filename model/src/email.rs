@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use message::address::{Address, DomainName, Mailbox};
 use message::header::HeaderSummary;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::CredentialId;
@@ -15,7 +16,6 @@ use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::{DeliverByTime, TaskClass};
-use crate::words;
 
 /// The way by which an email was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -71,4 +71,3 @@ pub mod warm_up;
 pub mod webhook;
 pub mod webhook_delivery;
 pub mod webhook_payload;
-mod words;

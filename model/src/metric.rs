@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use message::words;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,7 +19,6 @@ use crate::delivery_time::{self, DeliveryTimeBucket};
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
-use crate::words;
 
 /// Retention of hourly counts: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);

@@ -12,10 +12,10 @@ mod payload;
 use jiff::Timestamp;
 use message::address::Address;
 use message::received::{AuthenticationResults, ReceivedHeader};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, DomainId, ReceivedId};
-use crate::words;
 
 pub use auto_reply::AutoReplyContext;
 pub use payload::received_event_data;

@@ -7,10 +7,10 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
-use crate::words;
 
 /// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);

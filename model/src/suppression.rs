@@ -21,13 +21,13 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use message::address::{Address, AddressError, DomainName, Mailbox};
 use message::reply::{Enhanced, SmtpReply, truncate_diagnostic};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::email::Category;
 use crate::event::{Event, EventKind};
 use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
 use crate::timestamp;
-use crate::words;
 
 /// Duration of a soft bounce suppression: the first, the second, all further ones.
 const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =

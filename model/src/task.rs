@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Plan;
@@ -14,7 +15,6 @@ use crate::destination::RouteOverride;
 use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{DsnOptions, RecipientKind};
-use crate::words;
 
 words! {
     /// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never

@@ -16,13 +16,13 @@ pub mod usage;
 
 use jiff::Timestamp;
 use message::address::Mailbox;
+use message::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
 use crate::raw_number::is_number;
-use crate::words;
 
 pub use self::markup::{MarkupError, MarkupTag, MarkupTagKind};
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};

@@ -10,13 +10,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
 use crate::session_token::SessionCookieToken;
 use crate::totp::Totp;
-use crate::words;
 
 /// A session expires after this time without use.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);

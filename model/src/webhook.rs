@@ -7,13 +7,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
+use message::words;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use crate::domain::SealedSecret;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
-use crate::words;
 
 /// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;

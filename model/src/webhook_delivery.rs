@@ -1,11 +1,11 @@
 //! Webhook delivery: one event for one endpoint, and its attempts.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Subject;
 use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
-use crate::words;
 
 /// Stored bytes of a response body; the rest is dropped.
 pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;

@@ -132,7 +132,7 @@ impl CaptureHandler {
                         domain: verdict.domain,
                         selector: verdict.selector,
                         algorithm: verdict.algorithm.to_owned(),
-                        result: verdict.result.as_str().to_owned(),
+                        result: verdict.result.word().to_owned(),
                     })
                     .collect(),
             })

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use message::words;
 use model::account::Account;
 use model::client_policy::ClientPolicy;
 use model::credential::{
@@ -271,37 +272,21 @@ impl SignedInUser {
     }
 }
 
-/// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
-/// a secret that no account owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denial {
-    /// No credential was presented.
-    Missing,
-    /// The presented secret does not have the form of one.
-    Malformed,
-    /// The secret never existed or was deleted.
-    Unknown,
-    /// The credential is disabled.
-    Revoked,
-    Expired,
-    /// The access token is for another resource of the service (RFC 8707).
-    WrongResource,
-}
-
-impl Denial {
-    /// All reasons, as they appear in the API.
-    pub const WORDS: [&str; 6] = ["missing", "malformed", "unknown", "revoked", "expired", "wrong_resource"];
-
-    /// The reason as it appears in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Malformed => "malformed",
-            Self::Unknown => "unknown",
-            Self::Revoked => "revoked",
-            Self::Expired => "expired",
-            Self::WrongResource => "wrong_resource",
-        }
+words! {
+    /// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
+    /// a secret that no account owns.
+    Denial {
+        /// No credential was presented.
+        Missing = "missing",
+        /// The presented secret does not have the form of one.
+        Malformed = "malformed",
+        /// The secret never existed or was deleted.
+        Unknown = "unknown",
+        /// The credential is disabled.
+        Revoked = "revoked",
+        Expired = "expired",
+        /// The access token is for another resource of the service (RFC 8707).
+        WrongResource = "wrong_resource",
     }
 }
 

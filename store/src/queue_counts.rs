@@ -16,6 +16,7 @@
 
 mod partition_reader;
 
+use message::words;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
@@ -32,28 +33,15 @@ use crate::key::{KeyReader, Space, key};
 /// transaction after 5 s, and a wait for a lock after 10 s.
 const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// State of a queued recipient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QueuedState {
-    /// Waits for its first attempt.
-    Queued = 0,
-    /// Waits for another attempt.
-    Deferred = 1,
-    /// Held by the operator.
-    Held = 2,
-}
-
-impl QueuedState {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Queued, Self::Deferred, Self::Held];
-
-    /// Name of the state, as in metric labels.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Deferred => "deferred",
-            Self::Held => "held",
-        }
+words! {
+    /// State of a queued recipient.
+    QueuedState {
+        /// Waits for its first attempt.
+        Queued = "queued" as 0,
+        /// Waits for another attempt.
+        Deferred = "deferred" as 1,
+        /// Held by the operator.
+        Held = "held" as 2,
     }
 }
 

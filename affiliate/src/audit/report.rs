@@ -7,7 +7,7 @@ use crate::api_timestamp::ApiTimestamp;
 
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-model::words! {
+message::words! {
     /// An invariant of the ledger.
     Invariant {
         /// One line per invoice and level, one bounty per referral.
@@ -95,7 +95,7 @@ pub struct AuditCounts {
     pub payouts: usize,
 }
 
-model::words! {
+message::words! {
     /// The state of an audit.
     AuditStatus {
         /// The audit has not ended.

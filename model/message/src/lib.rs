@@ -27,3 +27,4 @@ pub mod reply;
 pub mod row;
 pub mod sender_fields;
 pub mod tls_report;
+mod word_enum;

@@ -11,13 +11,13 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 macro_rules! stored_as_text {
     ($($name:ty),+ $(,)?) => {$(
         impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
                 out.collect_str(self)
             }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> std::result::Result<Self, D::Error> {
                 let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
                 text.parse().map_err(serde::de::Error::custom)
             }

@@ -10,10 +10,10 @@
 //! many is halved. A window that cannot be read is retried with backoff; after three failures the backfill is failed.
 
 use jiff::{SignedDuration, Timestamp};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, BackfillId};
-use crate::words;
 
 words! {
     /// Progress of a backfill.

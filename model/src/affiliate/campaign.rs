@@ -1,11 +1,11 @@
 //! Campaign: the commission terms for partners: rates, duration, cap and hold period.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::BasisPoints;
 use crate::id::{AccountId, CampaignId};
-use crate::words;
 
 /// The commission of one sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::UnicodeNormalization as _;
@@ -11,7 +12,6 @@ use super::money::BasisPoints;
 use super::program::PayoutMethod;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
-use crate::words;
 
 pub const TAGS_MAX: usize = 20;
 /// Maximum number of links of a partner, including the primary link.

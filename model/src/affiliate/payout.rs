@@ -24,12 +24,12 @@ pub use self::file::{PayoutFileFormat, PayoutFileRow};
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::program::PayoutMethod;
 use crate::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
-use crate::words;
 
 words! {
     /// Status of a payout in the API.

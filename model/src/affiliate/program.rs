@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, ProgramId};
-use crate::words;
 
 /// Maximum number of webhook signing secrets: two during a rotation.
 pub const WEBHOOK_SECRETS_MAX: usize = 2;

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::payout::LineCursor;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
-use crate::words;
 
 words! {
     ReferralStatus {

@@ -22,10 +22,10 @@
 
 use std::cmp::Ordering;
 
+use message::words;
 use serde_json::{Value, json};
 
 use super::context;
-use crate::words;
 use crate::{raw_number, timestamp};
 
 pub const CLAUSES_MAX: usize = 50;

@@ -3,13 +3,13 @@
 //! A definition is stored and returned as the JSON of [`AutomationDefinition::to_json`], which [`super::parse`] parses.
 //! It is the canonical form. References in texts are not resolved here.
 
+use message::words;
 use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
 use super::time_span::TimeSpan;
 use super::time_window::TimeWindow;
 use crate::email::Category;
-use crate::words;
 
 /// The trigger and the steps of an automation.
 #[derive(Debug, Clone, PartialEq)]

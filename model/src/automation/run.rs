@@ -8,6 +8,7 @@
 //! Transitions read neither the clock nor the store.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, RunId};
 use crate::timestamp;
-use crate::words;
 
 /// Maximum length of a chain of automations that start each other by their emails.
 pub const LINEAGE_MAX: usize = 8;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use message::words;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::user::UserRole;
-use crate::words;
 
 words! {
     /// A part of what a grant allows. Secrets, money and the team are in none.

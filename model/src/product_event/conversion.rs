@@ -1,12 +1,12 @@
 //! A conversion: a sign-up or a new subscription. It is recorded once per id, even if the event arrives repeatedly.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
 use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
 use crate::id::{AccountId, ProductEventId};
-use crate::words;
 
 /// Retention of conversions: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
+use message::words;
 
 use super::counting_status::CountingStatus;
 use super::person::AnalyticsPerson;
-
-use crate::words;
 
 pub const STEPS_MAX: usize = 10;
 /// Maximum number of groups; further labels are counted as [`OTHER`].

@@ -5,10 +5,10 @@
 use std::ops::{Range, RangeInclusive};
 
 use jiff::Timestamp;
+use message::words;
 use model::affiliate::commission::{Commission, CommissionLevel, CommissionState};
 use model::affiliate::money::Currency;
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
-use model::words;
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use message::words;
 use model::id::AccountId;
-use model::words;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};

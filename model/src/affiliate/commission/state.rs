@@ -2,11 +2,11 @@
 //! payout, and only `Pending` and `Earned` can be frozen.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::id::PayoutId;
-use crate::words;
 
 words! {
     /// The cause of a reversal.

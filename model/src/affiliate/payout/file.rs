@@ -3,10 +3,11 @@
 //! Records end in CRLF (RFC 4180). A text that a spreadsheet would interpret as a formula gets the prefix `'`. Amounts
 //! have the decimals of their currency.
 
+use message::words;
+
 use super::super::program::PayoutMethod;
 use super::Payout;
 use crate::csv::{self, CsvCell};
-use crate::words;
 
 words! {
     PayoutFileFormat {
