@@ -18,8 +18,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use model::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX};
-use model::client_policy::ApprovalKind;
+use model::approval::{Approval, ApprovalState, DECISION_TIME, PENDING_MAX};
 use model::credential::CredentialId;
 use model::id::{AccountId, ApprovalId};
 use serde::{Deserialize, Serialize};
@@ -350,6 +349,9 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use model::approval::HeldRequest;
+    use model::client_policy::ApprovalKind;
+
     use model::approval::{Decision, ExecutionResult};
     use model::id::{ApiKeyId, UserId};
 

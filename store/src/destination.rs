@@ -6,7 +6,7 @@
 //! Destination · kind · name  ─►  the overrides
 //! ```
 
-use model::destination::{Destination, DestinationOverrides, PaceOverride};
+use model::destination::{Destination, DestinationOverrides};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
@@ -81,6 +81,8 @@ pub fn put(
 
 #[cfg(test)]
 mod tests {
+    use model::destination::PaceOverride;
+
     use super::*;
 
     #[tokio::test]

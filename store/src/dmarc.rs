@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-use jiff::Timestamp;
-use message::dmarc::{DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
+use message::dmarc::{DmarcMessageCounts, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
 use model::id::{AccountId, DomainId};
 use model::metric::Hour;
 
@@ -206,6 +205,9 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use message::dmarc::DmarcPolicyPublished;
+
     use super::*;
 
     fn at(day: i64) -> Timestamp {

@@ -1,11 +1,10 @@
 //! Opt-outs: one row each by category and address, and an index by category and id for lists.
 
 use futures_util::future::try_join_all;
-use jiff::Timestamp;
 use message::address::Address;
 use model::email::Category;
 use model::id::{AccountId, OptOutId};
-use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, address_key};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
@@ -124,6 +123,9 @@ fn id_of(entry: &Key) -> Result<OptOutId> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::suppression::SuppressionSource;
+
     use super::*;
 
     #[tokio::test]

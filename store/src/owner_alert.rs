@@ -8,8 +8,7 @@
 //! ```
 
 use jiff::Timestamp;
-use model::id::{AccountId, EventId};
-use model::owner_alert::{AlertSubject, OwnerAlert};
+use model::owner_alert::OwnerAlert;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
@@ -105,6 +104,9 @@ fn read_time(at: &Key) -> Result<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use model::id::{AccountId, EventId};
+    use model::owner_alert::AlertSubject;
+
     use super::*;
     use model::id::WebhookId;
     use model::owner_alert::WebhookAlert;

@@ -9,7 +9,7 @@
 //! read, so each is reported once.
 
 use jiff::Timestamp;
-use message::pending_dsn::{DsnAction, PendingDsn};
+use message::pending_dsn::PendingDsn;
 use model::id::{AccountId, EmailId};
 
 use crate::codec::{self, stored};
@@ -73,6 +73,8 @@ pub async fn next_email(
 
 #[cfg(test)]
 mod tests {
+    use message::pending_dsn::DsnAction;
+
     use super::*;
 
     fn notice(recipient: u16, action: DsnAction) -> PendingDsn {

@@ -9,7 +9,6 @@
 //! and the others are checked on the rows. The number of rows scanned is bounded, so a page may be shorter than its
 //! limit and still have a cursor.
 
-use jiff::Timestamp;
 use model::credential::CredentialId;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::ProductEvent;
@@ -230,6 +229,8 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use serde_json::json;
 

@@ -7,7 +7,6 @@
 //! The owner of a partition carries out its commands and deletes the rows. A command therefore survives restarts, and
 //! reaches the tasks of every node.
 
-use message::address::DomainName;
 use model::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -105,6 +104,8 @@ pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use message::address::DomainName;
+
     use super::*;
     use crate::engine::Store;
 

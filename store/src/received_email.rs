@@ -13,9 +13,8 @@
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use message::received::{AuthenticationResults, ReceivedHeader};
-use model::id::{AccountId, DomainId, ReceivedId};
-use model::received::{ReceivedEmail, SpamScore, SpamStatus};
+use model::id::{AccountId, ReceivedId};
+use model::received::ReceivedEmail;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
@@ -259,6 +258,10 @@ pub async fn list_older_than(
 
 #[cfg(test)]
 mod tests {
+    use message::received::{AuthenticationResults, ReceivedHeader};
+    use model::id::DomainId;
+    use model::received::{SpamScore, SpamStatus};
+
     use super::*;
     use crate::engine::CommitError;
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::id::{AccountId, EmailId};
-use model::schedule::{Schedule, ScheduleState};
+use model::schedule::Schedule;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
@@ -133,6 +133,8 @@ fn read_key(at: &Key) -> Result<(u16, (Timestamp, ScheduleKey)), KeyDecodeError>
 
 #[cfg(test)]
 mod tests {
+    use model::schedule::ScheduleState;
+
     use super::*;
 
     #[tokio::test]

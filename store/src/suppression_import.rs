@@ -1,8 +1,7 @@
 //! Suppression imports: one row each, the uploaded list as a body, and an index of open imports.
 
-use jiff::Timestamp;
 use model::id::{AccountId, ImportId};
-use model::import::{ImportCounts, ImportStatus, SuppressionImport};
+use model::import::{ImportStatus, SuppressionImport};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
@@ -114,6 +113,9 @@ pub async fn purge_oldest(store: &Store, batch: &mut Batch, account: AccountId, 
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::import::ImportCounts;
+
     use super::*;
 
     fn import(n: u32) -> SuppressionImport {

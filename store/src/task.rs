@@ -14,7 +14,6 @@ use std::ops::Range;
 use jiff::Timestamp;
 use message::address::DomainName;
 use model::id::{AccountId, EmailId};
-use model::recipient::{DsnOptions, RecipientKind};
 use model::task::{QueueName, Task, TaskClass, TaskId};
 
 use crate::codec::{self, stored};
@@ -290,6 +289,8 @@ pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use model::recipient::{DsnOptions, RecipientKind};
+
     use super::*;
 
     /// First attempt of a transactional email.

@@ -3,12 +3,8 @@
 //!
 //! Bodies are separate rows, one for the draft and one for each version, so that lists do not read them.
 
-use jiff::Timestamp;
-use model::email::Category;
 use model::id::{AccountId, TemplateId};
-use model::template::{
-    PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVersion, VERSIONS_KEPT,
-};
+use model::template::{Template, TemplateBodies, TemplateKey, TemplateVersion, VERSIONS_KEPT};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
@@ -233,6 +229,10 @@ pub async fn list(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::email::Category;
+    use model::template::{PublishedVersion, TemplateSettings};
+
     use super::*;
     use crate::engine::CommitError;
 

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use model::id::{AccountId, DeliveryId, EventId, WebhookId};
+use model::id::{AccountId, DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 
 use crate::codec::{self, stored};
@@ -288,6 +288,8 @@ fn delete_attempts(batch: &mut Batch, delivery: &WebhookDelivery) {
 
 #[cfg(test)]
 mod tests {
+    use model::id::EventId;
+
     use super::*;
 
     fn delivery(webhook: u128, number: u128) -> (WebhookDelivery, DueDelivery) {

@@ -1,9 +1,8 @@
 //! Affiliate programs: one row under the account, and index keys by program id, publishable key and portal host.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use model::affiliate::program::{AffiliateProgram, ProcessorMode, ProgramSettings, ProgramStatus};
-use model::id::{AccountId, ProgramId};
+use model::affiliate::program::AffiliateProgram;
+use model::id::AccountId;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
@@ -94,6 +93,10 @@ async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliatePr
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::affiliate::program::{ProcessorMode, ProgramSettings, ProgramStatus};
+    use model::id::ProgramId;
+
     use super::*;
     use crate::engine::CommitError;
 

@@ -9,9 +9,8 @@
 
 use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::referral::FraudFlag;
 use model::affiliate::visit::PartnerVisit;
-use model::id::{AccountId, PartnerId, PartnerLinkId, VisitId};
+use model::id::{AccountId, VisitId};
 
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
@@ -133,6 +132,9 @@ pub async fn purge_expired(
 
 #[cfg(test)]
 mod tests {
+    use model::affiliate::referral::FraudFlag;
+    use model::id::{PartnerId, PartnerLinkId};
+
     use super::*;
     use jiff::SignedDuration;
 
