@@ -86,7 +86,6 @@ pub enum AcmeError {
     /// The authority declared the order invalid without a reason.
     #[error("the authority refused the order and gave no reason")]
     Invalid,
-    /// The authority offers no challenge type that is configured.
     #[error(
         "the authority offers no configured challenge type for {name}: set `http_listen` in [tls.acme], or set \
          `tls = true` and port 443 for the API's listener"
@@ -156,7 +155,6 @@ pub struct AcmeSettings {
 
 impl AcmeSettings {
     /// Reads the settings from the configuration. Returns none without `[tls.acme]`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Option<Self> {
         let acme = config.tls.acme.as_ref()?;
         let mailto = |contact: &String| match contact.contains(':') {
@@ -227,13 +225,11 @@ pub(crate) fn challenge_methods(config: &Config) -> Vec<ChallengeMethod> {
 pub struct CertificateStatus {
     /// URL of the authority's directory.
     pub directory: String,
-    /// Names of the certificate.
     pub names: Vec<String>,
     /// Challenge types in order of preference.
     pub proved_by: Vec<&'static str>,
     /// When the certificate expires; none while a self-signed certificate is installed.
     pub expires_at: Option<Timestamp>,
-    /// When the certificate is renewed.
     pub renews_at: Option<Timestamp>,
     /// When renewal information is fetched again (RFC 9773); none if the authority does not provide it.
     pub asks_again_at: Option<Timestamp>,
@@ -333,13 +329,11 @@ impl CertificateRenewer {
     }
 
     /// Certificates for TLS listeners.
-    #[must_use]
     pub fn certificates(&self) -> &Arc<ActiveCertificates> {
         &self.certificates
     }
 
     /// Subscribes to the status.
-    #[must_use]
     pub fn status(&self) -> watch::Receiver<CertificateStatus> {
         self.status.subscribe()
     }

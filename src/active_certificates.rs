@@ -21,18 +21,12 @@ pub struct ActiveCertificates {
 
 impl ActiveCertificates {
     /// Installs a certificate.
-    ///
-    /// # Errors
-    /// The PEM or the key pair is invalid.
     pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         let [smtp, http] = tls_configs(certificate, None)?.map(watch::Sender::new);
         Ok(Self { smtp, http, challenges: None })
     }
 
     /// As [`new`](Self::new); HTTP listeners also serve TLS-ALPN-01 challenges.
-    ///
-    /// # Errors
-    /// The PEM or the key pair is invalid.
     pub fn with_challenges(
         certificate: &Certificate,
         challenges: Arc<ActiveChallenges>,
@@ -53,13 +47,11 @@ impl ActiveCertificates {
     }
 
     /// TLS configuration of SMTP listeners.
-    #[must_use]
     pub fn smtp(&self) -> ServerConfigReceiver {
         self.smtp.subscribe()
     }
 
     /// TLS configuration of HTTP listeners.
-    #[must_use]
     pub fn http(&self) -> ServerConfigReceiver {
         self.http.subscribe()
     }

@@ -29,7 +29,10 @@ pub use self::email_state::EmailState;
 pub use self::error::AdminError;
 pub(crate) use self::handler::handle_request as perform;
 pub use self::permissions::Permissions;
-pub use self::request::{AdminRequest, DestinationAction, DomainChange, PageQuery, QueueFilter};
+pub use self::request::{
+    AccountCreate, AccountUpdate, AdminRequest, DestinationAction, DomainChange, DomainCreate, DomainVerify, PageQuery,
+    QueueFilter, ReplyQuery, TlsReportQuery,
+};
 pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::services::Server;

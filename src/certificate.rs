@@ -51,9 +51,6 @@ pub struct Certificate {
 
 impl Certificate {
     /// Reads the files that `[tls]` names. Returns none if `[tls]` names none.
-    ///
-    /// # Errors
-    /// A file cannot be read.
     pub fn from_config(config: &Config) -> Result<Option<Self>, CertificateError> {
         match (&config.tls.certificate, &config.tls.private_key) {
             (Some(certificate), Some(private_key)) => Self::from_pem_files(certificate, private_key).map(Some),
@@ -62,9 +59,6 @@ impl Certificate {
     }
 
     /// Reads a chain and a private key from PEM files.
-    ///
-    /// # Errors
-    /// A file cannot be read.
     pub fn from_pem_files(certificate: &Path, private_key: &Path) -> Result<Self, CertificateError> {
         let read = |file: &Path| {
             std::fs::read(file).map_err(|error| CertificateError::File { file: file.display().to_string(), error })
@@ -84,17 +78,11 @@ impl Certificate {
     }
 
     /// Builds the rustls configuration of a server that presents this certificate.
-    ///
-    /// # Errors
-    /// Returns [`CertificateError::Pair`] when the PEM or the pair is invalid.
     pub fn server_config(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
         self.build_server_config(alpn, |pair| Arc::new(SingleCertAndKey::from(pair)))
     }
 
     /// As [`server_config`](Self::server_config); it also answers TLS-ALPN-01 challenges (RFC 8737).
-    ///
-    /// # Errors
-    /// Returns [`CertificateError::Pair`] when the PEM or the pair is invalid.
     pub fn server_config_with_challenges(
         &self,
         mut alpn: Vec<Vec<u8>>,

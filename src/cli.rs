@@ -61,7 +61,6 @@ pub enum CliCommand {
 }
 
 /// Returns whether a word is a command of operators: they keep their names in this program.
-#[must_use]
 pub fn is_operator_command(word: &str) -> bool {
     word == "help" || <CliArguments as clap::CommandFactory>::command().find_subcommand(word).is_some()
 }

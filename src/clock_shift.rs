@@ -12,9 +12,6 @@ use store::engine::private_files;
 pub const FILE: &str = "clock-shift";
 
 /// Reads how far the clock of this data directory was advanced; zero if the file does not exist.
-///
-/// # Errors
-/// The file cannot be read, or does not contain a number.
 pub fn read(data_dir: &Path) -> io::Result<Duration> {
     let text = match fs::read_to_string(data_dir.join(FILE)) {
         Ok(text) => text,
@@ -26,9 +23,6 @@ pub fn read(data_dir: &Path) -> io::Result<Duration> {
 }
 
 /// Stores the shift atomically and syncs it to disk.
-///
-/// # Errors
-/// The file cannot be written.
 pub fn write(data_dir: &Path, shift: Duration) -> io::Result<()> {
     let new_file = data_dir.join(format!("{FILE}.new"));
     let mut file = private_files::create_file(&new_file)?;

@@ -13,6 +13,7 @@ pub mod mx;
 mod plans;
 pub mod pools;
 mod read;
+mod section;
 pub mod smarthosts;
 mod url;
 mod values;
@@ -36,6 +37,7 @@ pub use check::missing_source_addresses;
 use log::LogSection;
 use mx::MxSection;
 use pools::PoolSection;
+use section::section;
 pub use read::{ConfigProblem, environment, find_line, from_file, from_file_alone, from_text};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
@@ -99,15 +101,11 @@ pub struct Config {
 impl Config {
     /// Host of return paths (`MAIL FROM`): `rp.{domain}` of each sending domain is a CNAME to it. Default: `rp.` before
     /// `hostname`.
-    #[must_use]
     pub fn return_path_host(&self) -> DomainName {
         self.service.return_path_host.clone().unwrap_or_else(|| self.subdomain("rp"))
     }
 
     /// Loads the key that signs Domain Connect requests, if configured.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a valid key.
     pub fn domain_connect_key(&self) -> Result<Option<RequestKey>, String> {
         let (Some(file), Some(name)) = (&self.service.domain_connect_key, &self.service.domain_connect_key_name) else {
             return Ok(None);
@@ -119,13 +117,11 @@ impl Config {
 
     /// Name whose SPF record lists this server's sending addresses (RFC 7208 5.2). Each sending domain's record
     /// includes it. Default: `spf.` before `hostname`.
-    #[must_use]
     pub fn spf_include_host(&self) -> DomainName {
         self.service.spf_include_host.clone().unwrap_or_else(|| self.subdomain("spf"))
     }
 
     /// Label below a sending domain where its ownership record is published.
-    #[must_use]
     pub fn ownership_label(&self) -> &str {
         &self.service.ownership_label
     }
@@ -140,32 +136,19 @@ fn default_data_dir() -> PathBuf {
     PathBuf::from("/var/lib/postrider")
 }
 
-/// `[store]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StoreSection {
-    pub engine: StoreEngine,
-    /// URL of the PostgreSQL database. It may contain a password.
-    pub url: Option<SecretString>,
-    /// Name of the cluster within the database.
-    pub cluster: String,
-    /// Disk space reserved so that delivery continues when the disk is full, in bytes.
-    pub reserve_bytes: u64,
-    /// How long emails, their messages and their history are retained.
-    #[serde(deserialize_with = "duration")]
-    pub retention: Duration,
-}
-
-impl Default for StoreSection {
-    fn default() -> Self {
-        const DAY: u64 = 24 * 3600;
-        Self {
-            engine: StoreEngine::default(),
-            url: None,
-            cluster: "postrider".to_owned(),
-            reserve_bytes: 64 << 20,
-            retention: Duration::from_secs(30 * DAY),
-        }
+section! {
+    /// `[store]`
+    StoreSection {
+        engine: StoreEngine,
+        /// URL of the PostgreSQL database. It may contain a password.
+        url: Option<SecretString>,
+        /// Name of the cluster within the database.
+        cluster: String = "postrider".to_owned(),
+        /// Disk space reserved so that delivery continues when the disk is full, in bytes.
+        reserve_bytes: u64 = 64 << 20,
+        /// How long emails, their messages and their history are retained.
+        #[serde(deserialize_with = "duration")]
+        retention: Duration = Duration::from_secs(30 * 24 * 3600),
     }
 }
 
@@ -181,73 +164,46 @@ pub struct TlsSection {
     pub acme: Option<AcmeSection>,
 }
 
-/// `[tls.acme]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AcmeSection {
-    /// URL of the authority's directory (RFC 8555 7.1.1).
-    pub directory: String,
-    /// Email address of the ACME account.
-    pub contact: Option<String>,
-    /// Names in addition to `hostname` and the API's host.
-    #[serde(deserialize_with = "parsed::host_names")]
-    pub names: Vec<DomainName>,
-    /// Addresses of the HTTP-01 listener.
-    #[serde(deserialize_with = "one_or_many")]
-    pub http_listen: Vec<SocketAddr>,
-    /// PEM file of CA certificates that sign the directory's certificate; none means the public CAs.
-    pub roots: Option<PathBuf>,
-}
-
-impl Default for AcmeSection {
-    fn default() -> Self {
-        Self {
-            directory: instant_acme::LetsEncrypt::Production.url().to_owned(),
-            contact: None,
-            names: Vec::new(),
-            http_listen: Vec::new(),
-            roots: None,
-        }
+section! {
+    /// `[tls.acme]`
+    #[derive(PartialEq, Eq)]
+    AcmeSection {
+        /// URL of the authority's directory (RFC 8555 7.1.1).
+        directory: String = instant_acme::LetsEncrypt::Production.url().to_owned(),
+        /// Email address of the ACME account.
+        contact: Option<String>,
+        /// Names in addition to `hostname` and the API's host.
+        #[serde(deserialize_with = "parsed::host_names")]
+        names: Vec<DomainName>,
+        /// Addresses of the HTTP-01 listener.
+        #[serde(deserialize_with = "one_or_many")]
+        http_listen: Vec<SocketAddr>,
+        /// PEM file of CA certificates that sign the directory's certificate; none means the public CAs.
+        roots: Option<PathBuf>,
     }
 }
 
-/// `[submission]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SubmissionSection {
-    /// Listeners with STARTTLS.
-    #[serde(deserialize_with = "one_or_many")]
-    pub listen: Vec<SocketAddr>,
-    /// Listeners with implicit TLS (RFC 8314).
-    #[serde(deserialize_with = "one_or_many")]
-    pub implicit_tls: Vec<SocketAddr>,
-    /// The user name of all logins; the password is an SMTP credential.
-    pub username: String,
-    /// Maximum message size, in bytes.
-    pub message_bytes_max: u64,
-    /// Maximum recipients of a message.
-    pub recipients_max: usize,
-    /// Maximum sessions of all listeners.
-    pub sessions_max: usize,
-    /// Maximum sessions of one client address.
-    pub sessions_per_address_max: usize,
-    /// Maximum message content in memory over all sessions, in bytes.
-    pub bytes_in_flight_max: usize,
-}
-
-impl Default for SubmissionSection {
-    fn default() -> Self {
-        let limits = SessionLimits::default();
-        Self {
-            listen: Vec::new(),
-            implicit_tls: Vec::new(),
-            username: "postrider".to_owned(),
-            message_bytes_max: limits.message_bytes_max,
-            recipients_max: limits.recipients_max,
-            sessions_max: smtp::connection_limiter::SESSIONS_MAX_DEFAULT,
-            sessions_per_address_max: limits.sessions_per_address_max,
-            bytes_in_flight_max: smtp::content_budget::ContentBudget::BYTES_DEFAULT,
-        }
+section! {
+    /// `[submission]`
+    SubmissionSection {
+        /// Listeners with STARTTLS.
+        #[serde(deserialize_with = "one_or_many")]
+        listen: Vec<SocketAddr>,
+        /// Listeners with implicit TLS (RFC 8314).
+        #[serde(deserialize_with = "one_or_many")]
+        implicit_tls: Vec<SocketAddr>,
+        /// The user name of all logins; the password is an SMTP credential.
+        username: String = "postrider".to_owned(),
+        /// Maximum message size, in bytes.
+        message_bytes_max: u64 = SessionLimits::default().message_bytes_max,
+        /// Maximum recipients of a message.
+        recipients_max: usize = SessionLimits::default().recipients_max,
+        /// Maximum sessions of all listeners.
+        sessions_max: usize = smtp::connection_limiter::SESSIONS_MAX_DEFAULT,
+        /// Maximum sessions of one client address.
+        sessions_per_address_max: usize = SessionLimits::default().sessions_per_address_max,
+        /// Maximum message content in memory over all sessions, in bytes.
+        bytes_in_flight_max: usize = smtp::content_budget::ContentBudget::BYTES_DEFAULT,
     }
 }
 
@@ -275,36 +231,23 @@ pub struct ProxySection {
     pub networks: Vec<IpNetwork>,
 }
 
-/// `[api]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ApiSection {
-    /// Listen addresses.
-    #[serde(deserialize_with = "one_or_many")]
-    pub listen: Vec<SocketAddr>,
-    /// URL by which customers reach the API; appears in the OpenAPI document.
-    pub base_url: Option<String>,
-    /// True: listeners use TLS. False: a reverse proxy terminates TLS.
-    pub tls: bool,
-    /// On: requests are counted and limited by the plans.
-    pub rate_limit: OnOff,
-    /// Maximum connections of one client address.
-    pub connections_per_address_max: usize,
-    /// Networks of reverse proxies whose forwarding headers are trusted.
-    #[serde(deserialize_with = "one_or_many")]
-    pub forwarding_networks: Vec<IpNetwork>,
-}
-
-impl Default for ApiSection {
-    fn default() -> Self {
-        Self {
-            listen: Vec::new(),
-            base_url: None,
-            tls: false,
-            rate_limit: OnOff::default(),
-            connections_per_address_max: api::state::CONNECTIONS_PER_ADDRESS_MAX,
-            forwarding_networks: Vec::new(),
-        }
+section! {
+    /// `[api]`
+    ApiSection {
+        /// Listen addresses.
+        #[serde(deserialize_with = "one_or_many")]
+        listen: Vec<SocketAddr>,
+        /// URL by which customers reach the API; appears in the OpenAPI document.
+        base_url: Option<String>,
+        /// True: listeners use TLS. False: a reverse proxy terminates TLS.
+        tls: bool,
+        /// On: requests are counted and limited by the plans.
+        rate_limit: OnOff,
+        /// Maximum connections of one client address.
+        connections_per_address_max: usize = api::state::CONNECTIONS_PER_ADDRESS_MAX,
+        /// Networks of reverse proxies whose forwarding headers are trusted.
+        #[serde(deserialize_with = "one_or_many")]
+        forwarding_networks: Vec<IpNetwork>,
     }
 }
 
@@ -356,88 +299,58 @@ pub struct DnsSection {
     pub deadline: Option<Duration>,
 }
 
-/// `[delivery]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DeliverySection {
-    /// Port of mail hosts.
-    pub port: u16,
-    /// Local addresses to send from; if empty, the system chooses.
-    #[serde(deserialize_with = "one_or_many")]
-    pub source_addresses: Vec<IpAddr>,
-    /// Delays between attempts; the last one repeats.
-    #[serde(deserialize_with = "durations")]
-    pub retry: Vec<Duration>,
-    /// Age at which a message is returned as undeliverable.
-    #[serde(deserialize_with = "duration")]
-    pub give_up_after: Duration,
-    /// TLS requirement for outgoing connections.
-    pub tls: TlsChoice,
-    /// Applies MTA-STS policies of recipient domains (RFC 8461).
-    pub mta_sts: OnOff,
-    /// Applies TLSA records of mail hosts (RFC 7672).
-    pub dane: DaneMode,
-    /// PEM file of CA certificates for verified connections; none means the public CAs.
-    pub roots: Option<PathBuf>,
-    /// Contact address in TLS reports (RFC 8460); its domain is the reporting organisation. If set, reports are sent to
-    /// the domains that request them; otherwise none are sent.
-    #[serde(deserialize_with = "parsed::address_option")]
-    pub tls_report_contact: Option<Address>,
-    /// Smarthost for all mail.
-    pub smarthost: Option<SmarthostAddress>,
-    /// User name at the smarthost.
-    pub smarthost_username: Option<String>,
-    /// Password at the smarthost.
-    pub smarthost_password: Option<SecretString>,
-    /// Permits delivery to private and loopback addresses.
-    pub allow_private_destinations: bool,
-    /// Accepts mail but delivers none.
-    pub paused: bool,
-    /// Signs mail with DKIM.
-    pub dkim: bool,
-    /// Also signs each transaction (DKIM2).
-    pub dkim2: OnOff,
-    /// Maximum number of tasks in memory.
-    pub tasks_in_memory_max: usize,
-    /// Maximum size of message bodies in memory, in bytes.
-    pub body_bytes_in_memory_max: usize,
-    /// Connection and rate limits by destination.
-    pub pace: Vec<PaceSection>,
-    /// Reply rules, applied before the built-in rules.
-    pub replies: Vec<ReplySection>,
-    /// Smarthosts for some of the mail.
-    pub smarthosts: Vec<SmarthostSection>,
-    /// Pools of source addresses for some accounts.
-    pub pools: Vec<PoolSection>,
-}
-
-impl Default for DeliverySection {
-    fn default() -> Self {
-        let RetrySchedule { waits, give_up_after } = RetrySchedule::default();
-        Self {
-            port: 25,
-            source_addresses: Vec::new(),
-            retry: waits,
-            give_up_after,
-            tls: TlsChoice::default(),
-            mta_sts: OnOff::On,
-            dane: DaneMode::default(),
-            roots: None,
-            tls_report_contact: None,
-            smarthost: None,
-            smarthost_username: None,
-            smarthost_password: None,
-            allow_private_destinations: false,
-            paused: false,
-            dkim: true,
-            dkim2: OnOff::Off,
-            tasks_in_memory_max: 50_000,
-            body_bytes_in_memory_max: 256 << 20,
-            pace: Vec::new(),
-            replies: Vec::new(),
-            smarthosts: Vec::new(),
-            pools: Vec::new(),
-        }
+section! {
+    /// `[delivery]`
+    DeliverySection {
+        /// Port of mail hosts.
+        port: u16 = 25,
+        /// Local addresses to send from; if empty, the system chooses.
+        #[serde(deserialize_with = "one_or_many")]
+        source_addresses: Vec<IpAddr>,
+        /// Delays between attempts; the last one repeats.
+        #[serde(deserialize_with = "durations")]
+        retry: Vec<Duration> = RetrySchedule::default().waits,
+        /// Age at which a message is returned as undeliverable.
+        #[serde(deserialize_with = "duration")]
+        give_up_after: Duration = RetrySchedule::default().give_up_after,
+        /// TLS requirement for outgoing connections.
+        tls: TlsChoice,
+        /// Applies MTA-STS policies of recipient domains (RFC 8461).
+        mta_sts: OnOff = OnOff::On,
+        /// Applies TLSA records of mail hosts (RFC 7672).
+        dane: DaneMode,
+        /// PEM file of CA certificates for verified connections; none means the public CAs.
+        roots: Option<PathBuf>,
+        /// Contact address in TLS reports (RFC 8460); its domain is the reporting organisation. If set, reports are sent
+        /// to the domains that request them; otherwise none are sent.
+        #[serde(deserialize_with = "parsed::address_option")]
+        tls_report_contact: Option<Address>,
+        /// Smarthost for all mail.
+        smarthost: Option<SmarthostAddress>,
+        /// User name at the smarthost.
+        smarthost_username: Option<String>,
+        /// Password at the smarthost.
+        smarthost_password: Option<SecretString>,
+        /// Permits delivery to private and loopback addresses.
+        allow_private_destinations: bool,
+        /// Accepts mail but delivers none.
+        paused: bool,
+        /// Signs mail with DKIM.
+        dkim: bool = true,
+        /// Also signs each transaction (DKIM2).
+        dkim2: OnOff = OnOff::Off,
+        /// Maximum number of tasks in memory.
+        tasks_in_memory_max: usize = 50_000,
+        /// Maximum size of message bodies in memory, in bytes.
+        body_bytes_in_memory_max: usize = 256 << 20,
+        /// Connection and rate limits by destination.
+        pace: Vec<PaceSection>,
+        /// Reply rules, applied before the built-in rules.
+        replies: Vec<ReplySection>,
+        /// Smarthosts for some of the mail.
+        smarthosts: Vec<SmarthostSection>,
+        /// Pools of source addresses for some accounts.
+        pools: Vec<PoolSection>,
     }
 }
 
@@ -468,7 +381,6 @@ impl PaceSection {
     }
 
     /// Converts to the queue's limits.
-    #[must_use]
     pub fn to_pace_limits(&self) -> PaceLimits {
         PaceLimits {
             connections_start: PaceLimits::default().connections_start.min(self.connections_max),
@@ -514,67 +426,45 @@ impl ReplySection {
     }
 }
 
-/// `[webhooks]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WebhooksSection {
-    /// Permits endpoints at private addresses.
-    pub allow_private_destinations: bool,
-    /// Permits endpoints without TLS.
-    pub allow_http: bool,
-    /// Delays before each attempt, including the first.
-    #[serde(deserialize_with = "durations")]
-    pub retry: Vec<Duration>,
-}
-
-impl Default for WebhooksSection {
-    fn default() -> Self {
-        Self { allow_private_destinations: false, allow_http: false, retry: queue::webhooks::RETRY_SCHEDULE.to_vec() }
+section! {
+    /// `[webhooks]`
+    WebhooksSection {
+        /// Permits endpoints at private addresses.
+        allow_private_destinations: bool,
+        /// Permits endpoints without TLS.
+        allow_http: bool,
+        /// Delays before each attempt, including the first.
+        #[serde(deserialize_with = "durations")]
+        retry: Vec<Duration> = queue::webhooks::RETRY_SCHEDULE.to_vec(),
     }
 }
 
-/// `[service]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ServiceSection {
-    /// Shared sender of accounts that have no verified domain.
-    #[serde(deserialize_with = "parsed::address_option")]
-    pub sandbox_sender: Option<Address>,
-    /// Marks new domains as verified without checking DNS (development).
-    pub auto_verify_domains: bool,
-    /// Default plan of accounts that the operator creates.
-    pub default_plan: Plan,
-    /// Target of the CNAME at `rp` of a customer's domain; see [`Config::return_path_host`].
-    #[serde(deserialize_with = "parsed::host_name_option")]
-    pub return_path_host: Option<DomainName>,
-    /// Name that a customer's SPF record includes; see [`Config::spf_include_host`].
-    #[serde(deserialize_with = "parsed::host_name_option")]
-    pub spf_include_host: Option<DomainName>,
-    /// Label of the ownership record of a customer's domain; see [`Config::ownership_label`].
-    pub ownership_label: String,
-    /// Template registered with DNS providers for Domain Connect.
-    #[serde(deserialize_with = "parsed::template_option")]
-    pub domain_connect_template: Option<DomainConnectTemplate>,
-    /// PEM file of the key that signs Domain Connect requests.
-    pub domain_connect_key: Option<PathBuf>,
-    /// Name where its public key is published.
-    #[serde(deserialize_with = "parsed::host_name_option")]
-    pub domain_connect_key_name: Option<DomainName>,
-}
-
-impl Default for ServiceSection {
-    fn default() -> Self {
-        Self {
-            sandbox_sender: None,
-            auto_verify_domains: false,
-            default_plan: Plan::Dedicated,
-            return_path_host: None,
-            spf_include_host: None,
-            ownership_label: "_service".to_owned(),
-            domain_connect_template: None,
-            domain_connect_key: None,
-            domain_connect_key_name: None,
-        }
+section! {
+    /// `[service]`
+    ServiceSection {
+        /// Shared sender of accounts that have no verified domain.
+        #[serde(deserialize_with = "parsed::address_option")]
+        sandbox_sender: Option<Address>,
+        /// Marks new domains as verified without checking DNS (development).
+        auto_verify_domains: bool,
+        /// Default plan of accounts that the operator creates.
+        default_plan: Plan = Plan::Dedicated,
+        /// Target of the CNAME at `rp` of a customer's domain; see [`Config::return_path_host`].
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        return_path_host: Option<DomainName>,
+        /// Name that a customer's SPF record includes; see [`Config::spf_include_host`].
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        spf_include_host: Option<DomainName>,
+        /// Label of the ownership record of a customer's domain; see [`Config::ownership_label`].
+        ownership_label: String = "_service".to_owned(),
+        /// Template registered with DNS providers for Domain Connect.
+        #[serde(deserialize_with = "parsed::template_option")]
+        domain_connect_template: Option<DomainConnectTemplate>,
+        /// PEM file of the key that signs Domain Connect requests.
+        domain_connect_key: Option<PathBuf>,
+        /// Name where its public key is published.
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        domain_connect_key_name: Option<DomainName>,
     }
 }
 

@@ -50,7 +50,6 @@ use crate::services::Server;
 const REFRESH_SECONDS: &str = "2";
 const REFRESH: HeaderName = HeaderName::from_static("refresh");
 
-/// The console.
 pub struct OperatorConsole {
     server: Server,
     permissions: Permissions,
@@ -63,7 +62,6 @@ pub struct OperatorConsole {
 }
 
 impl OperatorConsole {
-    #[must_use]
     pub fn new(server: Server, permissions: Permissions, config: Config, stop: CancellationToken) -> Self {
         let clock = server.clock.clone();
         Self {

@@ -33,7 +33,6 @@ use store::access::SignedInUser;
 
 use crate::form_data;
 
-/// The dashboard.
 #[derive(Debug)]
 pub struct DashboardPages {
     /// `/` leads browsers to the dashboard. `postrider dev` has its inbox there.

@@ -91,7 +91,6 @@ clock_offset = "0s"
 "#;
 
 /// `[log]` section: warnings, unless the environment sets another level.
-#[must_use]
 pub fn log_section() -> LogSection {
     // `run` reports errors in the environment.
     config::from_text(CONFIGURATION, config::environment()).map(|config| config.log).unwrap_or_default()
@@ -103,7 +102,6 @@ pub enum DevError {
     /// A listener cannot be opened.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// An address is in use.
     #[error(
         "{address} is in use by another program, possibly another `postrider dev`: stop it, or set another address \
          with {option}"
@@ -180,9 +178,6 @@ struct StartReport {
 }
 
 /// Runs the development server until SIGINT or SIGTERM.
-///
-/// # Errors
-/// Returns why the server cannot start.
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mut signals = StopSignals::new()?;
     let sockets = Sockets::bind(arguments).await?;

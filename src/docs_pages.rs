@@ -23,7 +23,6 @@ pub struct DocsPages {
 
 impl DocsPages {
     /// The reference of an API at a base URL.
-    #[must_use]
     pub fn new(base_url: &str, further_pages: Option<Arc<dyn Overlay>>) -> Self {
         Self { base_url: base_url.to_owned(), documentation: OnceLock::new(), further_pages }
     }

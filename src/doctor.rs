@@ -88,13 +88,10 @@ pub struct CheckRunner(VecDeque<(&'static str, JoinHandle<DoctorFinding>)>);
 
 impl CheckRunner {
     /// Starts every check.
-    #[must_use]
     pub fn start(context: CheckContext) -> Self {
         Self::start_matching(context, |_| true)
     }
 
-    /// Starts the checks with these names.
-    #[must_use]
     pub fn start_named(context: CheckContext, names: &[&str]) -> Self {
         Self::start_matching(context, |name| names.contains(&name))
     }
@@ -112,7 +109,6 @@ impl CheckRunner {
     }
 
     /// Names of the checks that are not finished.
-    #[must_use]
     pub fn running(&self) -> Vec<&'static str> {
         self.0.iter().filter(|(_, task)| !task.is_finished()).map(|(name, _)| *name).collect()
     }

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use memchr::memmem;
 
-/// Most parts of a form.
 const PARTS_MAX: usize = 200;
 /// Longest boundary (RFC 2046 5.1.1).
 const BOUNDARY_CHARS_MAX: usize = 70;
@@ -18,7 +17,6 @@ pub struct FormPart {
 }
 
 /// The boundary in a media type; `None` if it is another one.
-#[must_use]
 pub fn boundary(media_type: &str) -> Option<&str> {
     let (kind, parameters) = media_type.split_once(';')?;
     if !kind.trim().eq_ignore_ascii_case("multipart/form-data") {
@@ -34,7 +32,6 @@ pub fn boundary(media_type: &str) -> Option<&str> {
 /// Reads the parts. Contents share the body's memory.
 ///
 /// Returns `None` if the body does not end with the closing delimiter, has a part without a name, or too many parts.
-#[must_use]
 pub fn parse(body: &Bytes, boundary: &str) -> Option<Vec<FormPart>> {
     let delimiter = format!("\r\n--{boundary}");
     // The first delimiter has no line end before it.

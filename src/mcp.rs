@@ -26,7 +26,6 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Headers of the client that each call of an operation repeats.
 const REPEATED: [HeaderName; 3] = [AUTHORIZATION, HOST, USER_AGENT];
 
-/// The endpoint.
 #[derive(Debug)]
 pub struct McpEndpoint {
     options: HttpOptions,
@@ -34,7 +33,6 @@ pub struct McpEndpoint {
 
 impl McpEndpoint {
     /// The endpoint of a server with this public base URL.
-    #[must_use]
     pub fn new(base_url: &str) -> Self {
         Self { options: HttpOptions { base_url: base_url.to_owned(), resource_metadata: None } }
     }

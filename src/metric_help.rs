@@ -1,6 +1,5 @@
 //! HELP lines of `/metrics`: what each metric measures, in one sentence.
 
-/// Counters.
 const COUNTERS: &[(&str, &str)] = &[
     ("postrider_acme_orders_total", "Certificate orders (ACME) that ended, by outcome."),
     ("postrider_api_connections_refused_total", "API connections refused because of too many connections."),
@@ -45,7 +44,6 @@ const COUNTERS: &[(&str, &str)] = &[
     ("postrider_webhook_attempts_total", "Webhook attempts that ended, by outcome."),
 ];
 
-/// Gauges.
 const GAUGES: &[(&str, &str)] = &[
     ("postrider_body_bytes_in_memory", "Bytes of message bodies in memory for delivery."),
     ("postrider_certificate_expires_timestamp_seconds", "Expiry of the TLS certificate, in seconds since 1970."),
@@ -65,7 +63,6 @@ const GAUGES: &[(&str, &str)] = &[
     ("postrider_tasks_in_memory", "Queued tasks in memory."),
 ];
 
-/// Histograms.
 const HISTOGRAMS: &[(&str, &str)] = &[
     ("postrider_account_first_attempt_seconds", "Seconds from acceptance to the first attempt, by account and class."),
     ("postrider_api_request_seconds", "Duration of API requests in seconds, by operation."),

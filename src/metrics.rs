@@ -27,13 +27,11 @@ pub struct Scrape {
 
 impl Scrape {
     /// Creates the renderer for a server.
-    #[must_use]
     pub fn new(server: Server, recorder: PrometheusHandle, data_dir: PathBuf) -> Self {
         Self { server, recorder, data_dir }
     }
 
     /// Renders the text in the format of Prometheus.
-    #[must_use]
     pub fn render(&self) -> String {
         let summary = self.server.store.queue_counts().summary(TOP_DOMAINS);
         measure(&self.server, &summary);

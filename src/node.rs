@@ -50,9 +50,6 @@ impl NodeIdentity {
     }
 
     /// Writes the name to the file. Call it before other nodes see the name, and after all checks of the start passed.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn persist(&self) -> std::io::Result<()> {
         let mut file = &*self.file;
         file.set_len(0)?;

@@ -239,7 +239,6 @@ fn apply_relays(running: &mut Config, new: &Config) {
 /// Result of a reload: the names of the changed keys (`section.key`).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ConfigChanges {
-    /// Applied.
     pub applied: Vec<&'static str>,
     /// Changed in the file; requires a restart.
     pub needs_restart: Vec<&'static str>,
@@ -275,7 +274,6 @@ pub struct ConfigReloader {
 
 impl ConfigReloader {
     /// Starts with the configuration that the server was started with.
-    #[must_use]
     pub fn new(file: PathBuf, running: Config) -> Self {
         Self { file, running }
     }

@@ -115,7 +115,6 @@ struct RelayListener {
 
 impl Listeners {
     /// Creates the shared state, without a listener.
-    #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
         // Session numbers appear in Received fields, so a restart does not begin with 1.
         let capacity = Capacity::new(capacity_limits(config), first_session);
@@ -163,9 +162,6 @@ impl Listeners {
     }
 
     /// Opens a submission listener, with STARTTLS or implicit TLS.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_submission(
         &self,
         config: &Config,
@@ -179,9 +175,6 @@ impl Listeners {
     }
 
     /// Opens submission with STARTTLS on a bound socket.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_submission_on(
         &self,
         config: &Config,
@@ -208,9 +201,6 @@ impl Listeners {
     }
 
     /// Opens a listener for trusted hosts.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_relay(
         &self,
         server: &Server,
@@ -239,9 +229,6 @@ impl Listeners {
     }
 
     /// Opens a listener for mail from other servers, with STARTTLS.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_mx(
         &self,
         config: &Config,
@@ -262,7 +249,6 @@ impl Listeners {
     }
 
     /// Builds the settings of a listener's sessions.
-    #[must_use]
     pub fn settings(
         &self,
         config: &Config,
@@ -274,9 +260,6 @@ impl Listeners {
     }
 
     /// Opens an SMTP listener.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_smtp(
         &self,
         address: SocketAddr,
@@ -289,9 +272,6 @@ impl Listeners {
     }
 
     /// Opens an SMTP listener on a bound socket.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_smtp_on(
         &self,
         socket: TcpListener,
@@ -359,9 +339,6 @@ impl Listeners {
     }
 
     /// Opens an API listener.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_api(
         &self,
         server: &Server,
@@ -377,9 +354,6 @@ impl Listeners {
     }
 
     /// Opens the API without TLS on a bound socket, with further pages.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_api_on(
         &self,
         server: &Server,
@@ -404,9 +378,6 @@ impl Listeners {
     }
 
     /// Opens the listener for HTTP-01 challenges.
-    ///
-    /// # Errors
-    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_challenges(
         &self,
         renewer: &Arc<CertificateRenewer>,
@@ -428,9 +399,6 @@ impl Listeners {
 }
 
 /// Binds a TCP listener.
-///
-/// # Errors
-/// Returns [`ServeError::Bind`] if the address cannot be bound.
 pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Bind { address: address.to_string(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -499,9 +467,6 @@ fn effective_limits(config: &Config, role: ListenerRole, limits: SessionLimits) 
 
 /// Runs the server until SIGTERM or SIGINT. `file` is the configuration file, which SIGHUP reloads. With `send`, the
 /// hold that a restore set on the queue is lifted.
-///
-/// # Errors
-/// Returns why the server did not start or why it stopped.
 pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), ServeError> {
     // Handles signals from the start: an earlier signal would kill the process.
     let mut signals = ServiceSignals::new()?;
@@ -604,9 +569,6 @@ async fn open_listeners(
 }
 
 /// Opens the operator's listeners: metrics, health and console. Returns their addresses.
-///
-/// # Errors
-/// Returns [`ServeError::Bind`] if an address cannot be bound.
 pub async fn open_ops_listeners(
     config: &Config,
     server: &Server,
@@ -646,7 +608,6 @@ pub async fn open_ops_listeners(
 }
 
 /// Settings and handles of the admin requests. To be called after the API's listeners are open, whose state it shares.
-#[must_use]
 pub fn admin_permissions(
     config: &Config,
     server: &Server,
@@ -678,14 +639,10 @@ pub struct StopSignals {
 
 impl StopSignals {
     /// Installs the signal handlers.
-    ///
-    /// # Errors
-    /// The handlers cannot be installed.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for one of the signals.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -106,7 +106,6 @@ pub struct Server {
     pub entropy: Entropy,
     /// Subsystems of delivery and events.
     pub queue: Arc<Subsystems>,
-    /// Subsystems of accounts.
     pub accounts: AccountSubsystems,
     /// The affiliate program.
     pub affiliate: AffiliateService,
@@ -121,7 +120,6 @@ pub struct Server {
 }
 
 /// Store options of a configuration.
-#[must_use]
 pub fn store_options(config: &Config) -> RedbOptions {
     let mut options = RedbOptions::new(config.data_dir.join(STORE_DIRECTORY));
     options.reserve_bytes = config.store.reserve_bytes;
@@ -248,14 +246,12 @@ impl Server {
     }
 
     /// Submits the messages of SMTP clients.
-    #[must_use]
     pub fn message_submitter(&self) -> MessageSubmitter {
         let AccountSubsystems { intake, templates, idempotency, .. } = self.accounts.clone();
         MessageSubmitter { services: self.queue.services.clone(), intake, templates, idempotency }
     }
 
     /// The session handler of submission.
-    #[must_use]
     pub fn submission_handler(&self, username: &str) -> SubmissionHandler {
         let AccountSubsystems { credentials, limits, .. } = self.accounts.clone();
         SubmissionHandler::new(self.message_submitter(), credentials, limits, username.to_owned())
@@ -281,7 +277,6 @@ impl Server {
 }
 
 /// Warning for an unverified domain of the sandbox sender.
-#[must_use]
 pub fn sandbox_not_set_up(domain: &DomainName) -> String {
     format!(
         "the sandbox is not set up: {domain}, the domain of `sandbox_sender`, is not verified on this server, so no \
@@ -311,7 +306,6 @@ async fn open_store(config: &Config) -> Result<Store, BuildError> {
 }
 
 /// Options of the PostgreSQL database, if one is configured.
-#[must_use]
 pub fn database(config: &Config) -> Option<PostgresOptions> {
     let store = &config.store;
     let url = store.url.as_ref().filter(|_| store.engine == StoreEngine::Postgres)?;

@@ -85,9 +85,6 @@ impl SetupPhase {
 }
 
 /// Checks the machine, asks the questions and writes the configuration.
-///
-/// # Errors
-/// Returns a [`SetupError`] that says what to do.
 pub async fn prepare(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Installation, SetupError> {
     dialog.print("This sets up a mail server on this machine. You can stop with Ctrl-C at any time and run");
     dialog.print("the command again: it continues where it stopped.");
@@ -117,9 +114,6 @@ pub async fn prepare(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<
 
 /// Starts the server, creates account and domain, waits for DNS and the certificate, and sends the test mail. Returns
 /// false if `interruption` ended it. The creation of the account is completed first: its secrets exist nowhere else.
-///
-/// # Errors
-/// Returns a [`SetupError`] that says what to do.
 pub async fn complete(
     dialog: &mut dyn Dialog,
     options: &SetupOptions,

@@ -33,7 +33,6 @@ pub struct StoreFacts {
 
 impl StoreReferences {
     /// Collects the names.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
             relay_accounts: config.relay.iter().map(|relay| relay.account.clone()).collect(),
@@ -42,15 +41,11 @@ impl StoreReferences {
     }
 
     /// Returns whether there is nothing to look up.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.relay_accounts.is_empty() && self.sandbox_domain.is_none()
     }
 
     /// Looks the names up.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn look_up(&self, store: &Store) -> Result<StoreFacts, ReadError> {
         let mut missing_relay_accounts = Vec::new();
         for (index, account) in self.relay_accounts.iter().enumerate() {
@@ -70,7 +65,6 @@ impl StoreReferences {
 }
 
 /// Problem of a `[[relay]]` section whose account does not exist.
-#[must_use]
 pub fn relay_account_missing(account: &str) -> String {
     format!(
         "[[relay]] the account {account} does not exist, so its mail is refused: create it (`postrider admin account \

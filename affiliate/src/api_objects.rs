@@ -95,7 +95,6 @@ pub struct ProgramObject {
 
 impl ProgramObject {
     /// Builds the object; `portal_fault` and `unmailable` explain why the portal or mail to partners does not work.
-    #[must_use]
     pub fn of(
         program: &AffiliateProgram,
         portal_fault: Option<PortalHostError>,
@@ -174,7 +173,6 @@ pub struct ProcessorEventSummary {
 
 impl ProcessorObject {
     /// Builds the object if a processor is connected; `base_url` is the base of the webhook URL.
-    #[must_use]
     pub fn of(program: &AffiliateProgram, events: ProcessorEventSummary, base_url: &str) -> Option<Self> {
         let processor = program.processor.as_ref()?;
         Some(Self {
@@ -219,7 +217,6 @@ pub struct LinkObject {
 }
 
 impl LinkObject {
-    #[must_use]
     pub fn of(link: &PartnerLink, partner: &Partner, program: &AffiliateProgram) -> Self {
         Self {
             object: "affiliate_link",
@@ -284,7 +281,6 @@ pub struct PartnerObject {
 
 impl PartnerObject {
     /// Builds the object of a partner with the given links.
-    #[must_use]
     pub fn of(partner: &Partner, links: &[PartnerLink], program: &AffiliateProgram) -> Self {
         Self {
             object: "affiliate",
@@ -455,7 +451,6 @@ pub struct CampaignObject {
 }
 
 impl CampaignObject {
-    #[must_use]
     pub fn of(campaign: &Campaign, program: &AffiliateProgram) -> Self {
         let terms = &campaign.terms;
         let rate = RateFields::of(Some(terms.base), terms.unused);

@@ -36,7 +36,6 @@ pub fn no_extension<T>(_: &mut Batch, _: &T) {}
 
 impl Context {
     /// Creates the context; `committed` is called after each commit.
-    #[must_use]
     pub fn new(services: &Services, committed: Arc<dyn Fn() + Send + Sync>) -> Self {
         let Services { store, clock, entropy, leases, .. } = services.clone();
         Self { store, clock, entropy, leases, committed, suppresses_events: false }
@@ -47,7 +46,6 @@ impl Context {
         Self { suppresses_events: true, ..self }
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -84,9 +82,6 @@ impl Context {
     }
 
     /// Commits the batch of a request, which may hold its idempotency record. Returns false on a conflict.
-    ///
-    /// # Errors
-    /// See [`Self::commit_unless`].
     pub(crate) async fn commit_request(&self, batch: Batch) -> Result<bool, AffiliateError> {
         self.commit_unless(batch, |_| None::<ConflictReason>).await
     }

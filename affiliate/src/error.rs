@@ -36,7 +36,6 @@ pub enum AffiliateNoun {
 
 impl AffiliateNoun {
     /// Returns the name that error messages use.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Partner => "affiliate",
@@ -273,13 +272,11 @@ pub enum AffiliateError {
 
 impl AffiliateError {
     /// Returns an error about one field.
-    #[must_use]
     pub fn field(name: &str, reason: impl Into<String>) -> Self {
         Self::Fields(vec![(name.to_owned(), reason.into())])
     }
 
     /// Returns the error of a partner with the maximum number of links.
-    #[must_use]
     pub fn too_many_links() -> Self {
         Self::field("token", format!("a partner has at most {LINKS_MAX} links; delete one"))
     }

@@ -68,7 +68,6 @@ impl EventBuilder<'_> {
     }
 }
 
-/// Builds the event of a referral.
 pub(crate) fn referral_event<'a>(program: &'a AffiliateProgram, referral: &Referral) -> EventBuilder<'a> {
     EventBuilder::for_partner(program, referral.partner).with("referral_id", &referral.id)
 }

@@ -17,7 +17,6 @@ pub enum IfMatch {
 
 impl IfMatch {
     /// Parses the header's value: a list of numbers or times, with or without quotation marks (RFC 9110 13.1.1).
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut versions = text.split(',').map(Self::read_one).collect::<Option<Vec<_>>>()?;
         if versions.len() == 1 { versions.pop() } else { Some(Self::OneOf(versions)) }

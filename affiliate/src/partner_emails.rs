@@ -330,7 +330,6 @@ fn former_destination(partner: &Partner, kind: &PartnerEmailKind) -> Option<Addr
 }
 
 /// Returns the host of the program's website, by which its own pages and emails name it. The host is not verified.
-#[must_use]
 pub fn website_host(program: &AffiliateProgram) -> String {
     let url = url::Url::parse(&program.settings.website_url).ok();
     let host = url.as_ref().and_then(url::Url::host_str).unwrap_or(&program.settings.website_url);

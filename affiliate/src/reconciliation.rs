@@ -128,7 +128,6 @@ pub struct Reconciliation<'a> {
 }
 
 impl<'a> Reconciliation<'a> {
-    #[must_use]
     pub fn new(context: &'a Context, reconciler: &'a dyn Reconciler) -> Self {
         Self { context, holds: HoldRelease { context: context.clone() }, reconciler }
     }

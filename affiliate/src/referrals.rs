@@ -61,9 +61,6 @@ pub struct Referrals {
 
 impl Referrals {
     /// Fetches a referral.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral> {
         referral::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
     }

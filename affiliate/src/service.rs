@@ -67,7 +67,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    #[must_use]
     pub fn new(context: Context) -> Self {
         let of = || context.clone();
         let runs = PayoutRuns { context: of() };
@@ -121,7 +120,6 @@ pub struct AffiliateService {
 
 impl AffiliateService {
     /// Creates the subsystems on top of those of the mail queue. Clones share their state.
-    #[must_use]
     pub fn new(queue: &Subsystems, accounts: &AccountSubsystems) -> Self {
         let emails_wakeup = Arc::<Notify>::default();
         // The ledger commits for every click, so its few partner emails wait for the sender's next poll.
@@ -204,9 +202,6 @@ impl AffiliateService {
     }
 
     /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
-    ///
-    /// # Errors
-    /// `NotFound` if the run does not exist; the store failed.
     pub async fn finish_draft(&self, account: AccountId, id: PayoutRunId) -> Result<DraftResult, AffiliateError> {
         finish_and_reconcile(&self.ledger.runs, &self.processor, account, id).await
     }
@@ -228,13 +223,11 @@ impl AffiliateService {
     }
 
     /// Returns the reconciliation with the programs' processors.
-    #[must_use]
     pub fn reconciliation(&self) -> Reconciliation<'_> {
         Reconciliation::new(&self.ledger.context, &self.processor)
     }
 
     /// Returns the payout jobs, with transfers by the programs' processors.
-    #[must_use]
     pub fn payout_jobs(&self) -> PayoutJobs<'_> {
         PayoutJobs::new(&self.ledger.context, &self.processor)
     }

@@ -44,7 +44,6 @@ pub const CLICKS_A_DAY_MAX: u64 = 250_000;
 /// Query parameter that passes a visit to another domain.
 pub const HANDED_OVER: &str = "stx_ref";
 
-/// Source of a visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitSource {
     /// Token of the followed link.

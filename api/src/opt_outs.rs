@@ -8,7 +8,7 @@ use model::credential::ApiKeyScope;
 use model::email::Category;
 use model::id::{EmailId, OptOutId};
 use model::quota::Noun;
-use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label};
 use queue::suppressions::SuppressionService;
 use serde_json::value::RawValue;
 use store::engine::{Batch, CommitError};
@@ -41,7 +41,7 @@ pub fn operations() -> Vec<Operation> {
 fn parse_category(text: &str) -> Result<Category, String> {
     OPTIONAL_CATEGORIES
         .into_iter()
-        .find(|category| category_word(*category) == text)
+        .find(|category| category.word() == text)
         .ok_or_else(|| format!("must be one of {}", CATEGORY_WORDS.join(", ")))
 }
 
@@ -75,7 +75,7 @@ impl OptOutView {
         Self {
             id: opt_out.id,
             email: address_key(&opt_out.address),
-            category: category_word(opt_out.category),
+            category: opt_out.category.word(),
             category_label: category_label(opt_out.category),
             source: opt_out.source,
             email_id: opt_out.email,

@@ -24,6 +24,7 @@ use mail_auth::common::crypto::CryptoError;
 use mail_auth::common::verify::VerifySignature as _;
 use mail_auth::dkim::{Canonicalization, DkimError};
 use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, Error, Parameters};
+use message::received::AuthResult;
 use tokio::sync::Semaphore;
 
 use self::dkim_keys::{FetchedKeys, offline_authenticator};
@@ -47,35 +48,6 @@ pub enum DkimKeySource {
     Fixed(Vec<(String, String)>),
 }
 
-/// The result of one signature (RFC 8601 2.7.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DkimResultCode {
-    /// The signature is valid.
-    Pass,
-    /// The signature is invalid: the header or the body differs from what was signed.
-    Fail,
-    /// The signature is not usable: malformed, expired, or over a part of the body only.
-    Neutral,
-    /// The key could not be fetched; a retry may succeed.
-    TempError,
-    /// The signature cannot be verified: the key is missing or unsuitable, or From is not signed.
-    PermError,
-}
-
-impl DkimResultCode {
-    /// The keyword in an Authentication-Results field.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Neutral => "neutral",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
-    }
-}
-
 /// The verdict on one signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DkimVerdict {
@@ -83,13 +55,14 @@ pub struct DkimVerdict {
     pub domain: String,
     pub selector: String,
     pub algorithm: &'static str,
-    pub result: DkimResultCode,
+    /// Never `None` or `SoftFail`: those are no results of a signature (RFC 8601 2.7.1).
+    pub result: AuthResult,
     /// The reason, for display; empty for a pass.
     pub reason: String,
 }
 
 impl DkimVerdict {
-    fn without_signature(result: DkimResultCode, reason: &str) -> Self {
+    fn without_signature(result: AuthResult, reason: &str) -> Self {
         Self { domain: String::new(), selector: String::new(), algorithm: "", result, reason: reason.to_owned() }
     }
 }
@@ -108,7 +81,7 @@ pub fn verify_dkim(message: Bytes, keys: DkimKeySource) -> BoxFuture<'static, Ve
         match verification.await {
             Ok(Ok(verdicts)) => verdicts,
             _ => {
-                vec![DkimVerdict::without_signature(DkimResultCode::Neutral, "the message could not be parsed")]
+                vec![DkimVerdict::without_signature(AuthResult::Neutral, "the message could not be parsed")]
             }
         }
     })
@@ -121,7 +94,6 @@ async fn verify_message(raw: &[u8], keys: &DkimKeySource) -> Vec<DkimVerdict> {
     }
 }
 
-/// Limits the number of signatures of a message.
 fn limit_signatures(mut message: AuthenticatedMessage<'_>) -> AuthenticatedMessage<'_> {
     message.dkim_headers.truncate(SIGNATURES_MAX);
     message.errors.truncate(SIGNATURES_MAX);
@@ -155,7 +127,7 @@ fn unreadable_signatures(message: &AuthenticatedMessage<'_>) -> impl Iterator<It
         name.trim_ascii().eq_ignore_ascii_case(b"DKIM-Signature") && !matches!(error, Error::Dkim(_))
     };
     let unreadable = message.errors.iter().filter(move |field| is_unreadable(field.name, &field.header));
-    unreadable.map(|field| DkimVerdict::without_signature(DkimResultCode::Neutral, &field.header.to_string()))
+    unreadable.map(|field| DkimVerdict::without_signature(AuthResult::Neutral, &field.header.to_string()))
 }
 
 /// mail-auth counts blanks at the end of a relaxed body as a line, contrary to RFC 6376 3.4.4. If there are some, the
@@ -177,10 +149,10 @@ fn fix_body_hashes(message: &mut AuthenticatedMessage<'_>) {
 
 fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &FetchedKeys) -> DkimVerdict {
     let (result, reason) = match output.result() {
-        DkimResult::Pass => (DkimResultCode::Pass, String::new()),
-        DkimResult::None => (DkimResultCode::Neutral, "no result".to_owned()),
-        DkimResult::TempError(error) => (DkimResultCode::TempError, error.to_string()),
-        DkimResult::PermError(error) => (DkimResultCode::PermError, error.to_string()),
+        DkimResult::Pass => (AuthResult::Pass, String::new()),
+        DkimResult::None => (AuthResult::Neutral, "no result".to_owned()),
+        DkimResult::TempError(error) => (AuthResult::TempError, error.to_string()),
+        DkimResult::PermError(error) => (AuthResult::PermError, error.to_string()),
         DkimResult::Neutral(error) | DkimResult::Fail(error) => (result_for_error(error), error.to_string()),
     };
     let Some(signature) = output.signature() else { return DkimVerdict::without_signature(result, &reason) };
@@ -189,8 +161,8 @@ fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>
     let unusable =
         keys.objection(&signature.domain_key()).or_else(|| signature::signature_objection(signature.a, &signature.h));
     let (result, reason) = match (result, flaw, unusable) {
-        (_, Some(flaw), _) => (DkimResultCode::Neutral, flaw.to_owned()),
-        (DkimResultCode::Pass, None, Some(why)) => (DkimResultCode::PermError, why.to_owned()),
+        (_, Some(flaw), _) => (AuthResult::Neutral, flaw.to_owned()),
+        (AuthResult::Pass, None, Some(why)) => (AuthResult::PermError, why.to_owned()),
         _ => (result, reason),
     };
     DkimVerdict {
@@ -203,15 +175,15 @@ fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>
 }
 
 /// The result code for an error of the signature itself (RFC 8601 2.7.1).
-fn result_for_error(error: &Error) -> DkimResultCode {
+fn result_for_error(error: &Error) -> AuthResult {
     match error {
         // The signing identity is not within the domain, or the key has another algorithm.
         Error::Dkim(DkimError::FailedAuidMatch) | Error::Crypto(CryptoError::IncompatibleAlgorithms) => {
-            DkimResultCode::PermError
+            AuthResult::PermError
         }
         // The key was parsed before, so the other crypto errors mean that the signature does not match (for Ed25519 the
         // library has separate errors).
-        Error::Dkim(DkimError::FailedBodyHashMatch) | Error::Crypto(_) => DkimResultCode::Fail,
-        _ => DkimResultCode::Neutral,
+        Error::Dkim(DkimError::FailedBodyHashMatch) | Error::Crypto(_) => AuthResult::Fail,
+        _ => AuthResult::Neutral,
     }
 }

@@ -64,9 +64,6 @@ impl Drop for DkimKey {
 
 impl DkimKey {
     /// Generates a key. RSA takes about 50 ms of CPU, sometimes several times as much, so run it off the event loop.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Generate`].
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, DkimKeyError> {
         let pkcs8 = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -83,9 +80,6 @@ impl DkimKey {
     }
 
     /// Parses a stored key.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Malformed`].
     pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, DkimKeyError> {
         let public = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -102,9 +96,6 @@ impl DkimKey {
     }
 
     /// Parses an RSA key in PEM: PKCS#8, or PKCS#1 as older versions of `openssl genrsa` write it.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Malformed`].
     pub fn rsa_from_pem(pem: &str) -> Result<Self, DkimKeyError> {
         let malformed = |_| DkimKeyError::Malformed;
         let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| DkimKeyError::Malformed)? {
@@ -120,7 +111,6 @@ impl DkimKey {
     }
 
     /// The size of the key in bits; 256 for Ed25519.
-    #[must_use]
     pub fn bits(&self) -> u16 {
         match self.algorithm {
             KeyAlgorithm::Ed25519 => 256,
@@ -131,26 +121,21 @@ impl DkimKey {
         }
     }
 
-    #[must_use]
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
 
     /// The private key, for encryption and signing only.
-    #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
-    /// The public key in base64.
-    #[must_use]
     pub fn public_key_base64(&self) -> &str {
         &self.public
     }
 
     /// The value of the TXT record that publishes the key (RFC 6376 3.6.1, RFC 8463 4). RSA's exceeds the 255 bytes of
     /// one DNS string and must be published as two strings.
-    #[must_use]
     pub fn txt_record(&self) -> String {
         let k = match self.algorithm {
             KeyAlgorithm::Rsa => "rsa",
@@ -171,18 +156,12 @@ pub struct DkimKeys {
 
 impl DkimKeys {
     /// Generates both keys; see [`DkimKey::generate`] for the cost.
-    ///
-    /// # Errors
-    /// [`DkimKeyError::Generate`].
     pub fn generate() -> Result<Self, DkimKeyError> {
         Ok(Self { rsa: DkimKey::generate(KeyAlgorithm::Rsa)?, ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)? })
     }
 }
 
 /// The name at which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
-///
-/// # Errors
-/// [`DkimKeyError::Selector`] if the result is not a valid DNS name.
 pub fn record_name(selector: &str, domain: &DomainName) -> Result<DomainName, DkimKeyError> {
     // Not converted from other scripts: `s=` must be the same as the label in the DNS.
     if !selector.is_ascii() {

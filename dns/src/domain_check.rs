@@ -110,9 +110,6 @@ pub struct DomainChecker {
 
 impl DomainChecker {
     /// Creates a checker.
-    ///
-    /// # Errors
-    /// [`ResolverSetupError`] if no server is configured and those of the system cannot be read.
     pub fn new(settings: DomainCheckSettings) -> Result<Self, ResolverSetupError> {
         Ok(Self { resolver: AuthoritativeResolver::new(settings)?, permits: Semaphore::new(INSPECTIONS_MAX) })
     }
@@ -158,7 +155,6 @@ impl DomainChecker {
     }
 
     /// Returns whether name servers at private addresses are queried.
-    #[must_use]
     pub fn allows_private(&self) -> bool {
         self.resolver.allows_private()
     }

@@ -36,7 +36,6 @@ pub enum MailHosts {
 }
 
 /// Sorts by preference, removes duplicate hosts, and limits the list to [`HOSTS_MAX`].
-#[must_use]
 pub fn normalize_hosts(mut hosts: Vec<MxHost>) -> Vec<MxHost> {
     hosts.sort_by(|a, b| (a.preference, &a.host).cmp(&(b.preference, &b.host)));
     let mut unique: Vec<MxHost> = Vec::with_capacity(hosts.len().min(HOSTS_MAX));
@@ -77,7 +76,6 @@ fn next_random(state: &mut u64) -> u64 {
 /// Prevents mail loops (RFC 5321 5.1): if one of `own_names` is among the hosts, it and all hosts of equal or worse
 /// preference are dropped. If none is left, this server is the best MX of a domain that it does not serve, and the mail
 /// must be returned as a loop.
-#[must_use]
 pub fn drop_own_and_less_preferred(hosts: Vec<MxHost>, own_names: &[DomainName]) -> Vec<MxHost> {
     let Some(own_preference) = hosts.iter().filter(|h| own_names.contains(&h.host)).map(|h| h.preference).min() else {
         return hosts;

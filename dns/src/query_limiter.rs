@@ -4,7 +4,7 @@
 //! A charge can exceed the burst, because the number of queries is often known only afterwards. Further queries are
 //! then refused until the excess has drained. The time is an argument, in nanoseconds of any monotonic clock.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
@@ -46,16 +46,12 @@ impl<K> Default for QueryLimiter<K> {
 }
 
 impl<K: Eq + Hash + Clone> QueryLimiter<K> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, u64>> {
-        self.empty_at_ns.lock()
-    }
-
     /// Charges `queries` queries to the key, if at least one is permitted now.
     ///
     /// # Errors
     /// The time until the key may query again.
     pub fn acquire(&self, key: &K, queries: u32, rate: QueryRate, now_ns: u64) -> Result<(), Duration> {
-        let mut levels = self.lock();
+        let mut levels = self.empty_at_ns.lock();
         if let Some(wait) = wait_time(&levels, key, rate, now_ns) {
             return Err(wait);
         }
@@ -65,14 +61,14 @@ impl<K: Eq + Hash + Clone> QueryLimiter<K> {
 
     /// Refunds queries that were charged but not sent.
     pub fn refund(&self, key: &K, queries: u32, rate: QueryRate) {
-        if let Some(empty_at_ns) = self.lock().get_mut(key) {
+        if let Some(empty_at_ns) = self.empty_at_ns.lock().get_mut(key) {
             *empty_at_ns = empty_at_ns.saturating_sub(rate.interval_ns().saturating_mul(u64::from(queries)));
         }
     }
 
     /// Charges queries that were already sent.
     pub fn charge(&self, key: K, queries: u32, rate: QueryRate, now_ns: u64) {
-        spend(&mut self.lock(), key, queries, rate, now_ns);
+        spend(&mut self.empty_at_ns.lock(), key, queries, rate, now_ns);
     }
 }
 
@@ -155,6 +151,6 @@ mod tests {
         for key in 0..2 * KEYS_MAX {
             limiter.charge(key, 1, RATE, SECOND_NS);
         }
-        assert!(limiter.lock().len() <= KEYS_MAX);
+        assert!(limiter.empty_at_ns.lock().len() <= KEYS_MAX);
     }
 }

@@ -41,7 +41,6 @@ pub struct MergePolicy {
     pub mx: bool,
 }
 
-/// The action for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {
@@ -69,7 +68,6 @@ pub struct RecordChange {
 }
 
 /// The change for each wanted record, in their order.
-#[must_use]
 pub fn plan_changes(zone_records: &[ExistingRecord], wanted: &[DomainRecord], merge: MergePolicy) -> Vec<RecordChange> {
     wanted
         .iter()

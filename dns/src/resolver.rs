@@ -70,7 +70,6 @@ const UNANSWERED_MIN: u64 = 3;
 /// The port of a server that is configured without one.
 const PORT: u16 = 53;
 
-/// Settings of a resolver.
 #[derive(Debug, Clone)]
 pub struct ResolverSettings {
     /// The servers to query; if empty, those of the system (`/etc/resolv.conf`).
@@ -125,9 +124,6 @@ pub enum DnssecMode {
 }
 
 /// Checks that a file contains trust anchors: DNSKEY records (RFC 4034 2).
-///
-/// # Errors
-/// The file cannot be read or parsed, or contains no DNSKEY record.
 pub fn check_trust_anchors(file: &Path) -> Result<(), String> {
     match read_trust_anchors(file).map_err(|error| error.0)?.is_empty() {
         true => Err(format!("{} contains no DNSKEY record", file.display())),
@@ -142,7 +138,6 @@ fn read_trust_anchors(file: &Path) -> Result<TrustAnchors, ResolverSetupError> {
 }
 
 /// Parses a server of the configuration: `192.0.2.53`, `127.0.0.1:5300`, `2001:db8::53`, `[::1]:5300`.
-#[must_use]
 pub fn parse_server(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, PORT)))
 }
@@ -256,9 +251,6 @@ pub enum DaneRecords {
 
 impl Resolver {
     /// Creates a resolver.
-    ///
-    /// # Errors
-    /// [`ResolverSetupError`] if the system's configuration or the trust anchors cannot be read.
     pub fn new(settings: &ResolverSettings) -> Result<Self, ResolverSetupError> {
         fn setup(error: impl fmt::Display) -> ResolverSetupError {
             ResolverSetupError(error.to_string())
@@ -342,9 +334,6 @@ impl Resolver {
     /// Looks up the addresses of a host, IPv6 and IPv4 alternating, at most [`ADDRESSES_MAX`]. The list is empty if
     /// there are none. Both families are queried at once; if only one is answered, it is used. If the host has no IPv6
     /// route, IPv4 addresses alone are sufficient ([`ResolverSettings::ipv4_where_no_route`]).
-    ///
-    /// # Errors
-    /// [`LookupError`] if no address is known and the query of at least one family failed.
     pub async fn addresses(&self, host: &DomainName) -> Result<LookupAnswer<Vec<IpAddr>>, LookupError> {
         let name = to_wire_name(host)?;
         if !self.0.ipv6.has_route() {
@@ -390,9 +379,6 @@ impl Resolver {
     }
 
     /// Looks up the TXT records of a name, each with its strings joined.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn txt(&self, name: &DomainName) -> Result<LookupAnswer<Vec<String>>, LookupError> {
         let found = self.cached_query(&to_wire_name(name)?, RecordType::TXT).await?;
         Ok(collect_records(&found, RECORDS_MAX, txt_string))
@@ -452,9 +438,6 @@ impl Resolver {
     }
 
     /// Looks up the PTR records of an address.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn ptr(&self, address: IpAddr) -> Result<LookupAnswer<Vec<DomainName>>, LookupError> {
         let found = self.cached_query(&WireName::from(address), RecordType::PTR).await?;
         Ok(collect_records(&found, RECORDS_MAX, |data| match data {
@@ -464,9 +447,6 @@ impl Resolver {
     }
 
     /// Looks up the records of one type at a name, preceded by the CNAMEs that were followed. `None` if there are none.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub(crate) async fn records(&self, name: &WireName, kind: RecordType) -> Result<Option<Arc<Lookup>>, LookupError> {
         Ok(match self.cached_query(name, kind).await? {
             DnsAnswer::Records(lookup) => Some(lookup),
@@ -475,9 +455,6 @@ impl Resolver {
     }
 
     /// Returns whether a name exists (RFC 8020).
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub(crate) async fn exists(&self, name: &DomainName) -> Result<bool, LookupError> {
         Ok(!matches!(self.cached_query(&to_wire_name(name)?, RecordType::A).await?, DnsAnswer::NxDomain(_)))
     }
@@ -492,9 +469,6 @@ impl Resolver {
 
     /// Finds the zone of a name: the closest ancestor with NS records, the name itself included. `None` if there is
     /// none below the top-level domain.
-    ///
-    /// # Errors
-    /// The lookup failed.
     pub async fn find_zone(&self, name: &DomainName) -> Result<Option<DomainName>, LookupError> {
         let mut candidate = name.clone();
         while let Some(parent) = candidate.parent() {

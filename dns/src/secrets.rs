@@ -59,9 +59,6 @@ impl std::fmt::Debug for Vault {
 }
 
 impl Vault {
-    ///
-    /// # Errors
-    /// [`SealError::Cipher`].
     pub fn new(kek: &[u8; KEY_BYTES]) -> Result<Self, SealError> {
         let key = UnboundKey::new(&AES_256_GCM_SIV, kek).map_err(|_| SealError::Cipher)?;
         Ok(Self { key: LessSafeKey::new(key), id: key_id(kek) })
@@ -93,9 +90,6 @@ impl Vault {
     }
 
     /// Encrypts `plaintext` for the row `row_id`.
-    ///
-    /// # Errors
-    /// [`SealError::Cipher`].
     pub fn seal(&self, row_id: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SealError> {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).map_err(|_| SealError::Cipher)?;

@@ -117,7 +117,6 @@ impl Signer {
     }
 
     /// The signing domain (`d=`).
-    #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }

@@ -4,7 +4,7 @@
 //! A full cache evicts the least recently used signer. Concurrent requests for a missing signer share one load. The
 //! lock is not held during a load.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -53,7 +53,6 @@ impl Default for SignerCache {
 
 impl SignerCache {
     /// Creates a cache of at most `signers_max` signers (at least one).
-    #[must_use]
     pub fn new(signers_max: usize) -> Self {
         Self { signers: Mutex::default(), signers_max: signers_max.max(1) }
     }
@@ -78,19 +77,16 @@ impl SignerCache {
         }
     }
 
-    /// Number of cached signers.
-    #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().by_id.len()
+        self.signers.lock().by_id.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn cell(&self, id: &SignerKey) -> SignerCell {
-        let mut signers = self.lock();
+        let mut signers = self.signers.lock();
         signers.uses += 1;
         let use_number = signers.uses;
         let (before, cell) = match signers.by_id.get_mut(id) {
@@ -114,17 +110,12 @@ impl SignerCache {
 
     /// Removes an empty cell, unless it was replaced or another load has filled it.
     fn evict_empty_cell(&self, id: &SignerKey, cell: &SignerCell) {
-        let mut signers = self.lock();
+        let mut signers = self.signers.lock();
         let entry = signers.by_id.get(id).filter(|(_, cached)| Arc::ptr_eq(cached, cell) && !cached.initialized());
         if let Some(&(used, _)) = entry {
             signers.by_id.remove(id);
             signers.by_use.remove(&used);
         }
-    }
-
-    /// No panic can leave the cache inconsistent: nothing panics while the lock is held.
-    fn lock(&self) -> MutexGuard<'_, LruSigners> {
-        self.signers.lock()
     }
 }
 

@@ -10,7 +10,7 @@
 //! `spawn_blocking` is not used: its pool is shared with disk I/O, its queue is not bounded, and it wakes a thread per
 //! job even if all are busy.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -48,12 +48,7 @@ struct SigningPoolInner {
     wake: Condvar,
 }
 
-impl SigningPoolInner {
-    /// No panic can leave the queue inconsistent: jobs run outside the lock.
-    fn lock(&self) -> MutexGuard<'_, SigningQueue> {
-        self.queue.lock()
-    }
-}
+impl SigningPoolInner {}
 
 pub struct SigningPool {
     shared: Arc<SigningPoolInner>,
@@ -127,7 +122,7 @@ impl SigningPool {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| SignError::Failed)?;
         let (answer, signed) = oneshot::channel();
         let wake = {
-            let mut queue = self.shared.lock();
+            let mut queue = self.shared.queue.lock();
             queue.jobs.push_back(SigningJob { work: Box::new(work), answer, _permit: permit });
             queue.idle > 0
         };
@@ -141,7 +136,7 @@ impl SigningPool {
 
 impl Drop for SigningPool {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
+        self.shared.queue.lock().closed = true;
         self.shared.wake.notify_all();
     }
 }
@@ -163,7 +158,7 @@ fn run_worker(shared: &SigningPoolInner) {
 }
 
 fn next_job(shared: &SigningPoolInner) -> Option<SigningJob> {
-    let mut queue = shared.lock();
+    let mut queue = shared.queue.lock();
     loop {
         if let Some(job) = queue.jobs.pop_front() {
             return Some(job);

@@ -1,7 +1,7 @@
 //! Evaluates SPF records (RFC 7208).
 //!
 //! ```text
-//! SpfQuery ─► TXT ─► record (terms) ─► evaluate (lookups, limits) ─► SpfResult
+//! SpfQuery ─► TXT ─► record (terms) ─► evaluate (lookups, limits) ─► AuthResult
 //!                       └─► crate::setup (errors in a customer's record)
 //! ```
 //!
@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::received::AuthResult;
 use tokio::time::timeout;
 
 pub(crate) use self::domain_spec::DomainSpec;
@@ -27,40 +28,6 @@ use crate::resolver::Resolver;
 
 /// Timeout of an evaluation: RFC 7208 4.6.4 requires at least 20 s.
 const DEADLINE: Duration = Duration::from_secs(20);
-
-/// The result of an evaluation (RFC 7208 2.6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SpfResult {
-    /// The address is authorized.
-    Pass,
-    /// The address is not authorized.
-    Fail,
-    /// The address is probably not authorized.
-    SoftFail,
-    /// The domain makes no statement about the address.
-    Neutral,
-    None,
-    /// A DNS query failed temporarily.
-    TempError,
-    /// The record is invalid: a syntax error, several records, or too many lookups.
-    PermError,
-}
-
-impl SpfResult {
-    /// The keyword in an Authentication-Results field (RFC 8601 2.7.2).
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::SoftFail => "softfail",
-            Self::Neutral => "neutral",
-            Self::None => "none",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
-    }
-}
 
 /// The arguments of *check_host* (RFC 7208 4.1).
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +47,7 @@ pub struct SpfQuery<'a> {
 /// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpfOutcome {
-    pub result: SpfResult,
+    pub result: AuthResult,
     /// The explanation of a fail by the domain's owner (`exp=`). It is untrusted text.
     pub explanation: Option<String>,
 }
@@ -90,7 +57,7 @@ pub fn check_host<'a>(resolver: &'a Resolver, query: &'a SpfQuery<'a>, within: D
     Box::pin(async move {
         match timeout(within, SpfEvaluation::new(resolver, query).evaluate()).await {
             Ok((result, explanation)) => SpfOutcome { result, explanation },
-            Err(_) => SpfOutcome { result: SpfResult::TempError, explanation: None },
+            Err(_) => SpfOutcome { result: AuthResult::TempError, explanation: None },
         }
     })
 }
@@ -101,7 +68,7 @@ pub fn check_domain<'a>(
     domain: &'a DomainName,
     address: IpAddr,
     hello: &'a DomainName,
-) -> BoxFuture<'a, SpfResult> {
+) -> BoxFuture<'a, AuthResult> {
     Box::pin(async move {
         let query = SpfQuery {
             peer: address,

@@ -7,13 +7,14 @@ mod zone;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use dns::authentication::{DkimKeySource, DkimResultCode, DkimVerdict, verify_dkim};
+use dns::authentication::{DkimKeySource, DkimVerdict, verify_dkim};
 use dns::dkim_key::{DkimKeys, record_name};
 use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::{SignError, Signer};
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::received::AuthResult;
 use proptest::prelude::*;
 
 static KEYS: LazyLock<DkimKeys> = LazyLock::new(|| DkimKeys::generate().unwrap());
@@ -45,7 +46,7 @@ async fn verdicts(message: impl Into<Bytes>) -> Vec<DkimVerdict> {
     verify_dkim(message.into(), DkimKeySource::Fixed(published())).await
 }
 
-async fn results(message: impl Into<Bytes>) -> Vec<DkimResultCode> {
+async fn results(message: impl Into<Bytes>) -> Vec<AuthResult> {
     verdicts(message).await.into_iter().map(|verdict| verdict.result).collect()
 }
 
@@ -97,7 +98,7 @@ async fn every_header_and_body_is_signed_with_both_keys() {
             assert_eq!(tag(&lines, "bh"), hash, "{body:?}");
             let found = verdicts(lines + &message).await;
             let found: Vec<_> = found.iter().map(|v| (v.selector.as_str(), v.algorithm, v.result)).collect();
-            let pass = DkimResultCode::Pass;
+            let pass = AuthResult::Pass;
             assert_eq!(found, [("s1", "rsa-sha256", pass), ("s1e", "ed25519-sha256", pass)], "{message:?}");
         }
     }
@@ -111,7 +112,7 @@ async fn one_key_makes_one_signature() {
         let found = verdicts([&lines, message.as_slice()].concat()).await;
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].algorithm, found[0].domain.as_str()), (algorithm, "example.com"));
-        assert_eq!(found[0].result, DkimResultCode::Pass, "{found:?}");
+        assert_eq!(found[0].result, AuthResult::Pass, "{found:?}");
     }
 }
 
@@ -141,7 +142,7 @@ async fn chunks_are_one_message() {
         let (a, b) = message.split_at(cut);
         assert_eq!(signer(false, true).sign(&[a, b"", b, b""], now()).unwrap(), whole, "cut at {cut}");
     }
-    assert_eq!(results([whole, message].concat()).await, [DkimResultCode::Pass]);
+    assert_eq!(results([whole, message].concat()).await, [AuthResult::Pass]);
 }
 
 #[tokio::test]
@@ -159,16 +160,16 @@ async fn additions_and_changes_invalidate_the_signature() {
         "List-Unsubscribe: <https://evil.example>\r\n",
     ] {
         let found = results([added.as_bytes(), &good].concat()).await;
-        assert_eq!(found, [DkimResultCode::Fail; 2], "{added}");
+        assert_eq!(found, [AuthResult::Fail; 2], "{added}");
     }
     let found = results([b"Received: by a relay\r\nX-Spam: no\r\n", good.as_slice()].concat()).await;
-    assert_eq!(found, [DkimResultCode::Pass; 2]);
+    assert_eq!(found, [AuthResult::Pass; 2]);
     let text = String::from_utf8(good).unwrap();
-    assert_eq!(results(text.replace("Hello", "hello")).await, [DkimResultCode::Fail; 2]);
-    assert_eq!(results(text.replace("Subject: x", "Subject: y")).await, [DkimResultCode::Fail; 2]);
+    assert_eq!(results(text.replace("Hello", "hello")).await, [AuthResult::Fail; 2]);
+    assert_eq!(results(text.replace("Subject: x", "Subject: y")).await, [AuthResult::Fail; 2]);
     // Changes of white space by relays do not break the signature.
-    assert_eq!(results(text.replace("Subject: x", "SUBJECT:\t x ")).await, [DkimResultCode::Pass; 2]);
-    assert_eq!(results(text.replace("Hello\r\n", "Hello \r\n\r\n \r\n")).await, [DkimResultCode::Pass; 2]);
+    assert_eq!(results(text.replace("Subject: x", "SUBJECT:\t x ")).await, [AuthResult::Pass; 2]);
+    assert_eq!(results(text.replace("Hello\r\n", "Hello \r\n\r\n \r\n")).await, [AuthResult::Pass; 2]);
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn malformed_messages_are_not_signed() {
 
 #[tokio::test]
 async fn foreign_signatures_get_a_verdict() {
-    use DkimResultCode::{Neutral, PermError};
+    use AuthResult::{Neutral, PermError};
     let message = "From: a@example.com\r\n\r\nHello\r\n";
     assert_eq!(results(message).await, []);
     assert_eq!(results("").await, []);
@@ -197,7 +198,7 @@ async fn foreign_signatures_get_a_verdict() {
     let good = String::from_utf8(signed(message.as_bytes())).unwrap();
     // A missing key, and far too many signatures.
     let unknown = good.replace("s=s1;", "s=other;");
-    assert_eq!(results(unknown).await, [PermError, DkimResultCode::Pass]);
+    assert_eq!(results(unknown).await, [PermError, AuthResult::Pass]);
     let lines = good.strip_suffix(message).unwrap();
     assert_eq!(results(lines.repeat(500) + message).await.len(), dns::authentication::SIGNATURES_MAX);
     let limited = good.replace("t=1790000000", "t=1790000000; l=2");
@@ -216,13 +217,13 @@ async fn keys_are_read_from_dns() {
         let found = tokio::spawn(found).await.unwrap();
         found.into_iter().map(|verdict| verdict.result).collect::<Vec<_>>()
     };
-    assert_eq!(verify().await, [DkimResultCode::Pass; 2]);
+    assert_eq!(verify().await, [AuthResult::Pass; 2]);
     server.set(&(zone + "$SERVFAIL s1._domainkey.example.com\n"));
     resolver.clear_cache();
-    assert_eq!(verify().await, [DkimResultCode::TempError, DkimResultCode::Pass]);
+    assert_eq!(verify().await, [AuthResult::TempError, AuthResult::Pass]);
     server.set("");
     resolver.clear_cache();
-    assert_eq!(verify().await, [DkimResultCode::PermError; 2]);
+    assert_eq!(verify().await, [AuthResult::PermError; 2]);
 }
 
 #[tokio::test]

@@ -87,7 +87,6 @@ pub struct DomainExplanation {
 }
 
 /// Explains how a domain stands.
-#[must_use]
 pub fn explain_domain(domain: &DomainStanding, dmarc: Option<&DmarcStanding>) -> DomainExplanation {
     let can_send = domain.status == "verified";
     let mut findings: Vec<DomainFinding> =
@@ -128,7 +127,6 @@ fn statement(domain: &DomainStanding, can_send: bool, is_clean: bool) -> String 
 }
 
 /// Explains what is wrong with a record of a domain; `None` if it was found.
-#[must_use]
 pub fn explain_record(record: &RecordStanding, can_send: bool) -> Option<DomainFinding> {
     let (title, why) = purpose(&record.purpose);
     let place = format!("{} record at {}", record.kind, record.name);
@@ -176,7 +174,6 @@ fn sentence(text: &str) -> String {
 }
 
 /// A sentence: what a record of this purpose is good for.
-#[must_use]
 pub fn purpose_sentence(word: &str) -> &'static str {
     purpose(word).1
 }

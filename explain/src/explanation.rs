@@ -86,7 +86,6 @@ pub enum LastWords {
 
 impl LastWords {
     /// `mx.example.net said`, or `The last error at mx.example.net was`.
-    #[must_use]
     pub fn lead(&self) -> String {
         match self {
             Self::Reply { host: Some(host), .. } => format!("{host} said"),
@@ -96,7 +95,6 @@ impl LastWords {
         }
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Reply { text, .. } | Self::Error { text, .. } => text,
@@ -106,7 +104,6 @@ impl LastWords {
 
 impl Explanation {
     /// The explanation without the advice, with times in UTC.
-    #[must_use]
     pub fn statement(&self) -> String {
         let mut sentences = vec![self.place.clone()];
         sentences.extend(self.reason.clone());
@@ -116,20 +113,17 @@ impl Explanation {
     }
 
     /// The whole explanation as one paragraph, with times in UTC.
-    #[must_use]
     pub fn paragraph(&self) -> String {
         format!("{} {}", self.statement(), self.advice).trim_end().to_owned()
     }
 }
 
 /// `26 Nov 2026, 09:30 UTC`.
-#[must_use]
 pub fn utc(time: Timestamp) -> String {
     time.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 /// Explains how it stands for a recipient.
-#[must_use]
 pub fn explain(recipient: &RecipientDelivery) -> Explanation {
     let explained = match recipient.status.as_str() {
         "delivered" => delivered(recipient),

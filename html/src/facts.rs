@@ -20,7 +20,6 @@ impl Facts {
     }
 
     /// Adds a row if there is a value.
-    #[must_use]
     pub fn optional(self, name: &'static str, value: Option<impl Renderable>) -> Self {
         match value {
             Some(value) => self.row(name, value),

@@ -75,7 +75,6 @@ impl Row {
     }
 
     /// A cell that links to a page.
-    #[must_use]
     pub fn link(self, path: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let (path, text) = (path.as_ref(), text.as_ref());
         self.cell(maud! { a href=(path) { (text) } })

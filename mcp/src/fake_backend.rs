@@ -16,7 +16,6 @@ pub struct FakeBackend {
 
 impl FakeBackend {
     /// Answers an operation with JSON.
-    #[must_use]
     pub fn with(self, operation: &'static str, status: u16, body: &Value) -> Self {
         let body = body.to_string().into();
         self.with_reply(operation, Ok(Reply { status, media_type: "application/json".into(), body, retry_after: None }))

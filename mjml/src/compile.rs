@@ -38,7 +38,6 @@ pub fn compile(source: &str) -> Result<CompiledMjml, MarkupError> {
 }
 
 /// Advice about a source, which is not compiled.
-#[must_use]
 pub fn warnings(source: &str) -> Vec<String> {
     preprocess(source).map(|source| source.warnings).unwrap_or_default()
 }

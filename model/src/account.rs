@@ -35,7 +35,7 @@ impl std::str::FromStr for Plan {
 }
 
 /// A tenant: a developer team that sends through the service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     pub id: AccountId,
     /// The owner's address. In the sandbox it is the only allowed recipient.
@@ -45,6 +45,7 @@ pub struct Account {
     pub production: bool,
     /// True if the payment processor has a payment method on file ([`crate::billing`]). Grants the same access as
     /// `production`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payment_method: bool,
     /// True if no more mail is accepted from this account.
     pub suspended: bool,
@@ -64,7 +65,6 @@ pub enum AccessLevel {
 
 impl Account {
     /// Returns the access level for a sender domain that is, or is not, verified for this account.
-    #[must_use]
     pub fn access_level(&self, domain_verified: bool) -> AccessLevel {
         match (domain_verified, self.production || self.payment_method) {
             (false, _) => AccessLevel::Sandbox,

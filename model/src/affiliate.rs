@@ -29,6 +29,5 @@ pub mod recompute;
 pub mod referral;
 pub mod refunds;
 pub mod sale;
-pub mod string_enum;
 pub mod visit;
 pub mod web_origin;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use message::words;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -26,7 +27,6 @@ use crate::held_email::{HeldEmail, hexadecimal};
 use crate::id::{AccountId, ApprovalId, UserId};
 use crate::request_log::redact_path;
 
-/// Time for a decision.
 pub const DECISION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Time after which another node may take over an execution. The executor waits less long for the handler.
 pub const EXECUTION_LEASE: Duration = Duration::from_secs(120);
@@ -86,13 +86,11 @@ pub struct HeldContent {
 
 impl HeldRequest {
     /// SHA-256 over the request and its body, in hexadecimal: a request with the same idempotency key must have it.
-    #[must_use]
     pub fn hash(&self, body: &str) -> String {
         self.hash_with(body, &[])
     }
 
     /// SHA-256 over the request, its body and the emails that it sends, in hexadecimal. The decision names it.
-    #[must_use]
     pub fn content_hash(&self, content: &HeldContent) -> String {
         self.hash_with(&content.body, &content.emails)
     }
@@ -116,7 +114,6 @@ impl HeldRequest {
     }
 
     /// The request as it is kept once its content was deleted: without query, header fields, and addresses in the path.
-    #[must_use]
     pub fn without_content(&self) -> Self {
         let Self { operation, method, path, query: _, idempotency_key, headers: _ } = self;
         Self {
@@ -130,7 +127,6 @@ impl HeldRequest {
     }
 
     /// The value of a header field.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -158,7 +154,6 @@ pub struct ExecutionResult {
     pub at: Timestamp,
     /// HTTP status.
     pub status: u16,
-    /// The code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
 }
@@ -193,7 +188,7 @@ pub enum ApprovalState {
 }
 
 /// A request that waits for a decision, or was decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
     pub account: AccountId,
@@ -201,6 +196,7 @@ pub struct Approval {
     pub client: CredentialId,
     pub kind: ApprovalKind,
     /// True if it changes what partners are paid: those decide who may do that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moves_money: bool,
     pub request: HeldRequest,
     /// [`HeldRequest::hash`].
@@ -209,69 +205,35 @@ pub struct Approval {
     pub hash: String,
     /// The sends that are counted, if the client's policy limits them; `None` once they cannot be given back, because an
     /// attempt that was interrupted may have used them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_sends: Option<ReservedSends>,
     /// The response of the client's request contains it.
     pub created_at: Timestamp,
+    #[serde(flatten)]
     pub state: ApprovalState,
 }
 
-/// The word of a state in the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalStatus {
-    Pending,
-    Expired,
-    Rejected,
-    Approved,
-    Executing,
-    Executed,
-    /// Executed, and the response is an error.
-    Failed,
-    Interrupted,
-}
-
-impl ApprovalStatus {
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Expired,
-        Self::Rejected,
-        Self::Approved,
-        Self::Executing,
-        Self::Executed,
-        Self::Failed,
-        Self::Interrupted,
-    ];
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] =
-        &["pending", "expired", "rejected", "approved", "executing", "executed", "failed", "interrupted"];
-
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Expired => "expired",
-            Self::Rejected => "rejected",
-            Self::Approved => "approved",
-            Self::Executing => "executing",
-            Self::Executed => "executed",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.word() == word)
+words! {
+    /// The word of a state in the API.
+    ApprovalStatus {
+        Pending = "pending",
+        Expired = "expired",
+        Rejected = "rejected",
+        Approved = "approved",
+        Executing = "executing",
+        Executed = "executed",
+        /// Executed, and the response is an error.
+        Failed = "failed",
+        Interrupted = "interrupted",
     }
 }
 
 impl Approval {
     /// End of the time for a decision.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.created_at.checked_add(DECISION_TIME).unwrap_or(Timestamp::MAX)
     }
 
-    #[must_use]
     pub fn status(&self, now: Timestamp) -> ApprovalStatus {
         match &self.state {
             ApprovalState::Expired => ApprovalStatus::Expired,
@@ -287,7 +249,6 @@ impl Approval {
     }
 
     /// When the content is deleted; `None` while it is needed, and once it was deleted with the decision.
-    #[must_use]
     pub fn content_ends_at(&self) -> Option<Timestamp> {
         let kept_until = |at: Timestamp| at.checked_add(EXECUTED_CONTENT_TIME).unwrap_or(Timestamp::MAX);
         match &self.state {
@@ -302,7 +263,6 @@ impl Approval {
     }
 
     /// When its idempotency key may be used for another request; `None` while it is not decided or being executed.
-    #[must_use]
     pub fn key_ends_at(&self) -> Option<Timestamp> {
         let ended_at = match &self.state {
             ApprovalState::Pending | ApprovalState::Expired => self.expires_at(),
@@ -315,7 +275,6 @@ impl Approval {
     }
 
     /// The decision, once there is one.
-    #[must_use]
     pub fn decision(&self) -> Option<Decision> {
         match &self.state {
             ApprovalState::Pending | ApprovalState::Expired => None,

@@ -22,6 +22,7 @@ pub mod time_span;
 pub mod time_window;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, AutomationId};
@@ -30,7 +31,6 @@ pub use self::definition::AutomationDefinition;
 
 /// Longest name of an automation in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Maximum number of steps of an automation.
 pub const STEPS_MAX: usize = 50;
 /// Maximum number of automations of an account.
 pub const AUTOMATIONS_MAX: usize = 1_000;
@@ -42,49 +42,20 @@ pub const VERSIONS_MAX: u32 = 1_000;
 /// Longest JSON text of a definition in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 512 << 10;
 
-/// Status of an automation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AutomationStatus {
-    Draft,
-    /// Events start runs, and runs continue.
-    Active,
-    /// No new runs; existing runs are held.
-    Paused,
-    /// Read-only.
-    Archived,
-}
-
-impl AutomationStatus {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["draft", "active", "paused", "archived"];
-
-    /// The status with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "draft" => Some(Self::Draft),
-            "active" => Some(Self::Active),
-            "paused" => Some(Self::Paused),
-            "archived" => Some(Self::Archived),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Archived => "archived",
-        }
+words! {
+    AutomationStatus {
+        Draft = "draft",
+        /// Events start runs, and runs continue.
+        Active = "active",
+        /// No new runs; existing runs are held.
+        Paused = "paused",
+        /// Read-only.
+        Archived = "archived",
     }
 }
 
 /// An automation. Its trigger and steps are in its versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Automation {
     pub id: AutomationId,
     pub account: AccountId,
@@ -96,6 +67,7 @@ pub struct Automation {
     pub created_at: Timestamp,
     /// Time of the last change of any field.
     pub updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activated_at: Option<Timestamp>,
 }
 

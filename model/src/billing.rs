@@ -18,7 +18,7 @@ const METHODS_MAX: usize = 50;
 pub const PROCESSOR_ID_BYTES_MAX: usize = 255;
 
 /// The customer data at a time. The derived order makes the newest the greatest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BillingCustomer {
     pub at: Timestamp,
     /// True for a report of a change. It counts as newer than another report of the same second.
@@ -44,7 +44,6 @@ pub enum BillingUpdate {
     CustomerDeleted,
 }
 
-/// State of a payment method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentMethodState {
@@ -53,7 +52,7 @@ pub enum PaymentMethodState {
 }
 
 /// A customer of the operator at the payment processor.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Payer {
     pub customer: Option<BillingCustomer>,
     /// Time and account of the latest checkout.
@@ -61,6 +60,7 @@ pub struct Payer {
     /// States of the payment methods by the processor's id.
     pub methods: BTreeMap<String, PaymentMethodState>,
     /// True if the customer was deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// The account that it pays for, as last resolved.
     pub account: Option<AccountId>,
@@ -103,7 +103,6 @@ impl Payer {
     }
 
     /// True if a payment method is on file.
-    #[must_use]
     pub fn has_method(&self) -> bool {
         !self.gone && self.methods.values().any(|method| *method == PaymentMethodState::Attached)
     }

@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// The text is not a valid network.
@@ -28,7 +26,6 @@ pub struct IpNetwork {
 
 impl IpNetwork {
     /// Returns whether the network contains an address. An IPv4-mapped IPv6 address counts as the IPv4 address.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -42,7 +39,6 @@ impl IpNetwork {
     }
 
     /// Returns whether every address of the other network is in this one.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.address.is_ipv4() == other.address.is_ipv4() && self.prefix <= other.prefix && self.contains(other.address)
     }
@@ -94,29 +90,16 @@ impl fmt::Display for IpNetwork {
 
 impl IpNetwork {
     /// Formats a network of one address without its prefix length.
-    #[must_use]
     pub fn display_short(&self) -> String {
         let whole = if self.address.is_ipv4() { 32 } else { 128 };
         if self.prefix == whole { self.address.to_string() } else { self.to_string() }
     }
 }
 
-impl Serialize for IpNetwork {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for IpNetwork {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+message::stored_as_text!(IpNetwork);
 
 /// Key by which clients are counted: an IPv4 address, or an IPv6 /64, because a single host controls a whole /64
 /// (RFC 4291 2.5.1).
-#[must_use]
 pub fn client_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
@@ -126,7 +109,6 @@ pub fn client_prefix(address: IpAddr) -> IpAddr {
 
 /// Key by which sites are counted: an IPv4 address, or an IPv6 /56. RFC 6177 2 gives an end site many /64, often a /56;
 /// counted by /64, one customer of a provider would be 256 clients.
-#[must_use]
 pub fn site_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 72))),

@@ -7,47 +7,26 @@ use std::collections::BTreeSet;
 
 use message::address::Address;
 use message::address_pattern::AddressPattern;
+use message::words;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::email::Category;
-use crate::suppression::category_word;
 
 /// Maximum number of patterns in `recipients`.
 pub const RECIPIENT_PATTERNS_MAX: usize = 100;
 /// Maximum of `sends_per_day`.
 pub const SENDS_PER_DAY_MAX: u32 = 10_000_000;
 
-/// A kind of operations that a person approves before they are executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalKind {
-    /// Operations that send email.
-    Send,
-    /// Operations that delete something.
-    Delete,
-    /// Operations that create or change something.
-    Manage,
-}
-
-impl ApprovalKind {
-    pub const ALL: [Self; 3] = [Self::Send, Self::Delete, Self::Manage];
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["send", "delete", "manage"];
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Send => "send",
-            Self::Delete => "delete",
-            Self::Manage => "manage",
-        }
-    }
-
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
+words! {
+    /// A kind of operations that a person approves before they are executed.
+    ApprovalKind {
+        /// Operations that send email.
+        Send = "send",
+        /// Operations that delete something.
+        Delete = "delete",
+        /// Operations that create or change something.
+        Manage = "manage",
     }
 }
 
@@ -78,7 +57,7 @@ pub enum PolicyViolation {
     Recipient { recipient: Address },
     #[error("the policy of this client permits email from {allowed} only")]
     Sender { allowed: Address },
-    #[error("the policy of this client does not permit email of the category `{}`", category_word(*category))]
+    #[error("the policy of this client does not permit email of the category `{}`", category.word())]
     Category { category: Category },
     #[error("the policy of this client permits {limit} sends a day (UTC); {used} are used")]
     SendsPerDay { limit: u32, used: u32 },
@@ -86,7 +65,6 @@ pub enum PolicyViolation {
 
 impl PolicyViolation {
     /// The name of the broken rule, as in the policy.
-    #[must_use]
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Recipient { .. } => "recipients",
@@ -99,13 +77,11 @@ impl PolicyViolation {
 
 impl ClientPolicy {
     /// True if the policy has no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// True if it limits the email that the client sends.
-    #[must_use]
     pub fn limits_sending(&self) -> bool {
         let Self { recipients, from, sends_per_day, categories, approve } = self;
         !recipients.is_empty()
@@ -117,7 +93,6 @@ impl ClientPolicy {
 
     /// True if this policy, in place of `before`, permits something that `before` does not. It is true, too, if that
     /// cannot be told.
-    #[must_use]
     pub fn loosens(&self, before: &Self) -> bool {
         let recipients = !before.recipients.is_empty()
             && (self.recipients.is_empty() || !self.recipients.iter().all(|new| before.recipients.contains(new)));

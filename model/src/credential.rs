@@ -20,7 +20,6 @@ use crate::cidr::IpNetwork;
 use crate::client_policy::ClientPolicy;
 use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
 
-/// Prefix of API keys.
 pub const API_KEY_PREFIX: &str = "rnl_";
 /// Former prefix of API keys, which is still accepted.
 pub const API_KEY_PREFIX_LEGACY: &str = "stx_";
@@ -37,7 +36,6 @@ pub struct CredentialSecret(String);
 
 impl CredentialSecret {
     /// Creates a secret from 32 random bytes.
-    #[must_use]
     pub fn new(prefix: &'static str, random: [u8; RANDOM_CHARS]) -> Self {
         let mut text = String::from(prefix);
         // 256 is not a multiple of 62: the first eight characters are slightly more likely. This costs less than 0.01
@@ -49,13 +47,11 @@ impl CredentialSecret {
     }
 
     /// The secret in plain text.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// A hint that can be displayed: the prefix and the last four characters.
-    #[must_use]
     pub fn hint(&self) -> String {
         let prefix = self.0.split_inclusive('_').next().unwrap_or_default();
         format!("{prefix}...{}", &self.0[self.0.len().saturating_sub(4)..])
@@ -85,14 +81,12 @@ pub struct SecretHash([u8; 32]);
 
 impl SecretHash {
     /// Hashes an API key (`rnl_…` or `stx_…`); `None` if the text has another format.
-    #[must_use]
     pub fn from_api_key(secret: &str) -> Option<Self> {
         let rest = secret.strip_prefix(API_KEY_PREFIX).or_else(|| secret.strip_prefix(API_KEY_PREFIX_LEGACY))?;
         Self::from_secret(rest)
     }
 
     /// Hashes an SMTP password; `None` if the text has another format.
-    #[must_use]
     pub fn from_smtp_password(secret: &str) -> Option<Self> {
         Self::from_secret(secret.strip_prefix(SMTP_PASSWORD_PREFIX)?)
     }
@@ -103,13 +97,11 @@ impl SecretHash {
     }
 
     /// Hashes another secret that consists of random bytes.
-    #[must_use]
     pub fn from_bytes(secret: &[u8]) -> Self {
         Self(Sha256::digest(secret).into())
     }
 
     /// The bytes for a storage key.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -130,31 +122,31 @@ impl<'de> Deserialize<'de> for SecretHash {
 }
 
 /// The secret hashes of a credential. After a rotation the former secret is accepted for a limited time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialSecrets {
     /// The current secret. `None` in rows of the first version: then any secret that leads to the row is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<SecretHash>,
     /// The secret before the last rotation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<SecretHash>,
     /// End of the time in which the former secret is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former_until: Option<Timestamp>,
 }
 
 impl CredentialSecrets {
     /// The secrets of a credential that was never rotated.
-    #[must_use]
     pub fn single(hash: SecretHash) -> Self {
         Self { current: Some(hash), ..Self::default() }
     }
 
     /// The secrets after a rotation. The former secret is accepted until `former_until`.
-    #[must_use]
     pub fn rotate(&self, to: SecretHash, former_until: Timestamp) -> Self {
         Self { current: Some(to), former: self.current, former_until: Some(former_until) }
     }
 
     /// True if this secret, whose lookup found the credential, is still accepted.
-    #[must_use]
     pub fn accepts(&self, presented: &SecretHash, now: Timestamp) -> bool {
         match &self.current {
             None => true,
@@ -173,15 +165,19 @@ impl CredentialSecrets {
 }
 
 /// Conditions under which a credential is accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialPolicy {
     /// If set, the credential can send from this domain only.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
     /// Networks from which the credential is accepted; any if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<IpNetwork>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
     /// The rules for the client below its scope.
+    #[serde(default, rename = "policy", skip_serializing_if = "ClientPolicy::is_empty")]
     pub client: ClientPolicy,
 }
 
@@ -197,7 +193,6 @@ pub enum CredentialRejection {
 impl CredentialPolicy {
     /// True if these conditions, in place of `before`, permit something that `before` does not: another address, or
     /// another use. It is true, too, if that cannot be told.
-    #[must_use]
     pub fn loosens(&self, before: &Self) -> bool {
         let was_allowed = |network: &IpNetwork| before.allowed.iter().any(|former| former.covers(network));
         let addresses =
@@ -206,9 +201,6 @@ impl CredentialPolicy {
     }
 
     /// Checks a secret that a client presents from an address.
-    ///
-    /// # Errors
-    /// [`CredentialRejection`].
     pub fn authorize(
         &self,
         presented: &SecretHash,
@@ -227,11 +219,11 @@ impl CredentialPolicy {
     }
 }
 
-/// Last use of a credential.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastUse {
     pub at: Timestamp,
     /// The client's address, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
 }
 
@@ -255,8 +247,6 @@ pub enum CredentialId {
 }
 
 impl CredentialId {
-    /// The 16 bytes of the id.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         match self {
             Self::ApiKey(id) => id.to_bytes(),
@@ -277,7 +267,7 @@ impl fmt::Display for CredentialId {
 }
 
 /// An API key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
     pub id: ApiKeyId,
     pub account: AccountId,
@@ -287,12 +277,13 @@ pub struct ApiKey {
     pub hint: String,
     /// False if the key is disabled.
     pub enabled: bool,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub terms: CredentialPolicy,
     pub created_at: Timestamp,
 }
 
 /// An SMTP credential without its password.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmtpCredential {
     pub id: SmtpCredentialId,
     pub account: AccountId,
@@ -301,6 +292,7 @@ pub struct SmtpCredential {
     pub hint: String,
     /// False if the credential is disabled.
     pub enabled: bool,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub terms: CredentialPolicy,
     pub created_at: Timestamp,
 }

@@ -23,7 +23,6 @@ pub struct CsvRecord {
 
 impl CsvRecord {
     /// The field at an index; empty if the record has fewer fields.
-    #[must_use]
     pub fn field(&self, index: usize) -> &str {
         self.fields.as_ref().and_then(|fields| fields.get(index)).map_or("", String::as_str)
     }
@@ -40,14 +39,12 @@ pub struct CsvReader<'a> {
 
 impl<'a> CsvReader<'a> {
     /// Reads from the beginning.
-    #[must_use]
     pub fn new(text: &'a str) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         Self { text, at, line: 1, separator: detect_separator(text) }
     }
 
     /// Resumes at a position that [`CsvReader::position`] returned.
-    #[must_use]
     pub fn resume(text: &'a str, at: usize, line: u64) -> Self {
         if at == 0 || !text.is_char_boundary(at) {
             return Self::new(text);
@@ -56,7 +53,6 @@ impl<'a> CsvReader<'a> {
     }
 
     /// Byte offset and line number of the next record.
-    #[must_use]
     pub fn position(&self) -> (usize, u64) {
         (self.at, self.line)
     }
@@ -161,20 +157,17 @@ pub struct CsvCell<'a>(Cow<'a, str>);
 impl<'a> CsvCell<'a> {
     /// A text. If a spreadsheet would interpret it as a formula, it gets an apostrophe as prefix;
     /// [`strip_formula_guard`] removes it.
-    #[must_use]
     pub fn text(text: &'a str) -> Self {
         Self(if looks_like_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) })
     }
 
     /// A displayable value as text, guarded as by [`CsvCell::text`].
-    #[must_use]
     pub fn from_display(text: impl ToString) -> Self {
         let text = text.to_string();
         Self(Cow::Owned(if looks_like_formula(&text) { format!("'{text}") } else { text }))
     }
 
     /// A number such as `-5.00`. Anything else is guarded as a text.
-    #[must_use]
     pub fn number(number: impl ToString) -> Self {
         let text = number.to_string();
         if is_number(&text) { Self(Cow::Owned(text)) } else { Self::from_display(text) }
@@ -190,7 +183,6 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Removes the prefix that [`CsvCell::text`] adds.
-#[must_use]
 pub fn strip_formula_guard(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| looks_like_formula(rest)).unwrap_or(text)
 }

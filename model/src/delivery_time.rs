@@ -15,20 +15,16 @@ impl DeliveryTimeBucket {
     /// Upper bound of the first bucket.
     const FIRST_MS: u64 = 100;
 
-    /// The bucket of a delivery time.
-    #[must_use]
     pub fn containing(time: Duration) -> Self {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         (0..Self::COUNT).map(Self).find(|bucket| ms <= bucket.upper_ms()).unwrap_or(Self(Self::COUNT - 1))
     }
 
     /// The bucket with a stored number; `None` if there is none.
-    #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         (number < Self::COUNT).then_some(Self(number))
     }
 
-    #[must_use]
     pub fn number(self) -> u8 {
         self.0
     }
@@ -54,7 +50,6 @@ impl DeliveryTimeBucket {
 
 /// The time in seconds within which `share` percent of the deliveries were made (nearest rank); `None` without
 /// deliveries. `counts` is in ascending order.
-#[must_use]
 pub fn percentile(counts: &[(DeliveryTimeBucket, u64)], share: u8) -> Option<f64> {
     let total = counts.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     let rank = (u128::from(total) * u128::from(share)).div_ceil(100).max(1);

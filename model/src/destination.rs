@@ -48,7 +48,6 @@ impl fmt::Display for Destination {
     }
 }
 
-/// A suspension of a destination by the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorSuspension {
     pub since: Timestamp,
@@ -60,7 +59,6 @@ pub struct OperatorSuspension {
 
 impl OperatorSuspension {
     /// True if the suspension has not ended.
-    #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
@@ -69,7 +67,6 @@ impl OperatorSuspension {
 /// Limits that replace the configured pace; `None` keeps the configured value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PaceOverride {
-    /// Maximum number of connections.
     pub connections_max: Option<u32>,
     /// Maximum number of messages per second.
     pub messages_per_second: Option<f64>,
@@ -77,7 +74,6 @@ pub struct PaceOverride {
 
 impl PaceOverride {
     /// True if nothing is overridden.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -94,18 +90,20 @@ pub enum RouteOverride {
 }
 
 /// The overrides of a destination. They are stored until the operator removes them.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DestinationOverrides {
     /// Set while the destination is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suspension: Option<OperatorSuspension>,
+    #[serde(default, skip_serializing_if = "PaceOverride::is_empty")]
     pub pace: PaceOverride,
     /// The route; only for a recipient domain.
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteOverride>,
 }
 
 impl DestinationOverrides {
     /// True if nothing is overridden.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -30,8 +30,17 @@ impl fmt::Debug for SealedSecret {
     }
 }
 
+fn usual_bits() -> u16 {
+    2_048
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_usual(bits: &u16) -> bool {
+    *bits == usual_bits()
+}
+
 /// A domain's DKIM keys (RFC 6376; Ed25519: RFC 8463), encrypted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedDkimKeys {
     /// Selector of the RSA key. The Ed25519 key's selector has an `e` appended.
     pub selector: String,
@@ -44,19 +53,17 @@ pub struct SealedDkimKeys {
     /// True once the Ed25519 record was found in DNS. Email is then signed with both keys.
     pub ed25519_published: bool,
     /// Length of the RSA key in bits.
+    #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
     pub rsa_bits: u16,
 }
 
 impl SealedDkimKeys {
-    /// Selector of the Ed25519 key.
-    #[must_use]
     pub fn ed25519_selector(&self) -> String {
         ed25519_selector(&self.selector)
     }
 }
 
 /// The Ed25519 key's selector for an RSA key's selector.
-#[must_use]
 pub fn ed25519_selector(selector: &str) -> String {
     format!("{selector}e")
 }
@@ -107,20 +114,13 @@ pub struct DeliverySettings {
 
 impl DeliverySettings {
     /// The customer's host for tracking links, if its DNS record was verified.
-    #[must_use]
     pub fn tracking_link_host(&self) -> Option<&DomainName> {
         self.tracking_host.as_ref().filter(|host| self.tracking_seen.as_ref() == Some(host))
-    }
-
-    /// True if all settings have their defaults, so that they need not be stored.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 
 /// A domain that an account sends from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendingDomain {
     pub id: DomainId,
     pub account: AccountId,
@@ -129,18 +129,24 @@ pub struct SendingDomain {
     /// The keys that sign email.
     pub dkim: SealedDkimKeys,
     /// New keys that replace `dkim` once their DNS records are found.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_dkim: Option<SealedDkimKeys>,
     /// Records of the replaced keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former_dkim: Option<RetiredDkimRecords>,
-    pub delivery: DeliverySettings,
     /// True if email to the domain is received.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inbound_enabled: bool,
     /// The addresses that receive email; empty for all (catch-all).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inbound_addresses: Vec<AddressPattern>,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
+    pub delivery: DeliverySettings,
     pub created_at: Timestamp,
     /// When its DNS records were first found.
     pub verified_at: Option<Timestamp>,
     /// When its settings, keys or state last changed.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub updated_at: Timestamp,
 }
 
@@ -151,13 +157,11 @@ const POSTMASTER: &str = "postmaster";
 
 impl SendingDomain {
     /// True if the domain receives email: inbound is enabled and the domain is verified.
-    #[must_use]
     pub fn accepts_inbound(&self) -> bool {
         self.inbound_enabled && self.state == DomainState::Verified
     }
 
     /// True if the domain receives email for this address.
-    #[must_use]
     pub fn accepts_address(&self, address: &Address) -> bool {
         self.inbound_addresses.is_empty()
             || self.inbound_addresses.iter().any(|pattern| pattern.matches(address))

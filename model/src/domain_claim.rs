@@ -23,7 +23,6 @@ pub const UNPROVEN_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Lifetime of a claim after its record was found. It is long enough for the other account's scheduled emails.
 pub const PROVEN_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Status of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimStatus {
@@ -54,7 +53,7 @@ pub enum ClaimBlocker {
 }
 
 /// A claim of an account to a domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainClaim {
     pub id: ClaimId,
     /// The claimant.
@@ -69,7 +68,6 @@ pub struct DomainClaim {
 
 impl DomainClaim {
     /// When the claim expires: 7 days after its creation, or 30 days after its record was found.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let (from, time) = match self.proven_at {
             None => (self.created_at, UNPROVEN_TTL),
@@ -79,25 +77,21 @@ impl DomainClaim {
     }
 
     /// End of the grace period; `None` before the record was found.
-    #[must_use]
     pub fn grace_ends_at(&self) -> Option<Timestamp> {
         self.proven_at.map(|proven| proven.checked_add(GRACE_PERIOD).unwrap_or(Timestamp::MAX))
     }
 
     /// True if the claim can still be completed.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.status, ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified)
     }
 
     /// A copy with another status and without blocker.
-    #[must_use]
     pub fn with_status(&self, status: ClaimStatus) -> Self {
         Self { status, block: None, ..self.clone() }
     }
 
     /// The status at a time: an open claim past its lifetime is expired.
-    #[must_use]
     pub fn status_at(&self, now: Timestamp) -> ClaimStatus {
         let is_late = self.is_open() && self.expires_at() <= now;
         if is_late { ClaimStatus::Expired } else { self.status }

@@ -28,7 +28,6 @@ const PRIORITY: u16 = 10;
 /// Label of the return path host.
 pub const RETURN_PATH_LABEL: &str = "rp";
 
-/// Purpose of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordPurpose {
@@ -119,14 +118,12 @@ pub struct ServiceHosts {
 
 impl ServiceHosts {
     /// Returns whether a name is a host of the service. Customers cannot claim such names.
-    #[must_use]
     pub fn is_service_host(&self, name: &DomainName) -> bool {
         [Some(&self.return_path_host), Some(&self.spf_include_host), Some(&self.mail_host), self.pages_host.as_ref()]
             .contains(&Some(name))
     }
 
     /// The records of a domain: those required for verification, and optional ones.
-    #[must_use]
     pub fn required_records(&self, domain: &SendingDomain) -> Vec<DomainRecord> {
         let name = domain.name.as_str();
         let required = |purpose, record_type, name, value| DomainRecord {
@@ -182,7 +179,6 @@ impl ServiceHosts {
 
     /// The record that proves that a domain belongs to an account. Only the domain's DNS owner can publish it, so the
     /// value need not be secret; it only has to be specific to the account.
-    #[must_use]
     pub fn ownership_record(&self, account: AccountId, name: &DomainName) -> DomainRecord {
         let digest = Sha256::digest(format!("ownership {account} {name}"));
         let token: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -208,7 +204,7 @@ pub struct CheckedRecord {
 }
 
 /// The verification state of a domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainSetup {
     /// Result of the last check of each record.
     pub checked: Vec<CheckedRecord>,
@@ -221,6 +217,7 @@ pub struct DomainSetup {
     /// Time of the next automatic check; `None` if there is none.
     pub due: Option<Timestamp>,
     /// The operator declared the domain verified; check results cannot revoke this.
+    #[serde(default, rename = "vouched", skip_serializing_if = "std::ops::Not::not")]
     pub operator_verified: bool,
     /// The domain's DKIM keys could be decrypted and used at the last check.
     pub keys_open: bool,
@@ -228,7 +225,6 @@ pub struct DomainSetup {
 
 impl DomainSetup {
     /// Creates the state of a domain that was never checked.
-    #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self {
             checked: Vec::new(),
@@ -242,7 +238,6 @@ impl DomainSetup {
     }
 
     /// The check result of a record.
-    #[must_use]
     pub fn finding(&self, record: &DomainRecord) -> Option<&RecordFinding> {
         let same = |checked: &&CheckedRecord| checked.purpose == record.purpose && checked.name == record.name;
         self.checked.iter().find(same).map(|checked| &checked.finding)

@@ -82,7 +82,6 @@ pub enum DeliverBy {
 
 impl SubmissionEnvelope {
     /// Seconds until the sender gets a DSN about a delay; `None` unless the mode is N.
-    #[must_use]
     pub fn late_in_s(&self) -> Option<i64> {
         match self.deliver_by? {
             DeliverBy::Notify(within_s) => Some(within_s),
@@ -91,7 +90,6 @@ impl SubmissionEnvelope {
     }
 
     /// Merges the envelope's parameters into options from the message itself, which take precedence.
-    #[must_use]
     pub fn send_options(&self, options: SendOptions, now: Timestamp) -> SendOptions {
         // A time that was in the future at MAIL may have passed at the final dot: then the message is sent at once.
         let released_at = self.release.and_then(|release| match release {
@@ -130,13 +128,11 @@ pub struct Draft {
 impl Draft {
     /// True if the email counts against the account's plan. The service's own email does not, unless it is marked as
     /// metered.
-    #[must_use]
     pub fn is_metered(&self) -> bool {
         self.ingress != Ingress::System || self.options.metered
     }
 
     /// Bytes of subject and bodies, or of the complete message; without attachments.
-    #[must_use]
     pub fn text_bytes(&self) -> usize {
         match &self.content {
             DraftContent::Raw { message, .. } => message.bytes().len(),
@@ -148,7 +144,6 @@ impl Draft {
     }
 
     /// True if managed unsubscribe is enabled, by the option or by the category.
-    #[must_use]
     pub fn manages_unsubscribe(&self) -> bool {
         self.options.unsubscribe.unwrap_or(OPTIONAL_CATEGORIES.contains(&self.category))
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use message::address::{Address, DomainName, Mailbox};
 use message::header::HeaderSummary;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::CredentialId;
@@ -31,7 +32,6 @@ pub enum Ingress {
 
 impl Ingress {
     /// The word in the log and in the trace output.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -42,31 +42,16 @@ impl Ingress {
     }
 }
 
-/// The purpose of an email. It decides the order in the queue and whether recipients can opt out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// Receipts, password resets, alerts.
-    #[default]
-    Transactional,
-    /// News about the product.
-    Product,
-    Newsletter,
-}
-
-impl Category {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
-
-    /// The category with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "transactional" => Some(Self::Transactional),
-            "product" => Some(Self::Product),
-            "newsletter" => Some(Self::Newsletter),
-            _ => None,
-        }
+words! {
+    /// The purpose of an email. It decides the order in the queue and whether recipients can opt out.
+    #[derive(Default)]
+    Category {
+        /// Receipts, password resets, alerts.
+        #[default]
+        Transactional = "transactional",
+        /// News about the product.
+        Product = "product",
+        Newsletter = "newsletter",
     }
 }
 
@@ -87,48 +72,62 @@ pub struct SourceTemplate {
 }
 
 /// An accepted email. It is immutable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
     pub id: EmailId,
     pub account: AccountId,
     /// The way by which it was submitted.
+    #[serde(rename = "door")]
     pub ingress: Ingress,
     pub from: Mailbox,
     /// MAIL FROM of the SMTP client, which receives DSNs; `None` for the null reverse-path and for the API.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse_path: Option<Address>,
     /// The sending domain that provides the return path; `None` if there is none, as for a DSN.
     pub domain: Option<DomainName>,
+    #[serde(rename = "facts")]
     pub header: HeaderSummary,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
     pub category: Category,
     /// Size of the outgoing message in bytes.
     pub size_bytes: u64,
     /// ENVID, decoded (RFC 3461 4.4).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
     /// RET=FULL (RFC 3461 4.3).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_full: bool,
     /// True if managed unsubscribe is enabled, so that the message has an unsubscribe link.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe: bool,
     /// True if it was accepted for a later time and has a [`crate::schedule::Schedule`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
     /// Lifetime, after which it fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Duration>,
     /// Seconds after which the sender gets a DSN about a delay (RFC 2852); negative if the time had passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub late_in_s: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The email that this one resends.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resent_from: Option<EmailId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<SourceTemplate>,
     /// The automation run that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<(AutomationId, RunId)>,
     /// The credential of the submission; `None` without a credential and in rows of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<CredentialId>,
     pub created_at: Timestamp,
 }
 
 impl Email {
     /// An email without content, options and an author's domain.
-    #[must_use]
     pub fn new(id: EmailId, account: AccountId, ingress: Ingress, from: Mailbox, created_at: Timestamp) -> Self {
         Self {
             id,
@@ -158,13 +157,11 @@ impl Email {
 
     /// True if the content must not be shown to the account: the service's own email with sign-in links. A DSN, which
     /// has no domain, is not confidential.
-    #[must_use]
     pub fn is_confidential(&self) -> bool {
         self.ingress == Ingress::System && self.domain.is_some()
     }
 
     /// The deliver-by time of an email that is sent at `now` (RFC 2852).
-    #[must_use]
     pub fn deliver_by_time(&self, now: Timestamp) -> Option<DeliverByTime> {
         let (within, returns) = match (self.expires_in, self.late_in_s) {
             (Some(within), _) => (SignedDuration::try_from(within).ok()?, true),
@@ -174,7 +171,6 @@ impl Email {
     }
 
     /// The priority class of its tasks.
-    #[must_use]
     pub fn class(&self) -> TaskClass {
         let usual = if self.expires_in.is_some() { TaskClass::Expiring } else { TaskClass::from(self.category) };
         self.priority.map_or(usual, |priority| priority.class(usual))
@@ -188,13 +184,11 @@ pub struct Priority(i8);
 
 impl Priority {
     /// `None` if the number is out of range.
-    #[must_use]
     pub fn new(priority: i8) -> Option<Self> {
         (-9..=9).contains(&priority).then_some(Self(priority))
     }
 
     /// The class for this priority: highest from 5, at least transactional from 1, lowest below 0.
-    #[must_use]
     fn class(self, usual: TaskClass) -> TaskClass {
         match self.0 {
             5.. => TaskClass::Expiring,
@@ -219,7 +213,6 @@ impl From<Priority> for i8 {
     }
 }
 
-/// Status of an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailStatus {
@@ -249,16 +242,11 @@ pub struct RecipientCounts {
     /// Given up for a reason that does not concern the recipient.
     pub failed: u32,
     /// Not sent because of a suppression. This field and the next are omitted if zero.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "message::row::is_default")]
     pub suppressed: u32,
     /// Cancelled before anything was sent to them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "message::row::is_default")]
     pub cancelled: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// The status of an email, derived from its recipients.
@@ -278,7 +266,6 @@ pub struct EmailRollup {
 
 impl EmailRollup {
     /// Derives the status from the recipients.
-    #[must_use]
     pub fn from_recipients(recipients: &[Recipient]) -> Self {
         let mut counts = RecipientCounts::default();
         let (mut scheduled, mut held) = (0, 0);

@@ -15,7 +15,6 @@ use message::address::{Address, DomainName};
 use crate::credential::CredentialId;
 use crate::email::{Category, Email, EmailRollup, EmailStatus};
 use crate::recipient::Recipient;
-use crate::suppression::category_word;
 
 /// Maximum number of distinct subject words that are indexed: the first ones.
 pub const WORDS_MAX: usize = 16;
@@ -59,13 +58,11 @@ impl IndexTerm {
     }
 
     /// The term of a recipient's address.
-    #[must_use]
     pub fn for_recipient(address: &Address) -> Self {
         Self::new(IndexField::Recipient, address_key(address))
     }
 
     /// The term of a status; `None` for `Delivered`, which is not indexed.
-    #[must_use]
     pub fn for_status(status: EmailStatus) -> Option<Self> {
         let word = match status {
             EmailStatus::Delivered => return None,
@@ -80,7 +77,7 @@ impl IndexTerm {
     }
 
     fn for_category(category: Category) -> Option<Self> {
-        (category != Category::Transactional).then(|| Self::new(IndexField::Category, category_word(category)))
+        (category != Category::Transactional).then(|| Self::new(IndexField::Category, category.word()))
     }
 }
 
@@ -90,7 +87,6 @@ fn address_key(address: &Address) -> String {
 }
 
 /// The words of a subject or of a search text: runs of letters and digits in lower case, without duplicates.
-#[must_use]
 pub fn subject_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
@@ -107,7 +103,6 @@ pub fn subject_words(text: &str) -> Vec<String> {
 }
 
 /// The terms of an email that do not change.
-#[must_use]
 pub fn index_terms(email: &Email, recipients: &[Recipient]) -> Vec<IndexTerm> {
     let mut terms: Vec<IndexTerm> = recipients.iter().map(|r| IndexTerm::for_recipient(&r.address)).collect();
     terms.push(IndexTerm::new(IndexField::Author, address_key(&email.from.address)));
@@ -126,7 +121,6 @@ pub fn index_terms(email: &Email, recipients: &[Recipient]) -> Vec<IndexTerm> {
 }
 
 /// The term of an email's current status.
-#[must_use]
 pub fn status_term(recipients: &[Recipient]) -> Option<IndexTerm> {
     IndexTerm::for_status(EmailRollup::from_recipients(recipients).status)
 }
@@ -159,14 +153,12 @@ pub struct EmailFilter {
 
 impl EmailFilter {
     /// True if the filter matches every email.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The term lists to intersect: a matching email has at least one term of each list. Fields that are not indexed
     /// have no list.
-    #[must_use]
     pub fn required_terms(&self) -> Vec<Vec<IndexTerm>> {
         let each = |about, texts: &[String]| -> Vec<IndexTerm> {
             texts.iter().map(|text| IndexTerm::new(about, text.as_str())).collect()
@@ -198,7 +190,6 @@ impl EmailFilter {
     }
 
     /// True if an email matches. The caller compares `after` and `before` with the time in the email's id.
-    #[must_use]
     pub fn matches(&self, email: &Email, recipients: &[Recipient]) -> bool {
         let has_address = |list: &[Address], address: &Address| {
             let address = address_key(address);

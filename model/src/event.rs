@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use message::address::Address;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 /// How long events and their webhook deliveries are stored.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
@@ -36,7 +36,6 @@ macro_rules! event_kinds {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The name in the API.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -121,13 +120,11 @@ event_kinds! {
 
 impl EventKind {
     /// The kind with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
     /// The kind whose name is reserved: a customer's own product event cannot use it, in any case.
-    #[must_use]
     pub fn from_name_ignoring_case(name: &str) -> Option<Self> {
         // Names of affiliate events are not reserved, because a product can have partners and payouts of its own.
         let is_reserved = |kind: &Self| !kind.is_affiliate_event() && kind.name().eq_ignore_ascii_case(name);
@@ -135,20 +132,17 @@ impl EventKind {
     }
 
     /// True for events of the affiliate program.
-    #[must_use]
     pub fn is_affiliate_event(self) -> bool {
         let nouns = ["affiliate.", "referral.", "commission.", "payout."];
         nouns.iter().any(|noun| self.name().starts_with(noun))
     }
 
     /// True for events that can trigger automations: email events and unsubscribes.
-    #[must_use]
     pub fn can_trigger_automations(self) -> bool {
         self == Self::Unsubscribed || self.name().starts_with("email.")
     }
 
     /// True for kinds that an endpoint must list: a subscription to all events does not include them.
-    #[must_use]
     pub fn requires_explicit_subscription(self) -> bool {
         self.default_subscription() == DefaultSubscription::Excluded
     }
@@ -164,7 +158,6 @@ macro_rules! subjects {
 
         impl Subject {
             /// The 16 bytes for a storage key.
-            #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 match self {
                     $(Self::$name(id) => id.to_bytes(),)*
@@ -222,28 +215,20 @@ subjects! {
     Payout(PayoutId),
 }
 
-impl Serialize for Subject {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Subject {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+message::stored_as_text!(Subject);
 
 /// A stored event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Id by which receivers deduplicate.
     pub id: EventId,
     pub account: AccountId,
+    // Named when all events were about emails.
+    #[serde(rename = "email")]
     pub subject: Subject,
     pub kind: EventKind,
     /// The recipient concerned; `None` if the event concerns all or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Address>,
     pub created_at: Timestamp,
     /// Payload as a JSON object, by kind. For a subject other than a sent email it is the
@@ -253,7 +238,6 @@ pub struct Event {
 
 impl Event {
     /// The sent email that the event is about, if it is one.
-    #[must_use]
     pub fn email(&self) -> Option<EmailId> {
         match self.subject {
             Subject::Email(id) => Some(id),

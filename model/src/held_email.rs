@@ -75,7 +75,6 @@ pub struct HeldEmail {
 
 impl HeldEmail {
     /// The email of a draft; `None` for a complete message, which only SMTP submits.
-    #[must_use]
     pub fn from_draft(draft: &Draft) -> Option<Self> {
         let DraftContent::Parts(parts) = &draft.content else { return None };
         let headers = parts.headers.iter().map(|header| (header.name().to_owned(), header.value().to_owned()));
@@ -101,7 +100,6 @@ impl HeldEmail {
     }
 
     /// SHA-256 over all fields, in hexadecimal.
-    #[must_use]
     pub fn hash(&self) -> String {
         // Serialization of plain structs into memory cannot fail.
         hexadecimal(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
@@ -121,13 +119,10 @@ pub struct ApprovedEmails {
 }
 
 impl ApprovedEmails {
-    #[must_use]
     pub fn new(emails: &[HeldEmail], are_counted: bool) -> Self {
         Self { hashes: emails.iter().map(HeldEmail::hash).collect(), are_counted }
     }
 
-    /// True if the draft is one of them.
-    #[must_use]
     pub fn include(&self, draft: &Draft) -> bool {
         HeldEmail::from_draft(draft).is_some_and(|email| self.hashes.contains(&email.hash()))
     }

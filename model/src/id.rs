@@ -7,8 +7,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use ulid::Ulid;
 
@@ -45,25 +43,21 @@ macro_rules! ids {
             pub const PREFIX: &'static str = $prefix;
 
             /// Creates an id with the creation time `now` (in milliseconds) and the low 80 bits of `random`.
-            #[must_use]
             pub fn new(now: Timestamp, random: u128) -> Self {
                 Self(from_parts(now, random))
             }
 
             /// The 16 bytes used in storage keys.
-            #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.to_bytes()
             }
 
             /// Reads an id from the 16 bytes of a storage key.
-            #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Ulid::from_bytes(bytes))
             }
 
             /// Creation time, to the millisecond.
-            #[must_use]
             pub fn born_at(self) -> Timestamp {
                 i64::try_from(self.0.timestamp_ms())
                     .ok()
@@ -92,18 +86,7 @@ macro_rules! ids {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-                out.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
-                text.parse().map_err(D::Error::custom)
-            }
-        }
+        message::stored_as_text!($name);
     )*};
 }
 
@@ -165,7 +148,6 @@ ids! {
 
 impl EmailId {
     /// Left part of a Message-ID that is generated for this email (RFC 5322 3.6.4).
-    #[must_use]
     pub fn message_id_left(self) -> String {
         self.to_string().trim_start_matches(Self::PREFIX).to_ascii_lowercase()
     }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::id::EmailId;
 
@@ -63,7 +64,8 @@ pub enum IdempotencyScope {
 }
 
 /// The result of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IdempotentResult {
     /// Completed; the response body as it was sent.
     Done(String),
@@ -74,7 +76,7 @@ pub enum IdempotentResult {
 }
 
 /// The result of a batch in which some emails are final and the others may be retried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialResult {
     /// The response body as it was sent.
     pub answer: String,
@@ -83,7 +85,7 @@ pub struct PartialResult {
 }
 
 /// A used key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyRecord {
     /// SHA-256 of the request in its canonical form, in hexadecimal.
     pub fingerprint: String,
@@ -93,7 +95,6 @@ pub struct IdempotencyRecord {
 
 impl IdempotencyRecord {
     /// Returns whether the key is within its [`RETENTION`].
-    #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.created_at.checked_add(RETENTION).is_ok_and(|until| now < until)
     }

@@ -61,7 +61,7 @@ pub struct ImportLineError {
     pub message: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuppressionImport {
     pub id: ImportId,
     pub account: AccountId,
@@ -70,12 +70,13 @@ pub struct SuppressionImport {
     /// Byte offset and line number of the next record.
     pub place: (u64, u64),
     /// The first [`ERRORS_MAX`] invalid lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ImportLineError>,
     pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
-/// The columns of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportColumns {
     /// The first line holds column names.

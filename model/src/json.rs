@@ -12,7 +12,6 @@ const RESERVED: [&str; 2] = ["$serde_json::private::RawValue", "$serde_json::pri
 const NAME_BYTES_MAX: usize = 6 * 30 + 2;
 
 /// Returns whether any field of this JSON has a reserved name. The input may also be invalid JSON.
-#[must_use]
 pub fn has_reserved_name(json: &[u8]) -> bool {
     // Fast path: a reserved name contains this prefix, or escapes of ASCII characters.
     let may = memmem::find(json, b"$serde_json::private").is_some() || memmem::find(json, b"\\u00").is_some();

@@ -21,14 +21,12 @@ pub fn show_addresses(is_shown: bool) {
 }
 
 /// Returns whether log lines above DEBUG show email addresses.
-#[must_use]
 pub fn shows_addresses() -> bool {
     SHOWS_ADDRESSES.load(Ordering::Relaxed)
 }
 
 /// Truncates a text to [`BYTES_MAX`], escapes unprintable characters, and masks the local part of each address if
 /// `masks_addresses` is set. Allocates only if something changes.
-#[must_use]
 pub fn cleaned(text: &str, masks_addresses: bool) -> Cow<'_, str> {
     let is_short = text.len() <= BYTES_MAX;
     let is_plain = !text.chars().any(is_unprintable);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use message::words;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,65 +19,32 @@ use crate::delivery_time::{self, DeliveryTimeBucket};
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
-use crate::suppression::category_word;
 
 /// Retention of hourly counts: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 /// Maximum length of a dimension value, in bytes: it is part of a storage key.
 const VALUE_BYTES_MAX: usize = 400;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counter {
-    /// Recipients of accepted mail (of scheduled mail, when it is due).
-    Sent,
-    /// Recipients whose server accepted the message.
-    Delivered,
-    /// Recipients whose server rejected the message.
-    Bounced,
-    /// Recipients given up for another reason.
-    Failed,
-    /// Recipients whose first attempt was deferred.
-    Delayed,
-    Complained,
-    Opened,
-    /// Recipients who clicked a link.
-    Clicked,
-    /// Recipients that were skipped: suppressed or opted out.
-    Suppressed,
-    /// Recipients who unsubscribed by the email's link.
-    Unsubscribed,
-}
-
-impl Counter {
-    pub const ALL: [Self; 10] = [
-        Self::Sent,
-        Self::Delivered,
-        Self::Bounced,
-        Self::Failed,
-        Self::Delayed,
-        Self::Complained,
-        Self::Opened,
-        Self::Clicked,
-        Self::Suppressed,
-        Self::Unsubscribed,
-    ];
-
-    /// Name in the API and in stored rows.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::Delivered => "delivered",
-            Self::Bounced => "bounced",
-            Self::Failed => "failed",
-            Self::Delayed => "delayed",
-            Self::Complained => "complained",
-            Self::Opened => "opened",
-            Self::Clicked => "clicked",
-            Self::Suppressed => "suppressed",
-            Self::Unsubscribed => "unsubscribed",
-        }
+words! {
+    Counter {
+        /// Recipients of accepted mail (of scheduled mail, when it is due).
+        Sent = "sent",
+        /// Recipients whose server accepted the message.
+        Delivered = "delivered",
+        /// Recipients whose server rejected the message.
+        Bounced = "bounced",
+        /// Recipients given up for another reason.
+        Failed = "failed",
+        /// Recipients whose first attempt was deferred.
+        Delayed = "delayed",
+        Complained = "complained",
+        Opened = "opened",
+        /// Recipients who clicked a link.
+        Clicked = "clicked",
+        /// Recipients that were skipped: suppressed or opted out.
+        Suppressed = "suppressed",
+        /// Recipients who unsubscribed by the email's link.
+        Unsubscribed = "unsubscribed",
     }
 }
 
@@ -119,7 +87,7 @@ impl<'de> Deserialize<'de> for MetricKey {
                     Some(number) => {
                         number.parse().ok().and_then(DeliveryTimeBucket::from_number).map(MetricKey::DeliveryTime)
                     }
-                    None => Counter::ALL.into_iter().find(|counter| counter.word() == word).map(MetricKey::Counter),
+                    None => Counter::from_word(word).map(MetricKey::Counter),
                 };
                 Ok(known.unwrap_or_else(|| MetricKey::Unknown(word.into())))
             }
@@ -129,11 +97,10 @@ impl<'de> Deserialize<'de> for MetricKey {
 }
 
 /// The numbers of a row; a missing one is 0.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MetricCounts(pub BTreeMap<MetricKey, u64>);
 
 impl MetricCounts {
-    #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(&MetricKey::Counter(counter)).copied().unwrap_or(0)
     }
@@ -153,7 +120,6 @@ impl MetricCounts {
     }
 
     /// The deliveries by delivery time, shortest first. Deliveries that an earlier release counted are not in it.
-    #[must_use]
     pub fn delivery_times(&self) -> Vec<(DeliveryTimeBucket, u64)> {
         let bucket = |(key, count): (&MetricKey, &u64)| match key {
             MetricKey::DeliveryTime(bucket) => Some((*bucket, *count)),
@@ -163,7 +129,6 @@ impl MetricCounts {
     }
 
     /// The time in seconds within which `share` percent of the deliveries were made; `None` without measured ones.
-    #[must_use]
     pub fn delivery_time_percentile(&self, share: u8) -> Option<f64> {
         delivery_time::percentile(&self.delivery_times(), share)
     }
@@ -178,7 +143,6 @@ impl MetricCounts {
     }
 
     /// Returns whether all counts are 0.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.values().all(|count| *count == 0)
     }
@@ -190,42 +154,24 @@ impl MetricCounts {
     }
 }
 
-/// Property by which metrics can be grouped. The numbers are stored; 0 is the total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Dimension {
-    Domain = 1,
-    /// A tag, `name:value`.
-    Tag = 2,
-    /// The template's alias, or its id if it has none.
-    Template = 3,
-    /// Organisation that runs the recipient's mail host; unknown before the first attempt.
-    Provider = 4,
-    Category = 5,
-    /// Category and domain together: [`category_and_domain`].
-    CategoryAndDomain = 6,
-}
-
-impl Dimension {
-    pub const ALL: [Self; 6] =
-        [Self::Domain, Self::Tag, Self::Template, Self::Provider, Self::Category, Self::CategoryAndDomain];
-
-    /// Name in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Domain => "domain",
-            Self::Tag => "tag",
-            Self::Template => "template",
-            Self::Provider => "provider",
-            Self::Category => "category",
-            Self::CategoryAndDomain => "category_and_domain",
-        }
+words! {
+    /// Property by which metrics can be grouped. The numbers are stored; 0 is the total.
+    #[repr(u8)]
+    Dimension {
+        Domain = "domain" as 1,
+        /// A tag, `name:value`.
+        Tag = "tag" as 2,
+        /// The template's alias, or its id if it has none.
+        Template = "template" as 3,
+        /// Organisation that runs the recipient's mail host; unknown before the first attempt.
+        Provider = "provider" as 4,
+        Category = "category" as 5,
+        /// Category and domain together: [`category_and_domain`].
+        CategoryAndDomain = "category_and_domain" as 6,
     }
 }
 
 /// The value of [`Dimension::CategoryAndDomain`].
-#[must_use]
 pub fn category_and_domain(category: &str, domain: &str) -> String {
     format!("{category} {domain}")
 }
@@ -237,26 +183,21 @@ pub struct Hour(pub i64);
 impl Hour {
     const SECONDS: i64 = 3_600;
 
-    /// The hour that contains a timestamp.
-    #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
-    #[must_use]
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
     /// The first hour of the same UTC day.
-    #[must_use]
     pub fn day(self) -> Self {
         Self(self.0.div_euclid(24) * 24)
     }
 }
 
 /// Returns the counter of an event and its increment.
-#[must_use]
 pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
     let at = |pointer: &str| event.detail.pointer(pointer);
     let by_a_person = |first: &str, machine: &str| {
@@ -286,21 +227,19 @@ pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
 }
 
 /// Returns the bucket of a delivery's time since the email entered the queue; `None` for other events.
-#[must_use]
 pub fn delivery_time_of_event(event: &Event, queued_at: Timestamp) -> Option<DeliveryTimeBucket> {
     let time = event.created_at.duration_since(queued_at).max(jiff::SignedDuration::ZERO);
     (event.kind == EventKind::Delivered).then(|| DeliveryTimeBucket::containing(time.unsigned_abs()))
 }
 
 /// Returns the dimension values under which an event counts, besides the total.
-#[must_use]
 pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
     let mut values = Vec::new();
     let mut add = |dimension, mut value: String| {
         value.truncate(value.floor_char_boundary(VALUE_BYTES_MAX));
         values.push((dimension, value));
     };
-    let category = category_word(email.category);
+    let category = email.category.word();
     add(Dimension::Category, category.to_owned());
     if let Some(domain) = &email.domain {
         add(Dimension::Domain, domain.to_string());
@@ -324,7 +263,6 @@ const SECOND_LEVELS: &[&str] =
 
 /// The organisational domain of a host name: `google.com` of `gmail-smtp-in.l.google.com`. An address, or an address
 /// literal (RFC 5321 4.1.3), stays whole.
-#[must_use]
 pub fn provider_domain(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok() {
@@ -338,7 +276,6 @@ pub fn provider_domain(host: &str) -> String {
 }
 
 /// `part / whole`, rounded to four digits; 0 if `whole` is 0.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "the result is rounded to four digits")]
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }

@@ -65,7 +65,6 @@ pub enum Audience {
 
 impl Audience {
     /// Returns whether a token of this audience is accepted by the resource.
-    #[must_use]
     pub fn includes(self, resource: OAuthResource) -> bool {
         match self {
             Self::Both => true,
@@ -74,8 +73,6 @@ impl Audience {
         }
     }
 
-    /// The audience of one resource.
-    #[must_use]
     pub fn of_resource(resource: OAuthResource) -> Self {
         match resource {
             OAuthResource::Api => Self::Api,
@@ -84,20 +81,18 @@ impl Audience {
     }
 
     /// Returns whether every resource of `other` is one of this audience.
-    #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self == Self::Both || self == other
     }
 
     /// Adds a resource.
-    #[must_use]
     pub fn and(self, resource: OAuthResource) -> Self {
         if self.includes(resource) { self } else { Self::Both }
     }
 }
 
 /// A client as its grants name it. The name is the client's own text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientReference {
     /// `client_…`, the URL of a metadata document, or the name of a built-in client.
     pub id: String,
@@ -105,12 +100,13 @@ pub struct ClientReference {
 }
 
 /// A client that registered itself (RFC 7591). It has no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OAuthClient {
     pub id: OAuthClientId,
     pub name: String,
     pub redirect_uris: Vec<String>,
     /// The client may use the device authorization grant (RFC 8628).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uses_device_codes: bool,
     pub created_at: Timestamp,
     /// The client is deleted at this time, unless it is used.
@@ -119,7 +115,6 @@ pub struct OAuthClient {
 
 impl OAuthClient {
     /// The client with its life extended by use at `now`; `None` if the change is too small to store.
-    #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let expires_at = now.checked_add(USED_CLIENT_TTL).unwrap_or(Timestamp::MAX);
         let worth = self.expires_at.checked_add(UNUSED_CLIENT_TTL).unwrap_or(Timestamp::MAX);
@@ -128,7 +123,7 @@ impl OAuthClient {
 }
 
 /// The user who allows something, as read when they decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grantor {
     pub account: AccountId,
     pub user: UserId,
@@ -137,13 +132,14 @@ pub struct Grantor {
 }
 
 /// An allowance of a user for a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OAuthGrant {
     pub id: GrantId,
     pub grantor: Grantor,
     pub client: ClientReference,
     pub scopes: ScopeSet,
     /// The rules for the client below its scopes.
+    #[serde(default, skip_serializing_if = "ClientPolicy::is_empty")]
     pub policy: ClientPolicy,
     pub audience: Audience,
     /// Hash of the current refresh token. Any other one was used before.
@@ -155,7 +151,6 @@ pub struct OAuthGrant {
 
 impl OAuthGrant {
     /// Returns whether the grant has not ended, for a user with this role.
-    #[must_use]
     pub fn is_live(&self, role: UserRole, now: Timestamp) -> bool {
         role >= self.grantor.role && now < self.expires_at
     }
@@ -169,7 +164,7 @@ pub enum TokenKind {
 }
 
 /// An issued token, found by its expiry and the hash of its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OAuthToken {
     pub kind: TokenKind,
     pub account: AccountId,
@@ -180,7 +175,7 @@ pub struct OAuthToken {
 }
 
 /// An authorization code: a user's consent that the client has not collected yet (RFC 6749 4.1.2).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     pub grantor: Grantor,
     pub client: ClientReference,
@@ -190,23 +185,25 @@ pub struct AuthorizationCode {
     /// The S256 code challenge (RFC 7636 4.2).
     pub challenge: String,
     /// The rules for the client, as the user saw them; `None` if an earlier release wrote the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<ClientPolicy>,
     /// The grant, once the code was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
 }
 
 /// The user's decision about a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DeviceDecision {
     #[default]
     Pending,
     Denied,
-    /// Approved with these scopes.
     Approved(Grantor, ScopeSet),
 }
 
 /// A request of a device without a browser (RFC 8628 3.1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceAuthorization {
     pub client: ClientReference,
     pub scopes: ScopeSet,
@@ -214,14 +211,15 @@ pub struct DeviceAuthorization {
     /// Eight letters.
     pub user_code: String,
     pub expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub decision: DeviceDecision,
     /// The rules for an approved client; `None` without a decision, or if an earlier release wrote the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<ClientPolicy>,
 }
 
 /// A client's name as it is stored and shown: one line of at most [`CLIENT_NAME_CHARS_MAX`] characters, without control
 /// characters. `None` if nothing is left.
-#[must_use]
 pub fn client_name(text: &str) -> Option<String> {
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(4 * CLIENT_NAME_CHARS_MAX).collect();

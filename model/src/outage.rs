@@ -9,7 +9,6 @@ const REMIND_AFTER: Duration = Duration::from_secs(60);
 /// Contents of a log line about an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageNotice {
-    /// Duration of the outage.
     pub lasts: Duration,
     /// Number of consecutive failures.
     pub failures: u64,
@@ -31,7 +30,6 @@ pub struct Outage {
 
 impl Outage {
     /// Creates the state without an outage; one is logged from this many consecutive failures on.
-    #[must_use]
     pub const fn after(failures_min: u64) -> Self {
         Self { failures_min, failures: 0, since: Duration::ZERO, logged_at: None, is_logged: false, missed: None }
     }

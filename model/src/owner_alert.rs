@@ -24,7 +24,6 @@ pub enum WebhookAlert {
 
 impl WebhookAlert {
     /// The alert for an endpoint that was disabled.
-    #[must_use]
     pub fn from_disabled_reason(reason: DisabledReason) -> Self {
         match reason {
             DisabledReason::Gone => Self::Gone,
@@ -77,11 +76,12 @@ impl fmt::Display for AlertSubject {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerAlert {
     pub id: EventId,
     /// The account whose owner is notified.
     pub account: AccountId,
+    #[serde(flatten)]
     pub about: AlertSubject,
     /// Time since which the condition holds.
     pub since: Timestamp,

@@ -36,7 +36,6 @@ pub struct ParsedBody {
 
 impl ParsedBody {
     /// Parses a message. Parts that cannot be parsed are omitted.
-    #[must_use]
     pub fn parse(message: &[u8]) -> Self {
         let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Self::default() };
         let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
@@ -94,14 +93,12 @@ impl ParsedAttachment {
 }
 
 /// Parses the attachments of a message with their decoded bytes, in the order of [`ParsedBody::files`].
-#[must_use]
 pub fn parse_attachments(message: &[u8]) -> Vec<(ParsedAttachment, Vec<u8>)> {
     let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Vec::new() };
     files_of(&parsed).map(|part| (ParsedAttachment::from_part(part), part.contents().to_vec())).collect()
 }
 
 /// Parses one attachment, by its position in [`ParsedBody::files`].
-#[must_use]
 pub fn parse_attachment(message: &[u8], index: usize) -> Option<(ParsedAttachment, Vec<u8>)> {
     let parsed = mime::parse(&MessageParser::default(), message)?;
     let part = files_of(&parsed).nth(index)?;

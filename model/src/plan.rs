@@ -21,13 +21,11 @@ pub struct PlanLimits {
     pub requests_per_second: u32,
     /// The affiliate program can be enabled.
     pub affiliates: bool,
-    /// Storage quotas.
     pub storage: PlanQuotas,
 }
 
 impl PlanLimits {
     /// The specification's defaults.
-    #[must_use]
     pub fn for_plan(plan: Plan) -> Self {
         match plan {
             Plan::Free => Self {
@@ -92,7 +90,6 @@ impl Default for Plans {
 }
 
 impl Plans {
-    #[must_use]
     pub fn of(&self, plan: Plan) -> PlanLimits {
         match plan {
             Plan::Free => self.free,

@@ -17,6 +17,7 @@ pub mod signup_context;
 pub mod site_visit;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AccountId, ProductEventId};
@@ -30,15 +31,17 @@ pub const DATA_BYTES_MAX: usize = 64 << 10;
 /// Maximum nesting of lists and objects in `data`, itself included.
 pub const DATA_LEVELS_MAX: usize = 32;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProductEvent {
     pub id: ProductEventId,
     pub account: AccountId,
     /// Name chosen by the customer, e.g. `user.created`.
     pub name: String,
     /// The person's id in the product.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Custom fields: a JSON object.
     pub data: Value,
@@ -50,7 +53,6 @@ pub struct ProductEvent {
 
 impl ProductEvent {
     /// Returns the copy to store and show, without credentials.
-    #[must_use]
     pub fn redacted(&self) -> Self {
         Self { data: redaction::redact(&self.name, &self.data), ..self.clone() }
     }

@@ -10,7 +10,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// True if `address` is a public unicast address.
-#[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),

@@ -16,7 +16,6 @@ macro_rules! table {
             pub const ALL: &'static [Self] = &[$(Self::$noun),*];
 
             /// Name in the API, in errors and in the configuration.
-            #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$noun => $word,)*
@@ -24,7 +23,6 @@ macro_rules! table {
             }
 
             /// A description of the stored things that are counted, without a full stop.
-            #[must_use]
             pub fn description(self) -> &'static str {
                 let sentence = match self {
                     $(Self::$noun => $doc,)*
@@ -33,7 +31,6 @@ macro_rules! table {
             }
 
             /// The default cap of a plan; `None` is unlimited.
-            #[must_use]
             pub fn default_cap(self, plan: Plan) -> Option<u64> {
                 let [free, pro, scale] = match self {
                     $(Self::$noun => [$free, $pro, $scale],)*
@@ -99,7 +96,6 @@ table! {
 
 impl Noun {
     /// Returns whether it is counted in bytes.
-    #[must_use]
     pub fn is_bytes(self) -> bool {
         matches!(
             self,
@@ -113,7 +109,6 @@ impl Noun {
     }
 
     /// Parses the name in the API.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|noun| noun.word() == word)
     }
@@ -124,7 +119,6 @@ impl Noun {
 pub struct PlanQuotas([Option<u64>; Noun::ALL.len()]);
 
 impl PlanQuotas {
-    #[must_use]
     pub fn for_plan(plan: Plan) -> Self {
         let mut caps = [None; Noun::ALL.len()];
         caps.iter_mut().zip(Noun::ALL).for_each(|(cap, noun)| *cap = noun.default_cap(plan));
@@ -132,7 +126,6 @@ impl PlanQuotas {
     }
 
     /// The cap of a resource; `None` is unlimited.
-    #[must_use]
     pub fn cap(&self, noun: Noun) -> Option<u64> {
         self.0.get(noun as usize).copied().flatten()
     }

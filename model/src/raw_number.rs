@@ -116,7 +116,6 @@ fn marked_digits(fields: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Returns whether a value is a number, marked or not.
-#[must_use]
 pub fn is_number(value: &Value) -> bool {
     match value {
         Value::Number(_) => true,
@@ -126,7 +125,6 @@ pub fn is_number(value: &Value) -> bool {
 }
 
 /// The digits of a number; `None` if the value is not a number.
-#[must_use]
 pub fn digits(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Number(number) => Some(Cow::Owned(number.to_string())),
@@ -136,21 +134,18 @@ pub fn digits(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// The nearest `f64` of a number; `None` if the value is not a number.
-#[must_use]
 pub fn as_f64(value: &Value) -> Option<f64> {
     digits(value)?.parse().ok()
 }
 
 /// The value that a template shows for a marked number; `None` if the value is not one. Every zero becomes 0, because
 /// a template condition treats the number 0 as false, but not the text `0.00`.
-#[must_use]
 pub fn display_value(value: &Value) -> Option<Value> {
     let digits = marked_digits(value.as_object()?)?;
     Some(if Decimal::parse(digits).digits.is_empty() { Value::from(0) } else { Value::from(digits) })
 }
 
 /// Compares two numbers exactly; `None` if one of them is not a number.
-#[must_use]
 pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
         return Some(one.cmp(&other));

@@ -9,11 +9,10 @@
 mod auto_reply;
 mod payload;
 
-use std::fmt;
-
 use jiff::Timestamp;
 use message::address::Address;
 use message::received::{AuthenticationResults, ReceivedHeader};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, DomainId, ReceivedId};
@@ -21,39 +20,14 @@ use crate::id::{AccountId, DomainId, ReceivedId};
 pub use auto_reply::AutoReplyContext;
 pub use payload::received_event_data;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SpamStatus {
-    /// No filter has checked the message.
-    #[default]
-    NotChecked,
-    NotSpam,
-    Spam,
-}
-
-impl SpamStatus {
-    pub const WORDS: [&str; 3] = ["not_checked", "not_spam", "spam"];
-
-    /// Name in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotChecked => "not_checked",
-            Self::NotSpam => "not_spam",
-            Self::Spam => "spam",
-        }
-    }
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::NotChecked, Self::NotSpam, Self::Spam].into_iter().find(|status| status.word() == word)
-    }
-}
-
-impl fmt::Display for SpamStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+words! {
+    #[derive(Default)]
+    SpamStatus {
+        /// No filter has checked the message.
+        #[default]
+        NotChecked = "not_checked",
+        NotSpam = "not_spam",
+        Spam = "spam",
     }
 }
 
@@ -64,35 +38,34 @@ pub struct SpamScore(pub i32);
 
 impl SpamScore {
     /// Converts from points; NaN is 0.
-    #[must_use]
     pub fn from_points(points: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
         Self((points * 10.0).clamp(-1e6, 1e6).round() as i32)
     }
 
     /// Converts to points.
-    #[must_use]
     pub fn points(self) -> f64 {
         f64::from(self.0) / 10.0
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedEmail {
     pub id: ReceivedId,
     pub account: AccountId,
-    /// The receiving domain.
     pub domain: DomainId,
     /// Sequence number within the account, in commit order: once an email is readable, so are all with lower numbers.
     pub sequence: u64,
     /// Envelope recipient.
     pub rcpt_to: Address,
     /// Envelope sender; `None` is the null reverse path.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_from: Option<Address>,
     pub heading: ReceivedHeader,
     pub auth: AuthenticationResults,
     pub spam_status: SpamStatus,
     /// Spam score; `None` if no filter has checked the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spam_score: Option<SpamScore>,
     /// Trace fields that are prepended for this recipient.
     pub trace: String,
@@ -105,13 +78,11 @@ pub struct ReceivedEmail {
 }
 
 /// Id of the attachment with this index, from 0 (`att_3`).
-#[must_use]
 pub fn attachment_id(index: usize) -> String {
     format!("{ATTACHMENT_PREFIX}{index}")
 }
 
 /// Parses an attachment id into its index.
-#[must_use]
 pub fn attachment_index(id: &str) -> Option<usize> {
     let digits = id.strip_prefix(ATTACHMENT_PREFIX)?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
@@ -136,7 +107,7 @@ mod tests {
     fn words_match_serialization() {
         for word in SpamStatus::WORDS {
             let status = SpamStatus::from_word(word).unwrap();
-            assert_eq!(serde_json::to_value(status).unwrap(), word);
+            assert_eq!(serde_json::to_value(status).unwrap(), *word);
         }
     }
 

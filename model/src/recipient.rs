@@ -48,7 +48,6 @@ pub enum RecipientState {
 
 impl RecipientState {
     /// Returns whether delivery is finished. A late DSN can still turn delivered into bounced.
-    #[must_use]
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Held | Self::Queued | Self::Deferred)
     }
@@ -76,20 +75,18 @@ pub struct DsnOptions {
 
 impl DsnOptions {
     /// Returns whether no option was given, so that the row can omit them.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether a failure DSN is sent: yes unless NOTIFY excludes it (RFC 3461 4.1).
-    #[must_use]
     pub fn wants_failure(&self) -> bool {
         !self.never && !self.not_failure
     }
 }
 
 /// One address of an email.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipient {
     /// Index in the email, from 0.
     pub index: u16,
@@ -100,17 +97,25 @@ pub struct Recipient {
     /// Number of delivery attempts.
     pub attempts: u32,
     /// The destination's last reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_response: Option<SmtpReply>,
     /// Cause of the last failure without a remote reply: no response, or a local decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The host that sent the last reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<String>,
     /// The last event about this recipient, and its time.
     pub last_event: (EventKind, Timestamp),
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bounced_at: Option<Timestamp>,
     /// Time of the recipient's spam complaint.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub complained_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub notify: DsnOptions,
 }

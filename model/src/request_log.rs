@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
@@ -20,33 +21,16 @@ const PATH_CHARS_MAX: usize = 200;
 /// Replacement for a redacted path segment.
 const REDACTED: &str = "[redacted]";
 
-/// The way by which a request came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestSurface {
-    /// HTTP: an SDK, the CLI or another program.
-    Api,
-    Dashboard,
-    /// The Model Context Protocol.
-    Mcp,
-    /// A request of a client that a person approved.
-    Approval,
-}
-
-impl RequestSurface {
-    pub const ALL: [Self; 4] = [Self::Api, Self::Dashboard, Self::Mcp, Self::Approval];
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["api", "dashboard", "mcp", "approval"];
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Api => "api",
-            Self::Dashboard => "dashboard",
-            Self::Mcp => "mcp",
-            Self::Approval => "approval",
-        }
+words! {
+    /// The way by which a request came.
+    RequestSurface {
+        /// HTTP: an SDK, the CLI or another program.
+        Api = "api",
+        Dashboard = "dashboard",
+        /// The Model Context Protocol.
+        Mcp = "mcp",
+        /// A request of a client that a person approved.
+        Approval = "approval",
     }
 }
 
@@ -63,20 +47,22 @@ pub struct AuditRecord {
     /// The approval that the request waits for, or after which it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    /// The user who approved the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<UserId>,
 }
 
 /// An API request and its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedRequest {
     pub id: RequestId,
     pub account: AccountId,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<ApiKeyId>,
     /// The user of the session, if a session authenticated the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The grant, if an access token authenticated the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
     pub method: String,
     pub path: String,
@@ -84,15 +70,16 @@ pub struct LoggedRequest {
     pub operation: String,
     /// HTTP status of the response.
     pub status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     pub duration_ms: u32,
     pub created_at: Timestamp,
     /// `None` for requests that only read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditRecord>,
 }
 
 /// Redacts path segments that contain an email address.
-#[must_use]
 pub fn redact_path(path: &str) -> String {
     let contains_address = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");
     let parts: Vec<&str> = path.split('/').map(|part| if contains_address(part) { REDACTED } else { part }).collect();

@@ -26,7 +26,6 @@ const BASE64_LINE_BYTES: usize = 76;
 
 /// Inserts an unsubscribe link in place of `{{unsubscribe_url}}` in the subject and the texts, and replaces the
 /// client's List-Unsubscribe fields (RFC 8058).
-#[must_use]
 pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
     let (fields, body) = parse_fields(message);
     let mut out = Vec::with_capacity(message.len() + 1024);
@@ -123,7 +122,6 @@ fn link_in_text(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
 
 /// Replaces the bodies of a message by those of a template. Other header fields and attachments stay; the template's
 /// subject and Reply-To are used if the message has none.
-#[must_use]
 pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[Mailbox]) -> Vec<u8> {
     let (fields, _) = parse_fields(message);
     let parsed = mime::parse(&MessageParser::default(), message);
@@ -168,15 +166,12 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
 }
 
 /// Returns whether a message has a non-empty subject.
-#[must_use]
 pub fn has_subject(message: &[u8]) -> bool {
     let (fields, _) = parse_fields(message);
     let subject = fields.iter().find(|field| field.has_name(message, "Subject"));
     subject.is_some_and(|field| decode_value(message, field).is_ok_and(|text| !text.is_empty()))
 }
 
-/// Returns whether a message has attachments.
-#[must_use]
 pub fn has_attachments(message: &[u8]) -> bool {
     let parsed = mime::parse(&MessageParser::default(), message);
     parsed.is_some_and(|parsed| attachment_parts(&parsed).next().is_some())

@@ -25,7 +25,7 @@ pub enum ScheduleState {
 }
 
 /// The schedule of an email, and the data for its release.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     pub scheduled_at: Timestamp,
     pub state: ScheduleState,
@@ -34,16 +34,18 @@ pub struct Schedule {
     /// Task partition whose owner releases the email.
     pub partition: u16,
     /// The message needs SMTPUTF8.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
     /// The client requested REQUIRETLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// DSN options per recipient; empty if none were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<DsnOptions>,
 }
 
 impl Schedule {
     /// Returns whether the email is still to be sent.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, ScheduleState::Waiting | ScheduleState::Held)
     }

@@ -17,7 +17,6 @@ pub enum OnSuppressed {
     Skip,
 }
 
-/// Options of a send.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SendOptions {
     /// Send at this time instead of now.

@@ -58,13 +58,11 @@ impl<P> fmt::Debug for SessionCookieToken<P> {
 const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
 
 impl<P: SessionOwner> SessionCookieToken<P> {
-    #[must_use]
     pub fn new(account: AccountId, owner: P, session: SessionId, secret: [u8; 32]) -> Self {
         Self { account, owner, session, secret }
     }
 
     /// Parses a cookie value; `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let (account, rest) = bytes.split_first_chunk::<16>()?;
@@ -84,19 +82,16 @@ impl<P: SessionOwner> SessionCookieToken<P> {
     }
 
     /// The cookie value.
-    #[must_use]
     pub fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.bytes())
     }
 
     /// The hash to store.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.bytes())
     }
 
     /// The CSRF token that a state-changing request must carry in addition to the cookie.
-    #[must_use]
     pub fn csrf(&self) -> String {
         let digest = Sha256::new().chain_update(P::DERIVED_WITH).chain_update(self.bytes()).finalize();
         URL_SAFE_NO_PAD.encode(digest)

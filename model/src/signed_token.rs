@@ -43,13 +43,10 @@ impl std::fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
-    #[must_use]
     pub fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// Creates the token of a payload.
-    #[must_use]
     pub fn sign(&self, purpose: TokenPurpose, payload: &[u8]) -> String {
         let mut bytes = Vec::with_capacity(payload.len() + TAG_BYTES);
         bytes.extend_from_slice(payload);
@@ -58,7 +55,6 @@ impl TokenKey {
     }
 
     /// Returns the payload of a token, or `None` if this key did not sign it for this purpose.
-    #[must_use]
     pub fn verify(&self, purpose: TokenPurpose, token: &str) -> Option<Vec<u8>> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;

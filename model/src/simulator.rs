@@ -7,7 +7,6 @@ pub const DOMAIN: &str = "simulator.postrider.test";
 
 /// Returns whether an address is simulated. Simulated addresses are never suppressed after bounces or complaints, so
 /// that developers can send to them again.
-#[must_use]
 pub fn is_simulated(address: &Address) -> bool {
     address.domain().as_str() == DOMAIN
 }

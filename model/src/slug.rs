@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 const SLUG_BYTES_MAX: usize = 64;
@@ -22,12 +21,10 @@ fn is_slug(text: &str) -> bool {
 macro_rules! given_name {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
 
         impl $name {
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -37,23 +34,11 @@ macro_rules! given_name {
             type Err = SlugError;
 
             fn from_str(text: &str) -> Result<Self, SlugError> {
-                text.to_owned().try_into()
+                if is_slug(text) { Ok(Self(text.to_owned())) } else { Err(SlugError) }
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = SlugError;
-
-            fn try_from(text: String) -> Result<Self, SlugError> {
-                if is_slug(&text) { Ok(Self(text)) } else { Err(SlugError) }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
+        message::stored_as_text!($name);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

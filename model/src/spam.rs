@@ -37,7 +37,6 @@ pub struct SpamSignals<'a> {
 
 impl SpamSignals<'_> {
     /// Returns whether the message fails by authentication or reputation alone, whatever its contents.
-    #[must_use]
     pub fn fails_authentication(&self) -> bool {
         let proven = self.auth.dmarc == AuthResult::Pass;
         !self.has_author
@@ -46,7 +45,6 @@ impl SpamSignals<'_> {
             || self.auth.spf == AuthResult::Fail && !proven
     }
 
-    #[must_use]
     pub fn score(&self) -> SpamScore {
         let proven = self.auth.dmarc == AuthResult::Pass;
         let within = self.message.get(..self.message.len().min(GTUBE_WITHIN_BYTES)).unwrap_or_default();
@@ -74,8 +72,6 @@ impl SpamSignals<'_> {
     }
 }
 
-/// Returns the status for a score.
-#[must_use]
 pub fn spam_status(score: SpamScore) -> SpamStatus {
     if score >= SPAM_THRESHOLD { SpamStatus::Spam } else { SpamStatus::NotSpam }
 }

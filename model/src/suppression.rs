@@ -21,6 +21,7 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use message::address::{Address, AddressError, DomainName, Mailbox};
 use message::reply::{Enhanced, SmtpReply, truncate_diagnostic};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::email::Category;
@@ -36,76 +37,46 @@ const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 
 /// Duration after a rejection that blames the sender, because it is not about the address.
 const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
 
-/// Reason for a suppression. The numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum SuppressionReason {
-    /// The destination permanently rejected the recipient.
-    HardBounce = 1,
-    /// The destination deferred the mail until its delivery period ended.
-    SoftBounce = 2,
-    /// The recipient reported spam.
-    Complaint = 3,
-    /// The recipient unsubscribed.
-    Unsubscribe = 4,
-    /// The destination permanently rejected the mail and blamed the sender.
-    SmtpFailure = 5,
-    /// The customer added it.
-    Manual = 6,
-    /// Imported from a list that states no reason.
-    Import = 7,
+words! {
+    /// Reason for a suppression. The numbers are stored.
+    #[repr(u8)]
+    SuppressionReason {
+        /// The destination permanently rejected the recipient.
+        HardBounce = "hard_bounce" as 1,
+        /// The destination deferred the mail until its delivery period ended.
+        SoftBounce = "soft_bounce" as 2,
+        /// The recipient reported spam.
+        Complaint = "complaint" as 3,
+        /// The recipient unsubscribed.
+        Unsubscribe = "unsubscribe" as 4,
+        /// The destination permanently rejected the mail and blamed the sender.
+        SmtpFailure = "smtp_failure" as 5,
+        /// The customer added it.
+        Manual = "manual" as 6,
+        /// Imported from a list that states no reason.
+        Import = "import" as 7,
+    }
 }
 
-/// Origin of a suppression or opt-out. The numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum SuppressionSource {
-    /// The service, after a delivery result.
-    System = 1,
-    /// The customer, through the API.
-    Api = 2,
-    /// The customer, in the dashboard.
-    Dashboard = 3,
-    Recipient = 4,
-    /// An import of a list.
-    Import = 5,
+words! {
+    /// Origin of a suppression or opt-out. The numbers are stored.
+    #[repr(u8)]
+    SuppressionSource {
+        /// The service, after a delivery result.
+        System = "system" as 1,
+        /// The customer, through the API.
+        Api = "api" as 2,
+        /// The customer, in the dashboard.
+        Dashboard = "dashboard" as 3,
+        Recipient = "recipient" as 4,
+        Import = "import" as 5,
+    }
 }
-
-macro_rules! words {
-    ($noun:ident { $($variant:ident $word:literal)* }) => {
-        impl $noun {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-            /// All names.
-            pub const WORDS: &'static [&'static str] = &[$($word),*];
-
-            /// Name in the API.
-            #[must_use]
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),* }
-            }
-
-            /// Parses the name in the API.
-            #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-words!(SuppressionReason {
-    HardBounce "hard_bounce" SoftBounce "soft_bounce" Complaint "complaint" Unsubscribe "unsubscribe"
-    SmtpFailure "smtp_failure" Manual "manual" Import "import"
-});
-words!(SuppressionSource { System "system" Api "api" Dashboard "dashboard" Recipient "recipient" Import "import" });
 
 /// The form in which addresses are compared: lower case, quotes only if needed.
 ///
 /// RFC 5321 2.4 permits hosts to distinguish `Ada@` and `ada@`, but no major host does, and an unsubscribe must cover
 /// both.
-#[must_use]
 pub fn address_key(address: &Address) -> String {
     let local = address.local_part();
     let bare = local
@@ -116,14 +87,11 @@ pub fn address_key(address: &Address) -> String {
 }
 
 /// The form in which domain targets are compared: `@domain.tld`.
-#[must_use]
 pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
 
-/// Target of a suppression.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SuppressionTarget {
     Address(Address),
     /// Every address of a domain, without its subdomains.
@@ -132,7 +100,6 @@ pub enum SuppressionTarget {
 
 impl SuppressionTarget {
     /// The form in which targets are compared.
-    #[must_use]
     pub fn key(&self) -> String {
         match self {
             Self::Address(address) => address_key(address),
@@ -163,18 +130,7 @@ impl FromStr for SuppressionTarget {
     }
 }
 
-impl TryFrom<String> for SuppressionTarget {
-    type Error = AddressError;
-    fn try_from(text: String) -> Result<Self, AddressError> {
-        text.parse()
-    }
-}
-
-impl From<SuppressionTarget> for String {
-    fn from(target: SuppressionTarget) -> Self {
-        target.to_string()
-    }
-}
+message::stored_as_text!(SuppressionTarget);
 
 impl From<Address> for SuppressionTarget {
     fn from(address: Address) -> Self {
@@ -211,7 +167,7 @@ impl From<&SmtpReply> for SmtpDiagnostic {
 }
 
 /// A suppressed address or domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suppression {
     pub id: SuppressionId,
     pub account: AccountId,
@@ -219,20 +175,24 @@ pub struct Suppression {
     pub reason: SuppressionReason,
     pub source: SuppressionSource,
     /// The email whose result caused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<EmailId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<SmtpDiagnostic>,
     /// The customer's note.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// End of the suppression; `None` means that it never expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Number of consecutive soft bounces; each one lengthens the next suppression.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub soft_bounces: u32,
     pub created_at: Timestamp,
 }
 
 impl Suppression {
     /// Builds the event that it was created or removed.
-    #[must_use]
     pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
         Event {
             id,
@@ -250,14 +210,12 @@ impl Suppression {
     }
 
     /// Returns whether this is a new suppression, or renews one that had expired.
-    #[must_use]
     pub fn is_newly_active(&self, before: Option<&Self>, now: Timestamp) -> bool {
         before
             .is_none_or(|before| before.id != self.id || before.expires_at.is_some_and(|expires_at| expires_at <= now))
     }
 }
 
-/// A cause for a suppression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionCause {
     pub target: SuppressionTarget,
@@ -273,7 +231,6 @@ pub struct SuppressionCause {
 }
 
 impl SuppressionCause {
-    #[must_use]
     pub fn new(target: impl Into<SuppressionTarget>, reason: SuppressionReason, source: SuppressionSource) -> Self {
         Self { target: target.into(), reason, source, email: None, detail: None, note: None, expires_at: None }
     }
@@ -301,7 +258,6 @@ impl SuppressionCause {
 
 impl Suppression {
     /// Returns whether it has not expired.
-    #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end > now)
     }
@@ -309,7 +265,6 @@ impl Suppression {
     /// Applies a new cause to the existing suppression `before`, if any. Returns the updated suppression, or `None` if
     /// nothing changes. A new suppression gets `id`; an active one with a changed reason keeps its id and creation
     /// time.
-    #[must_use]
     pub fn apply_cause(
         before: Option<&Self>,
         cause: SuppressionCause,
@@ -366,7 +321,7 @@ impl Suppression {
 }
 
 /// An address that opted out of a category.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptOut {
     pub id: OptOutId,
     pub account: AccountId,
@@ -375,6 +330,7 @@ pub struct OptOut {
     pub category: Category,
     pub source: SuppressionSource,
     /// The email whose link was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<EmailId>,
     pub created_at: Timestamp,
 }
@@ -382,18 +338,7 @@ pub struct OptOut {
 /// The categories that recipients can opt out of.
 pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
-/// Name of a category in the API.
-#[must_use]
-pub fn category_word(category: Category) -> &'static str {
-    match category {
-        Category::Transactional => "transactional",
-        Category::Product => "product",
-        Category::Newsletter => "newsletter",
-    }
-}
-
 /// Name of a category on pages.
-#[must_use]
 pub fn category_label(category: Category) -> &'static str {
     match category {
         Category::Transactional => "Transactional",
@@ -473,7 +418,7 @@ mod tests {
         let complaint = follow(Some(&hard), R::Complaint, 1).unwrap();
         assert_eq!((complaint.reason, complaint.id), (R::Complaint, hard.id), "upgraded, not another");
         for any in R::ALL {
-            assert_eq!(follow(Some(&complaint), *any, 2), None, "{any:?}");
+            assert_eq!(follow(Some(&complaint), any, 2), None, "{any:?}");
         }
         // An unsubscribe does not replace a permanent suppression, which would then end with the unsubscribe.
         assert_eq!(follow(Some(&hard), R::Unsubscribe, 1), None);
@@ -501,7 +446,7 @@ mod tests {
     }
 
     fn any_reason() -> impl Strategy<Value = SuppressionReason> {
-        proptest::sample::select(SuppressionReason::ALL)
+        proptest::sample::select(&SuppressionReason::ALL[..])
     }
 
     proptest! {
@@ -523,7 +468,7 @@ mod tests {
         }
 
         #[test]
-        fn words_round_trip(reason in any_reason(), source in proptest::sample::select(SuppressionSource::ALL)) {
+        fn words_round_trip(reason in any_reason(), source in proptest::sample::select(&SuppressionSource::ALL[..])) {
             prop_assert_eq!(SuppressionReason::from_word(reason.word()), Some(reason));
             prop_assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
             prop_assert_eq!(serde_json::to_value(source).unwrap(), source.word());

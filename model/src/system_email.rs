@@ -27,7 +27,6 @@ pub struct SystemEmail {
 
 impl SystemEmail {
     /// Creates a plain-text email.
-    #[must_use]
     pub fn new(to: Address, subject: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             to,
@@ -41,7 +40,6 @@ impl SystemEmail {
     }
 
     /// Builds the draft with `from` as the author.
-    #[must_use]
     pub fn into_draft(self, from: Mailbox) -> Draft {
         let passed_on = self.forwarded_for.map(|mailbox| CustomHeader::new(LOOP_HEADER, &mailbox.to_string()));
         let passed_on = passed_on.and_then(Result::ok);

@@ -39,7 +39,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Checks a list of valid tags: returns an error if there are too many, and one for each duplicate name.
-#[must_use]
 pub fn tag_errors(tags: &[Tag]) -> Vec<String> {
     let mut faults = Vec::new();
     if tags.len() > TAGS_MAX {

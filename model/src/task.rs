@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Plan;
@@ -15,36 +16,21 @@ use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{DsnOptions, RecipientKind};
 
-/// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never waits
-/// behind a million newsletters, and newsletters are never starved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskClass {
-    /// Has `expires_in`, so it must be delivered soon.
-    Expiring = 0,
-    Transactional = 1,
-    /// Product updates.
-    Product = 2,
-    Newsletter = 3,
+words! {
+    /// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never
+    /// waits behind a million newsletters, and newsletters are never starved.
+    TaskClass {
+        /// Has `expires_in`, so it must be delivered soon.
+        Expiring = "expiring" as 0,
+        Transactional = "transactional" as 1,
+        /// Product updates.
+        Product = "product" as 2,
+        Newsletter = "newsletter" as 3,
+    }
 }
 
 impl TaskClass {
-    /// All classes in order of weight.
-    pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
-
-    /// Name in metrics, in the log and in stored rows.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Expiring => "expiring",
-            Self::Transactional => "transactional",
-            Self::Product => "product",
-            Self::Newsletter => "newsletter",
-        }
-    }
-
     /// Parses the byte of a storage key.
-    #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
     }
@@ -60,7 +46,6 @@ impl From<Category> for TaskClass {
     }
 }
 
-/// The queue of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName {
     /// The task partition, which one node owns.
@@ -71,7 +56,7 @@ pub struct QueueName {
 }
 
 /// Permanent identity of a task: the recipient of an email.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskId {
     pub email: EmailId,
     /// Index of the recipient in the email.
@@ -97,7 +82,7 @@ pub struct DeliverByTime {
 }
 
 /// The delivery of one email to one recipient.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
     /// The task partition, assigned when the email is accepted and never changed.
@@ -113,7 +98,6 @@ pub struct Task {
     /// The sending domain, whose return path is used; `None` for mail of the service itself, which is sent with the
     /// null reverse path.
     pub domain: Option<DomainName>,
-    /// Number of attempts.
     pub attempts: u32,
     /// Number of 4yz replies: at expiry they distinguish a soft bounce from a failure.
     pub replies: u32,
@@ -121,34 +105,48 @@ pub struct Task {
     /// End of the delivery period.
     pub expires_at: Timestamp,
     /// The client set a deadline (`expires_in`, BY), after which the email is not sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_deadline: bool,
     /// Size of the message in bytes.
     pub size_bytes: u64,
     /// The message or its envelope needs SMTPUTF8 (RFC 6531).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
     /// The client requested REQUIRETLS (RFC 8689).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// The sending domain requires TLS for its mail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_enforced: bool,
     /// The sender overrides TLS policies of the destination (`TLS-Required: No`, RFC 8689 5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_optional: bool,
     /// The message has bytes above 127.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub eight_bit: bool,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub notify: DsnOptions,
     /// ENVID, decoded.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
     /// RET=FULL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_full: bool,
     /// Deliver-by time, passed on to the next host.
+    #[serde(rename = "by", skip_serializing_if = "Option::is_none")]
     pub deliver_by: Option<DeliverByTime>,
     /// Priority, passed on to the next host (RFC 6710).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Held by the operator: stays in the queue without attempts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Route set by the operator for this task; it overrides the destination's route.
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteOverride>,
     /// The account's plan at acceptance, which selects the pool of source addresses; `None` for tasks older than this
     /// field.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
 }
 
@@ -159,25 +157,21 @@ pub const DELAY_REPORT_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 impl Task {
     /// Returns whether the delivery period has ended, so that no further attempt is made.
-    #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.checked_add(LAST_ATTEMPT_GRACE).is_ok_and(|last| now > last)
     }
 
     /// Time of the delay DSN, if the client requested one and the delivery period does not end earlier.
-    #[must_use]
     pub fn delay_report_at(&self) -> Option<Timestamp> {
         let at = self.accepted_at.checked_add(DELAY_REPORT_AFTER).unwrap_or(Timestamp::MAX);
         Some(at).filter(|at| self.notify.delay && *at < self.expires_at)
     }
 
-    #[must_use]
     pub fn queue_name(&self) -> QueueName {
         let domain = self.address.domain().clone();
         QueueName { partition: self.partition, domain, class: self.class, account: self.account }
     }
 
-    #[must_use]
     pub fn tls_requirement(&self) -> TaskTlsRequirement {
         match (self.require_tls, self.tls_enforced) {
             (true, _) => TaskTlsRequirement::Verified,

@@ -2,36 +2,43 @@
 
 use jiff::Timestamp;
 use message::address::DomainName;
+use serde::{Deserialize, Serialize};
 
 use crate::id::AccountId;
 use crate::task::{QueueName, Task, TaskClass};
 
 /// Conditions that must all hold; `None` matches everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskFilter {
     /// The recipients' domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DomainName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
     /// The sending domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<DomainName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<TaskClass>,
     /// Held by the operator or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
     /// Minimum number of attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts_min: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_before: Option<Timestamp>,
 }
 
 impl TaskFilter {
     /// Returns whether tasks of a queue can match, so that other queues need not be read.
-    #[must_use]
     pub fn may_match_queue(&self, queue: &QueueName) -> bool {
         self.to.as_ref().is_none_or(|to| *to == queue.domain)
             && self.account.is_none_or(|account| account == queue.account)
             && self.class.is_none_or(|class| class == queue.class)
     }
 
-    #[must_use]
     pub fn matches(&self, task: &Task) -> bool {
         self.to.as_ref().is_none_or(|to| to == task.address.domain())
             && self.account.is_none_or(|account| account == task.account)

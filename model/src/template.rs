@@ -16,6 +16,7 @@ pub mod usage;
 
 use jiff::Timestamp;
 use message::address::Mailbox;
+use message::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,7 +30,6 @@ pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTe
 /// The placeholder of managed unsubscribe: rendering keeps it, and message intake
 /// replaces it by the link.
 pub const UNSUBSCRIBE_URL: &str = "unsubscribe_url";
-/// Maximum bytes of an alias.
 pub const ALIAS_BYTES_MAX: usize = 100;
 /// Maximum bytes of a template's name.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -54,64 +54,30 @@ pub const VERSIONS_KEPT: u32 = 200;
 /// Names with a meaning in the markup, which variables cannot have.
 const RESERVED: &[&str] = &["if", "unless", "each", "with", "this", "as", "true", "false", "null"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TemplateStatus {
-    /// Never published.
-    Draft,
-    /// Can be sent.
-    Published,
-    /// Stored, but cannot be sent.
-    Archived,
-}
-
-impl TemplateStatus {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["draft", "published", "archived"];
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "draft" => Some(Self::Draft),
-            "published" => Some(Self::Published),
-            "archived" => Some(Self::Archived),
-            _ => None,
-        }
+words! {
+    TemplateStatus {
+        /// Never published.
+        Draft = "draft",
+        /// Can be sent.
+        Published = "published",
+        /// Stored, but cannot be sent.
+        Archived = "archived",
     }
 }
 
-/// Type of a variable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VariableType {
-    /// A text, a number or a boolean.
-    String,
-    Number,
-    Boolean,
-    Object,
-    List,
+words! {
+    VariableType {
+        /// A text, a number or a boolean.
+        String = "string",
+        Number = "number",
+        Boolean = "boolean",
+        Object = "object",
+        List = "list",
+    }
 }
 
 impl VariableType {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["string", "number", "boolean", "object", "list"];
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "string" => Some(Self::String),
-            "number" => Some(Self::Number),
-            "boolean" => Some(Self::Boolean),
-            "object" => Some(Self::Object),
-            "list" => Some(Self::List),
-            _ => None,
-        }
-    }
-
     /// Phrase for error messages.
-    #[must_use]
     pub fn phrase(self) -> &'static str {
         match self {
             Self::String => "a string",
@@ -122,8 +88,6 @@ impl VariableType {
         }
     }
 
-    /// Returns whether a value is of this type.
-    #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string() || is_number(value) || value.is_boolean(),
@@ -189,51 +153,57 @@ pub fn check_alias(alias: &str) -> Result<(), String> {
 }
 
 /// The settings of a template or version: everything except `html` and `text`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateSettings {
     pub category: Category,
     /// Managed unsubscribe is switched on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe_enabled: bool,
     /// Author, unless the send request names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Mailbox>,
     /// Reply-To addresses, unless the send request names some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<Mailbox>,
     /// The subject's markup.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Markup of the preview line that mail clients show after the subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preheader: Option<String>,
     /// Declared variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<TemplateVariable>,
 }
 
 impl TemplateSettings {
     /// Returns whether managed unsubscribe is on: switched on, or implied by the category
     /// (product email and newsletters).
-    #[must_use]
     pub fn has_managed_unsubscribe(&self) -> bool {
         self.unsubscribe_enabled || self.category != Category::Transactional
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TemplateBodies {
     /// The HTML body, which is rendered; compiled if there is `mjml`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The MJML source that `html` was compiled from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mjml: Option<String>,
 }
 
 impl TemplateBodies {
     /// Returns whether both bodies are blank.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let empty = |body: &Option<String>| body.as_ref().is_none_or(|text| text.trim().is_empty());
         empty(&self.html) && empty(&self.text)
     }
 
     /// Size of the bodies and of the MJML source in bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         [&self.html, &self.text, &self.mjml].into_iter().flatten().map(|text| text.len() as u64).sum()
     }
@@ -247,29 +217,32 @@ pub struct PublishedVersion {
 }
 
 /// A template: its draft and its published version. The bodies are stored separately.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     pub id: TemplateId,
     pub account: AccountId,
     /// Display name; unique in an account.
     pub name: String,
     /// Name for API calls; unique in an account, ignoring case.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     pub draft: TemplateSettings,
     /// Revision of the draft, from 1, for optimistic concurrency control.
     pub draft_version: u32,
     /// The published version; its number is also the count of all versions so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedVersion>,
     /// The draft differs from the published version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
     /// Archived: it cannot be sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
 impl Template {
-    #[must_use]
     pub fn status(&self) -> TemplateStatus {
         match (self.archived, self.published) {
             (true, _) => TemplateStatus::Archived,
@@ -279,7 +252,6 @@ impl Template {
     }
 
     /// Returns the template with the next version published, and that version. Version numbers are never reused.
-    #[must_use]
     pub fn with_next_version(&self, now: Timestamp) -> (Self, PublishedVersion) {
         let number = self.published.map_or(0, |published| published.version).saturating_add(1);
         let published = PublishedVersion { version: number, at: now };
@@ -289,11 +261,12 @@ impl Template {
 }
 
 /// A published version. It is immutable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateVersion {
     /// 1, 2, 3 …
     pub number: u32,
     /// The customer's note.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub published_at: Timestamp,
     pub published_by: String,
@@ -310,7 +283,6 @@ pub enum TemplateKey {
 
 impl TemplateKey {
     /// Parses an id; any other text is an alias.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.parse() {
             Ok(id) => Self::Id(id),

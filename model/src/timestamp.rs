@@ -20,7 +20,6 @@ pub fn parse(text: &str) -> Result<Timestamp, &'static str> {
 }
 
 /// Formats a time with milliseconds.
-#[must_use]
 pub fn to_rfc3339(at: Timestamp) -> String {
     format!("{at:.3}")
 }

@@ -11,7 +11,6 @@ pub const RETRY_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// Interval between retries.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
-/// State of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportState {
@@ -39,7 +38,6 @@ pub enum ReportSendState {
     Failed(String),
 }
 
-/// A recipient of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportRecipient {
     pub to: ReportDestination,
@@ -53,10 +51,11 @@ impl ReportRecipient {
 }
 
 /// A domain's day: its counts, and the delivery of its report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainTlsDay {
     pub counts: DomainTlsCounts,
     /// Delivery state of the report; `None` before it is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<ReportDelivery>,
 }
 
@@ -78,7 +77,6 @@ pub struct ReportDelivery {
 
 impl ReportDelivery {
     /// Starts the delivery of a report due at `since` to these destinations; without any, the report is unwanted.
-    #[must_use]
     pub fn start(since: Timestamp, to: Vec<ReportDestination>) -> Self {
         let state = if to.is_empty() { ReportState::Unwanted } else { ReportState::Waiting };
         let sendings = to.into_iter().map(|to| ReportRecipient { to, state: ReportSendState::Waiting(None) });
@@ -86,7 +84,6 @@ impl ReportDelivery {
     }
 
     /// Creates the state of a report whose recipients could not be looked up. The look-up is retried for [`RETRY_FOR`].
-    #[must_use]
     pub fn with_unknown_recipients(since: Timestamp, error: String, now: Timestamp) -> Self {
         let over = is_over(since, now);
         Self {
@@ -99,20 +96,17 @@ impl ReportDelivery {
     }
 
     /// Returns whether delivery has ended.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state != ReportState::Waiting
     }
 
     /// Recipients waiting for delivery, with their indexes.
-    #[must_use]
     pub fn waiting(&self) -> Vec<(usize, ReportDestination)> {
         let waiting = self.sendings.iter().enumerate().filter(|(_, sending)| sending.is_waiting());
         waiting.map(|(at, sending)| (at, sending.to.clone())).collect()
     }
 
     /// Returns the state after a delivery result for the recipient with index `at`.
-    #[must_use]
     pub fn with_result(&self, at: usize, state: ReportSendState, now: Timestamp) -> Self {
         let mut after = self.clone();
         let over = is_over(self.since, now);

@@ -63,7 +63,6 @@ impl fmt::Debug for TotpCode {
 
 impl TotpCode {
     /// Truncates an HMAC-SHA-1 value (RFC 4226 5.3).
-    #[must_use]
     pub fn from_hmac(tag: &[u8; 20]) -> Self {
         let offset = usize::from(tag[19] & 0xf);
         let word = [tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]];
@@ -71,7 +70,6 @@ impl TotpCode {
     }
 
     /// The six digits.
-    #[must_use]
     pub fn text(self) -> String {
         format!("{:0DIGITS$}", self.0)
     }
@@ -89,7 +87,6 @@ impl fmt::Debug for RecoveryCode {
 
 impl RecoveryCode {
     /// Creates a code from random bytes, of which the first ten are used.
-    #[must_use]
     pub fn new(random: &[u8; 32]) -> Self {
         let mut bytes = [0; RECOVERY_BYTES];
         bytes.iter_mut().zip(random).for_each(|(to, from)| *to = *from);
@@ -97,7 +94,6 @@ impl RecoveryCode {
     }
 
     /// The code as shown: four groups of four characters.
-    #[must_use]
     pub fn text(&self) -> String {
         let code = base32(&self.0);
         let mut text = String::with_capacity(code.len() + code.len() / RECOVERY_GROUP_CHARS);
@@ -111,7 +107,6 @@ impl RecoveryCode {
     }
 
     /// The hash to store.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.0)
     }
@@ -126,7 +121,6 @@ pub enum SecondFactorCode {
 
 impl SecondFactorCode {
     /// Parses a code; ignores spaces, hyphens and case. `None` if it has neither form.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > CODE_TEXT_BYTES_MAX {
             return None;
@@ -142,7 +136,6 @@ impl SecondFactorCode {
 }
 
 /// Encodes bytes in base32 without padding (RFC 4648 6).
-#[must_use]
 pub fn base32(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     let (mut buffer, mut bits) = (0_u32, 0);
@@ -175,7 +168,6 @@ fn decode_base32(code: &[u8]) -> Option<[u8; RECOVERY_BYTES]> {
 }
 
 /// The URI that authenticator apps read from a QR code (Google Authenticator's "Key URI Format").
-#[must_use]
 pub fn otpauth_uri(issuer: &str, user: &str, secret: &[u8]) -> String {
     let (issuer, user, secret) = (percent_encode(issuer), percent_encode(user), base32(secret));
     format!(

@@ -74,7 +74,6 @@ pub struct TrackingTarget {
 
 impl TrackingTarget {
     /// Creates the target for the links of an email with this many recipients.
-    #[must_use]
     pub fn new(account: AccountId, email: EmailId, recipients: usize) -> Self {
         Self { account, email, recipient: (recipients == 1).then_some(0) }
     }
@@ -97,7 +96,6 @@ impl TrackingTarget {
     }
 }
 
-/// A tracked link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedLink {
     pub target: TrackingTarget,
@@ -109,7 +107,6 @@ pub struct TrackedLink {
 
 impl TrackedLink {
     /// The token in the tracking URL.
-    #[must_use]
     pub fn token(&self, key: &TokenKey) -> String {
         let mut payload = Vec::with_capacity(TARGET_BYTES + 2 + self.url.len());
         payload.extend_from_slice(&self.target.to_bytes());
@@ -119,7 +116,6 @@ impl TrackedLink {
     }
 
     /// Verifies and parses a token; `None` if its signature is invalid.
-    #[must_use]
     pub fn read(key: &TokenKey, token: &str) -> Option<Self> {
         let payload = key.verify(TokenPurpose::Click, token)?;
         let (target, rest) = TrackingTarget::from_bytes(&payload)?;
@@ -130,13 +126,11 @@ impl TrackedLink {
 }
 
 /// The token in a pixel's URL.
-#[must_use]
 pub fn pixel_token(key: &TokenKey, target: TrackingTarget) -> String {
     key.sign(TokenPurpose::Open, &target.to_bytes())
 }
 
 /// Verifies and parses a pixel's token; `None` if its signature is invalid.
-#[must_use]
 pub fn verify_pixel_token(key: &TokenKey, token: &str) -> Option<TrackingTarget> {
     let payload = key.verify(TokenPurpose::Open, token)?;
     TrackingTarget::from_bytes(&payload).filter(|(_, rest)| rest.is_empty()).map(|(target, _)| target)
@@ -144,7 +138,6 @@ pub fn verify_pixel_token(key: &TokenKey, token: &str) -> Option<TrackingTarget>
 
 /// Base URL of tracking links: the service's URL, or the domain's tracking host with the same scheme and port, because
 /// its CNAME leads to the same listener.
-#[must_use]
 pub fn base_url(service: &str, tracking_host: Option<&DomainName>) -> String {
     let service = service.trim_end_matches('/');
     let (Some(host), Some((scheme, rest))) = (tracking_host, service.split_once("://")) else {
@@ -217,7 +210,6 @@ fn is_plain(base: &str) -> bool {
 }
 
 /// Adds the pixel to an email's HTML (`opens`) and redirects its links (`clicks`). All other bytes are unchanged.
-#[must_use]
 pub fn rewrite_html(html: &str, tracking: &LinkTracker<'_>, opens: bool, clicks: bool) -> String {
     if !(opens || clicks) || html.trim().is_empty() || !is_plain(tracking.base) {
         return html.to_owned();
@@ -248,7 +240,6 @@ pub fn rewrite_html(html: &str, tracking: &LinkTracker<'_>, opens: bool, clicks:
 }
 
 /// Applies the domain's tracking settings to an email's HTML: see [`rewrite_html`]. `service` is the service's own URL.
-#[must_use]
 pub fn rewrite_with_settings(
     html: &str,
     settings: &DeliverySettings,
@@ -263,7 +254,6 @@ pub fn rewrite_with_settings(
 
 /// Removes tracking from HTML, with any base URL: for showing an email as its author wrote it, and for tracking it anew
 /// when it is resent. Special characters in URLs are restored as character references, e.g. `&` as `&amp;`.
-#[must_use]
 pub fn restore_html(html: &str, key: &TokenKey) -> String {
     let mut out = HtmlRewriter { html, out: String::with_capacity(html.len()), copied: 0 };
     let mut tags = TagScanner::new(html);

@@ -29,7 +29,6 @@ pub enum UnsubscribeScope {
 
 impl UnsubscribeScope {
     /// The scope for emails of a category.
-    #[must_use]
     pub fn for_category(category: Category) -> Self {
         if OPTIONAL_CATEGORIES.contains(&category) { Self::Category(category) } else { Self::All }
     }
@@ -58,11 +57,9 @@ pub struct UnsubscribeToken {
     pub account: AccountId,
     pub email: EmailId,
     pub scope: UnsubscribeScope,
-    /// The address that unsubscribes.
     pub address: Address,
 }
 
-/// Creates unsubscribe links.
 #[derive(Debug, Clone)]
 pub struct UnsubscribeLinks {
     /// Key that signs the tokens.
@@ -72,7 +69,6 @@ pub struct UnsubscribeLinks {
 }
 
 impl UnsubscribeLinks {
-    #[must_use]
     pub fn link(&self, account: AccountId, email: EmailId, first_to: &Address, category: Category) -> String {
         let contents = UnsubscribeToken {
             account,
@@ -84,8 +80,6 @@ impl UnsubscribeLinks {
     }
 }
 
-/// Creates the signed token.
-#[must_use]
 pub fn sign_token(key: &TokenKey, contents: &UnsubscribeToken) -> String {
     let mut payload = Vec::with_capacity(64);
     payload.extend_from_slice(&contents.account.to_bytes());
@@ -96,7 +90,6 @@ pub fn sign_token(key: &TokenKey, contents: &UnsubscribeToken) -> String {
 }
 
 /// Verifies and parses a token; `None` if its signature is invalid.
-#[must_use]
 pub fn verify_token(key: &TokenKey, token: &str) -> Option<UnsubscribeToken> {
     let payload = key.verify(TokenPurpose::Unsubscribe, token)?;
     let (account, rest) = payload.split_first_chunk::<16>()?;
@@ -111,19 +104,16 @@ pub fn verify_token(key: &TokenKey, token: &str) -> Option<UnsubscribeToken> {
 }
 
 /// Returns whether a header field is `List-Unsubscribe` or `List-Unsubscribe-Post`.
-#[must_use]
 pub fn is_unsubscribe_header(name: &str) -> bool {
     name.to_ascii_lowercase().starts_with("list-unsubscribe")
 }
 
 /// Header fields with this link, for one-click unsubscribe by POST (RFC 8058 3.1).
-#[must_use]
 pub fn headers(url: &str) -> [(&'static str, String); 2] {
     [("List-Unsubscribe", format!("<{url}>")), ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned())]
 }
 
 /// Replaces `{{unsubscribe_url}}` in a text by the link. Spaces inside the braces, and triple braces, are accepted.
-#[must_use]
 pub fn insert_link<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
     let mut out = String::new();
     let mut rest = text;
@@ -148,13 +138,11 @@ pub fn insert_link<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
 }
 
 /// The link in a `List-Unsubscribe` field created by [`headers`].
-#[must_use]
 pub fn link_from_header(value: &str) -> Option<&str> {
     value.trim().strip_prefix('<')?.strip_suffix('>')
 }
 
 /// Replaces the link in a text by the placeholder, so that a copy of the email gets its own link.
-#[must_use]
 pub fn restore_placeholder(text: &str, url: &str) -> String {
     text.replace(url, &format!("{{{{{PLACEHOLDER}}}}}"))
 }

@@ -21,19 +21,16 @@ pub enum UsagePeriod {
 
 impl UsagePeriod {
     /// The day that contains a timestamp.
-    #[must_use]
     pub fn day(at: Timestamp) -> Self {
         Self::Day(TimeZone::UTC.to_datetime(at).date())
     }
 
     /// The month that contains a timestamp.
-    #[must_use]
     pub fn month(at: Timestamp) -> Self {
         Self::Month(TimeZone::UTC.to_datetime(at).date().first_of_month())
     }
 
     /// Name in the API: `daily`, `monthly`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Day(_) => "daily",
@@ -41,20 +38,17 @@ impl UsagePeriod {
         }
     }
 
-    #[must_use]
     pub fn first_day(self) -> Date {
         match self {
             Self::Day(date) | Self::Month(date) => date,
         }
     }
 
-    #[must_use]
     pub fn begins_at(self) -> Timestamp {
         midnight(self.first_day())
     }
 
     /// Start of the next period.
-    #[must_use]
     pub fn ends_at(self) -> Timestamp {
         let next = match self {
             Self::Day(date) => date.tomorrow(),
@@ -71,9 +65,7 @@ fn midnight(date: Date) -> Timestamp {
 /// Usage of the current day and month. It can be negative for a while, if a credit is counted before its charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanUsage {
-    /// Usage of the day.
     pub day: i64,
-    /// Usage of the month.
     pub month: i64,
 }
 
@@ -86,7 +78,6 @@ pub struct ExceededCap {
 }
 
 /// Returns the cap that `added` emails at `now` would exceed, if any.
-#[must_use]
 pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, added: u64, now: Timestamp) -> Option<ExceededCap> {
     let monthly = limits.emails_per_month.filter(|_| !limits.overage);
     [(limits.emails_per_day, UsagePeriod::day(now), used.day), (monthly, UsagePeriod::month(now), used.month)]
@@ -108,7 +99,6 @@ pub struct PlanRemaining {
 
 impl PlanRemaining {
     /// Computes the remaining emails from the usage.
-    #[must_use]
     pub fn from_usage(limits: &PlanLimits, used: PlanUsage) -> Self {
         let left = |cap: Option<u64>, used: i64| cap.map(|cap| cap.saturating_sub(u64::try_from(used).unwrap_or(0)));
         let monthly = limits.emails_per_month.filter(|_| !limits.overage);
@@ -117,14 +107,12 @@ impl PlanRemaining {
 }
 
 /// Returns whether a plan has a hard cap.
-#[must_use]
 pub fn has_caps(limits: &PlanLimits) -> bool {
     limits.emails_per_day.is_some() || limits.emails_per_month.is_some() && !limits.overage
 }
 
 /// Returns the usage change of an event: the time whose periods it counts to, and the number of emails. The number is
 /// negative for credits.
-#[must_use]
 pub fn usage_of_event(event: &Event) -> Option<(Timestamp, i64)> {
     let number = |name: &str| event.detail.get(name).and_then(serde_json::Value::as_i64);
     let time = |name: &str| event.detail.get(name)?.as_str()?.parse::<Timestamp>().ok();

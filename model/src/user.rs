@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
@@ -49,7 +50,6 @@ impl UserRole {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Developer, Self::Admin, Self::Owner];
 
     /// Name in the API.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -60,7 +60,6 @@ impl UserRole {
     }
 
     /// Returns whether a user with this role may give the role `other`, and change or remove a user who has it.
-    #[must_use]
     pub fn may_manage(self, other: Self) -> bool {
         match self {
             Self::Owner => true,
@@ -95,19 +94,23 @@ impl fmt::Debug for PasswordHash {
 }
 
 /// A person who may sign in to an account. An address belongs to one account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub id: UserId,
     pub account: AccountId,
     pub email: Address,
     pub role: UserRole,
     /// The password, if set; sign-in links work without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
     /// Invited but not yet accepted: until then the address may sign in to another account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub invited: bool,
     /// Current series of sign-in links. A password change or reset starts a new series and invalidates earlier links.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub link_series: u32,
     /// One-time passwords, if the user has set them up.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub totp: Option<Totp>,
     /// Time of the invitation.
     pub created_at: Timestamp,
@@ -115,13 +118,11 @@ pub struct User {
 
 impl User {
     /// Returns whether sign-in asks for a one-time password.
-    #[must_use]
     pub fn has_totp(&self) -> bool {
         self.recovery_codes_left().is_some()
     }
 
     /// Number of unused recovery codes; `None` without active one-time passwords.
-    #[must_use]
     pub fn recovery_codes_left(&self) -> Option<usize> {
         match &self.totp {
             Some(Totp::Active { recovery_codes, .. }) => Some(recovery_codes.len()),
@@ -130,7 +131,6 @@ impl User {
     }
 
     /// Sets or removes the password and invalidates existing sign-in links.
-    #[must_use]
     pub fn with_password(&self, password: Option<PasswordHash>) -> Self {
         Self { password, link_series: self.link_series.saturating_add(1), ..self.clone() }
     }
@@ -142,25 +142,13 @@ pub const FRESH_LINK_MAX_AGE: Duration = Duration::from_secs(15 * 60);
 /// Maximum length of a stored user agent, in characters.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SignInMethod {
-    Password,
-    /// A mailed link.
-    Link,
-    /// Created by the operator, for a script.
-    Operator,
-}
-
-impl SignInMethod {
-    /// Name in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Password => "password",
-            Self::Link => "link",
-            Self::Operator => "operator",
-        }
+words! {
+    SignInMethod {
+        Password = "password",
+        /// A mailed link.
+        Link = "link",
+        /// Created by the operator, for a script.
+        Operator = "operator",
     }
 }
 
@@ -180,7 +168,6 @@ pub struct SessionStart {
 
 impl SessionStart {
     /// A session of a browser.
-    #[must_use]
     pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
         // The text is shown to people, so it is printable and short.
         let printable =
@@ -190,20 +177,18 @@ impl SessionStart {
     }
 
     /// A session that the operator creates for a script.
-    #[must_use]
     pub fn for_operator() -> Self {
         Self::new(SignInMethod::Operator, None, None).lasting(OPERATOR_SESSION)
     }
 
     /// Ends the session after this time, used or not.
-    #[must_use]
     pub fn lasting(self, age_max: Duration) -> Self {
         Self { idle_max: age_max, age_max, ..self }
     }
 }
 
 /// A session of a signed-in user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserSession {
     pub id: SessionId,
     pub account: AccountId,
@@ -216,18 +201,22 @@ pub struct UserSession {
     /// Latest possible end.
     pub ends_at: Timestamp,
     /// Sign-in method; `None` for sessions older than this field.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<SignInMethod>,
     /// Client address at sign-in.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// Time of the last use, to the hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
     /// When the user last proved their identity again after signing in.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reauthenticated_at: Option<Timestamp>,
 }
 
 impl UserSession {
-    #[must_use]
     pub fn new(token: &SessionToken, now: Timestamp, start: SessionStart) -> Self {
         let SessionStart { method, from, user_agent, idle_max, age_max } = start;
         let after = |time: Duration| now.checked_add(time).unwrap_or(Timestamp::MAX);
@@ -248,33 +237,28 @@ impl UserSession {
     }
 
     /// When the user last proved their identity.
-    #[must_use]
     pub fn authenticated_at(&self) -> Timestamp {
         self.reauthenticated_at.map_or(self.created_at, |again| again.max(self.created_at))
     }
 
     /// Returns whether the user proved their identity within [`REAUTHENTICATION_AGE_MAX`].
-    #[must_use]
     pub fn is_recently_authenticated(&self, now: Timestamp) -> bool {
         let until = self.authenticated_at().checked_add(REAUTHENTICATION_AGE_MAX).unwrap_or(Timestamp::MAX);
         now <= until
     }
 
     /// Returns whether the user signed in by a mailed link within [`FRESH_LINK_MAX_AGE`].
-    #[must_use]
     pub fn has_fresh_sign_in_link(&self, now: Timestamp) -> bool {
         let until = self.created_at.checked_add(FRESH_LINK_MAX_AGE).unwrap_or(self.created_at);
         self.method == Some(SignInMethod::Link) && now < until
     }
 
     /// Returns whether the session has not ended.
-    #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at && now < self.ends_at
     }
 
     /// Returns the session with its expiry extended by use at `now`, or `None` if the change is too small to store.
-    #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
         let worth = self.expires_at.checked_add(EXTENSION_MIN).unwrap_or(Timestamp::MAX);
@@ -300,24 +284,24 @@ pub enum SignInLinkKind {
 }
 
 /// A link or challenge that signs a user in once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInLink {
     pub account: AccountId,
     pub user: UserId,
     /// The user's link series at creation.
+    #[serde(default)]
     pub series: u32,
     pub expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub kind: SignInLinkKind,
 }
 
 impl SignInLink {
-    #[must_use]
     pub fn new(user: &User, token: &SignInLinkToken, kind: SignInLinkKind) -> Self {
         Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at, kind }
     }
 
     /// Returns whether the link is still valid for the user: no password change or reset since its creation.
-    #[must_use]
     pub fn is_valid_for(&self, user: &User) -> bool {
         (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
     }
@@ -338,14 +322,12 @@ impl fmt::Debug for SignInLinkToken {
 }
 
 impl SignInLinkToken {
-    #[must_use]
     pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
         let micros = expires_at.as_microsecond();
         Self { expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
     }
 
     /// Parses a path segment; `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let (time, secret) = bytes.split_first_chunk::<8>()?;
@@ -354,14 +336,12 @@ impl SignInLinkToken {
     }
 
     /// The path segment.
-    #[must_use]
     pub fn text(&self) -> String {
         let time = self.expires_at.as_microsecond().to_be_bytes();
         URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat())
     }
 
     /// The hash to store.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.secret)
     }

@@ -20,14 +20,12 @@ const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub struct VerpKey([u8; 32]);
 
 impl VerpKey {
-    #[must_use]
     pub fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
     /// The envelope sender for a recipient of an email, at the return path host. `None` if the host name is so long
     /// that no address fits (over 200 characters).
-    #[must_use]
     pub fn address(&self, task: TaskId, host: &DomainName) -> Option<Address> {
         let email = Ulid::from_bytes(task.email.to_bytes());
         let local = format!("b-{}-{}-{}", email, task.recipient, self.tag(task)).to_ascii_lowercase();
@@ -35,7 +33,6 @@ impl VerpKey {
     }
 
     /// Verifies an envelope sender; `None` if it has another form or a wrong tag.
-    #[must_use]
     pub fn verify(&self, address: &Address) -> Option<TaskId> {
         let mut parts = address.local_part().strip_prefix("b-").or(address.local_part().strip_prefix("B-"))?.split('-');
         let email = Ulid::from_string(parts.next()?).ok()?;
@@ -48,7 +45,6 @@ impl VerpKey {
     }
 
     /// The sending domain of a return path: its host without the leading label.
-    #[must_use]
     pub fn sending_domain(address: &Address) -> Option<DomainName> {
         let labels = address.domain().as_str().split_once('.')?;
         (labels.0 == crate::domain_setup::RETURN_PATH_LABEL).then(|| labels.1.parse().ok()).flatten()

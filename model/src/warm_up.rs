@@ -43,18 +43,15 @@ impl TryFrom<Vec<u32>> for WarmUpCurve {
 
 impl WarmUpCurve {
     /// Messages per day from one address to one provider, from the first day on.
-    #[must_use]
     pub fn per_day(&self) -> &[u32] {
         &self.0
     }
 
-    #[must_use]
     pub fn days(&self) -> usize {
         self.0.len()
     }
 
     /// Day of a warm-up that began on `since` (UTC), from 1; `None` after the last day. Before the start it is day 1.
-    #[must_use]
     pub fn day(&self, since: Date, now: Timestamp) -> Option<usize> {
         let today = now.to_zoned(TimeZone::UTC).date();
         let past = since.until(today).map_or(0, |span| span.get_days());
@@ -63,7 +60,6 @@ impl WarmUpCurve {
     }
 
     /// Messages per day from one address to one provider; `None` after the last day.
-    #[must_use]
     pub fn messages_per_day(&self, since: Date, now: Timestamp) -> Option<u32> {
         self.0.get(self.day(since, now)? - 1).copied()
     }
@@ -77,7 +73,6 @@ pub struct WarmUpCredit {
 
 impl WarmUpCredit {
     /// Earliest time of the next message at this rate; never before `now_ns`.
-    #[must_use]
     pub fn next_send_at(self, per_day: u64, now_ns: u64) -> u64 {
         let Some(paid_at_ns) = self.paid_at_ns else { return now_ns };
         (paid_at_ns + interval_ns(per_day)).saturating_sub(burst_ns(per_day)).max(now_ns)
@@ -101,7 +96,6 @@ impl WarmUpCredit {
 
     /// Returns the time since which the full burst is available, 0 if no message was sent; `None` if it is not. A full
     /// credit only remembers that it was used earlier.
-    #[must_use]
     pub fn full_since(self, now_ns: u64) -> Option<u64> {
         Some(self.paid_at_ns.unwrap_or(0)).filter(|paid_at_ns| *paid_at_ns <= now_ns)
     }

@@ -7,6 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
+use message::words;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -16,7 +17,6 @@ use crate::id::{AccountId, DomainId, WebhookId};
 
 /// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;
-/// Prefix of a secret.
 pub const SECRET_PREFIX: &str = "whsec_";
 /// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 500;
@@ -28,66 +28,31 @@ pub const ADDRESSES_MAX: usize = 100;
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
 /// Returns whether an event name exists.
-#[must_use]
 pub fn is_event(name: &str) -> bool {
     EventKind::from_name(name).is_some()
 }
 
-/// Retry schedule of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetryPolicy {
-    /// Five attempts within five minutes, or as configured by the operator.
-    #[default]
-    Default,
-    /// Eight attempts within 28 hours.
-    Extended,
-}
-
-impl RetryPolicy {
-    /// Names in the API.
-    pub const WORDS: &[&str] = &["default", "extended"];
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "default" => Some(Self::Default),
-            "extended" => Some(Self::Extended),
-            _ => None,
-        }
-    }
-
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::Default
+words! {
+    /// Retry schedule of an endpoint.
+    #[derive(Default)]
+    RetryPolicy {
+        /// Five attempts within five minutes, or as configured by the operator.
+        #[default]
+        Default = "default",
+        /// Eight attempts within 28 hours.
+        Extended = "extended",
     }
 }
 
-/// Reason why an endpoint is disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisabledReason {
-    /// The endpoint responded 410.
-    Gone,
-    /// Deliveries failed for five days.
-    Failing,
-    /// Disabled by its owner.
-    Customer,
-}
-
-impl DisabledReason {
-    /// Names in the API.
-    pub const WORDS: &[&str] = &["gone", "failing", "customer"];
-
-    /// Name in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Failing => "failing",
-            Self::Customer => "customer",
-        }
+words! {
+    /// Reason why an endpoint is disabled.
+    DisabledReason {
+        /// The endpoint responded 410.
+        Gone = "gone",
+        /// Deliveries failed for five days.
+        Failing = "failing",
+        /// Disabled by its owner.
+        Customer = "customer",
     }
 }
 
@@ -96,7 +61,7 @@ impl DisabledReason {
 pub const FORMER_SECRETS_MAX: usize = 3;
 
 /// A replaced secret that signs until its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerSecret {
     pub sealed: SealedSecret,
     /// Time until which it signs.
@@ -104,7 +69,7 @@ pub struct FormerSecret {
 }
 
 /// A webhook endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub id: WebhookId,
     pub account: AccountId,
@@ -112,25 +77,31 @@ pub struct Webhook {
     /// Subscribed event types; empty means all types that need no explicit subscription.
     pub events: Vec<String>,
     pub enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Domains whose events are delivered; empty means all events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(DomainId, DomainName)>,
     /// Address patterns whose received mail is delivered; empty means all received mail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressPattern>,
     /// Retry schedule.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub retry: RetryPolicy,
     /// Current signing secret, encrypted.
     pub secret: SealedSecret,
     /// Former secrets that still sign, the latest first; at most [`FORMER_SECRETS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_secrets: Vec<FormerSecret>,
     /// Time since which all deliveries failed; `None` while deliveries succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// The domain of an event.
 #[derive(Debug, Clone, Copy)]
 pub enum EventDomain<'a> {
     Id(DomainId),
@@ -139,7 +110,6 @@ pub enum EventDomain<'a> {
 
 impl Webhook {
     /// Returns whether the endpoint subscribes to an event type.
-    #[must_use]
     pub fn subscribes_to(&self, kind: EventKind) -> bool {
         if self.events.is_empty() {
             return !kind.requires_explicit_subscription();
@@ -148,7 +118,6 @@ impl Webhook {
     }
 
     /// Returns whether the domain filter accepts an event about this domain, or about none.
-    #[must_use]
     pub fn accepts_domain(&self, about: Option<EventDomain<'_>>) -> bool {
         self.domains.is_empty()
             || self.domains.iter().any(|(id, name)| match about {
@@ -159,7 +128,6 @@ impl Webhook {
     }
 
     /// Returns whether the address filter accepts mail received for this address.
-    #[must_use]
     pub fn accepts_received_for(&self, received_for: &Address) -> bool {
         self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.matches(received_for))
     }
@@ -175,7 +143,6 @@ impl Webhook {
 }
 
 /// Formats a secret; the format is that of Standard Webhooks.
-#[must_use]
 pub fn format_secret(bytes: &[u8; 32]) -> String {
     format!("{SECRET_PREFIX}{}", STANDARD.encode(bytes))
 }
@@ -192,7 +159,6 @@ pub struct WebhookSignature {
 }
 
 /// Signs a body with each of the secrets; during a rotation there are several.
-#[must_use]
 pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> WebhookSignature {
     let timestamp = at.as_second().to_string();
     let mut service = format!("t={timestamp}");

@@ -1,6 +1,7 @@
 //! Webhook delivery: one event for one endpoint, and its attempts.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Subject;
@@ -9,46 +10,19 @@ use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
 /// Stored bytes of a response body; the rest is dropped.
 pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 
-/// Status of a webhook delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WebhookDeliveryStatus {
-    /// Waiting for its first attempt or a retry.
-    Pending,
-    /// Acknowledged by the endpoint.
-    Delivered,
-    /// Given up after the last attempt.
-    Failed,
-}
-
-impl WebhookDeliveryStatus {
-    /// All words in the API.
-    pub const WORDS: &[&str] = &["pending", "delivered", "failed"];
-
-    /// The status with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "pending" => Some(Self::Pending),
-            "delivered" => Some(Self::Delivered),
-            "failed" => Some(Self::Failed),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+words! {
+    WebhookDeliveryStatus {
+        /// Waiting for its first attempt or a retry.
+        Pending = "pending",
+        /// Acknowledged by the endpoint.
+        Delivered = "delivered",
+        /// Given up after the last attempt.
+        Failed = "failed",
     }
 }
 
 /// The delivery of one event to one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookDelivery {
     pub id: DeliveryId,
     pub account: AccountId,
@@ -58,34 +32,43 @@ pub struct WebhookDelivery {
     pub event: EventId,
     pub kind: String,
     /// The subject of the event; with the event id it is the key of the event's row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// The body of a test delivery, which has no stored event.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     pub status: WebhookDeliveryStatus,
     /// Number of attempts made.
     pub attempts: u32,
     /// True for a manual delivery: one attempt without retries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
     /// HTTP status of the last response.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
     pub created_at: Timestamp,
     /// When the endpoint acknowledged it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
 }
 
 /// One HTTP request of a delivery.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookDeliveryAttempt {
     /// Number of the attempt, from 1.
     pub number: u32,
     /// When it began.
     pub at: Timestamp,
     /// HTTP status of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
     /// Beginning of the response body, at most [`RESPONSE_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub response_body: String,
     pub duration_ms: u32,
     /// Why there was no response, or no request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

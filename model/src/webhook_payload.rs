@@ -12,7 +12,6 @@ use crate::webhook::WebhookBody;
 const INTERNAL_DETAILS: &[&str] = &["uncounted", "given_back", "accepted_at"];
 
 /// Builds the data of an email event. `status` is used for event types that imply no status of their own.
-#[must_use]
 pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Map<String, Value> {
     let texts = |boxes: &[message::address::Mailbox]| boxes.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut data = Map::new();
@@ -51,7 +50,6 @@ pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Ma
 pub const BODY_BYTES_MAX: usize = 20 * 1000;
 
 /// Builds the data of an event. Returns `None` for an email event whose email no longer exists.
-#[must_use]
 pub fn event_data(event: &Event, email: Option<&Email>) -> Option<Map<String, Value>> {
     let mut data = match event.subject {
         // Opened, clicked and complained emails were delivered.
@@ -68,7 +66,6 @@ pub fn event_data(event: &Event, email: Option<&Email>) -> Option<Map<String, Va
 }
 
 /// Builds the body of a webhook delivery. Returns `None` if the event's email no longer exists.
-#[must_use]
 pub fn delivery_body(event: &Event, email: Option<&Email>) -> Option<Vec<u8>> {
     let data = event_data(event, email)?;
     let envelope =

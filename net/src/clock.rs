@@ -24,34 +24,29 @@ impl Default for Clock {
 
 impl Clock {
     /// Creates a clock that is ahead of the system clock.
-    #[must_use]
     pub fn with_offset(offset: Duration) -> Self {
         let offset_ms = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
         Self { offset_ms: Arc::new(watch::Sender::new(offset_ms)) }
     }
 
     /// Current time, in milliseconds.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let ms = self.machine_now().as_millisecond().saturating_add(*self.offset_ms.borrow());
         Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
     }
 
     /// The time after `wait`; the end of time if that is out of range.
-    #[must_use]
     pub fn after(&self, wait: Duration) -> Timestamp {
         self.now().checked_add(wait).unwrap_or(Timestamp::MAX)
     }
 
     /// The system time without the offset, to compare with other systems' clocks.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
     pub fn machine_now(&self) -> Timestamp {
         Timestamp::now()
     }
 
     /// Offset by which this clock is ahead of the system clock.
-    #[must_use]
     pub fn offset(&self) -> Duration {
         Duration::from_millis(u64::try_from(*self.offset_ms.borrow()).unwrap_or(0))
     }

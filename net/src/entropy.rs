@@ -42,27 +42,23 @@ impl Entropy {
     }
 
     /// Returns 32 random bytes for a secret, not from the supply.
-    #[must_use]
     pub fn secret(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         self.fill(&mut bytes);
         bytes
     }
 
-    #[must_use]
     pub fn u128(&self) -> u128 {
         u128::from_ne_bytes(self.take_bytes())
     }
 
     /// Distinguishes ids of the same millisecond. Later ids of this process are greater, so that lists by id are in
     /// order of creation. Adding a few thousand to the result does not reach the next id.
-    #[must_use]
     pub fn unique_bits(&self) -> u128 {
         let count = u128::from(IDS_MADE.fetch_add(1, Ordering::Relaxed) & 0xff_ffff);
         (count << COUNT_SHIFT) | u128::from(self.u64() >> (u64::BITS - COUNT_SHIFT))
     }
 
-    #[must_use]
     pub fn u64(&self) -> u64 {
         u64::from_ne_bytes(self.take_bytes())
     }

@@ -172,7 +172,6 @@ impl HttpClient {
     }
 
     /// URLs that may be requested.
-    #[must_use]
     pub fn rules(&self) -> UrlRules {
         self.0.rules
     }
@@ -180,17 +179,11 @@ impl HttpClient {
     /// Sends a POST; follows no redirect. If an idle connection closes before any response, the request is repeated on
     /// a fresh connection, as far as [`RequestIdempotency`] allows. A response whose body does not end in time is
     /// returned with the part that arrived.
-    ///
-    /// # Errors
-    /// Returns an [`HttpClientError`] if the URL is not allowed, or there is no response in time.
     pub async fn post(&self, post: HttpPost) -> Result<HttpResponse, HttpClientError> {
         self.post_with_limit(post, RESPONSE_BYTES_MAX).await
     }
 
     /// Like [`post`](Self::post), reading up to `answer_bytes_max` bytes of the body.
-    ///
-    /// # Errors
-    /// See [`post`](Self::post).
     pub async fn post_with_limit(
         &self,
         post: HttpPost,
@@ -202,9 +195,6 @@ impl HttpClient {
     }
 
     /// Sends a GET; follows no redirect.
-    ///
-    /// # Errors
-    /// Returns an [`HttpClientError`] if the URL is not allowed, or there is no response in time.
     pub async fn get(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
         self.get_with_permit(get, None).await
     }

@@ -100,7 +100,6 @@ const fn plain_field(name: &'static str, required: bool) -> CredentialField {
 }
 
 /// The fields of a provider's credentials.
-#[must_use]
 pub const fn credential_fields(provider: Provider) -> &'static [CredentialField] {
     match provider {
         Provider::Route53 => {
@@ -151,13 +150,11 @@ impl ProviderCredentials {
         Ok(Self { provider, values, login })
     }
 
-    #[must_use]
     pub fn provider(&self) -> Provider {
         self.provider
     }
 
     /// The JSON object that [`ProviderCredentials::parse`] parses. It must be sealed, and neither shown nor logged.
-    #[must_use]
     pub fn secret_json(&self) -> SecretText {
         let object: Map<String, Value> =
             self.values.iter().map(|(field, value)| (field.name.to_owned(), Value::from(value.expose()))).collect();

@@ -90,7 +90,6 @@ pub enum DomainConnectError {
 
 impl DomainConnectError {
     /// The error code for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoTemplate => "no_template",
@@ -128,9 +127,6 @@ impl DomainConnectSettings {
 
 impl Publisher {
     /// Returns the provider's page at which the customer approves these records.
-    ///
-    /// # Errors
-    /// [`DomainConnectError`].
     pub async fn domain_connect_url(
         &self,
         inspector: &DomainChecker,
@@ -163,9 +159,6 @@ fn settings_url(texts: &[String], zone: &DomainName) -> Option<String> {
 }
 
 /// The page for the customer, from the settings fetched from [`settings_url`].
-///
-/// # Errors
-/// [`DomainConnectError`].
 fn connect_url(
     settings: &[u8],
     template: &DomainConnectTemplate,

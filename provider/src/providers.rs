@@ -18,7 +18,6 @@ macro_rules! providers {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The name in requests.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }

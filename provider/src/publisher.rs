@@ -75,7 +75,6 @@ pub struct PublishReport {
 
 impl PublishReport {
     /// Returns whether a conflict prevented all changes.
-    #[must_use]
     pub fn has_conflict(&self) -> bool {
         self.changes.iter().any(|step| step.change.action == ChangeAction::Conflict)
     }
@@ -93,7 +92,6 @@ pub struct Publisher {
 
 impl Publisher {
     /// Creates a publisher. With `allow_private`, the servers that customers specify can have private addresses.
-    #[must_use]
     pub fn new(resolver: Resolver, allow_private: bool) -> Self {
         Self { resolver, allow_private, template: None, request_key: None, fetch_settings: FetchSettings::default() }
     }

@@ -63,20 +63,17 @@ impl RequestKey {
     }
 
     /// The value of `syncPubKeyDomain` in the template.
-    #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
     /// The TXT records that publish the public key, in parts.
-    #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let public = self.key.public_key_base64().as_bytes().chunks(PART_CHARS).map(String::from_utf8_lossy);
         public.zip(1..).map(|(part, number)| format!("p={number},a=RS256,d={part}")).collect()
     }
 
     /// Returns whether these texts, in any order, publish the key.
-    #[must_use]
     pub fn is_published_by(&self, texts: &[String]) -> bool {
         let mut parts: Vec<(u32, &str)> = texts.iter().filter_map(|text| parse_part(text)).collect();
         parts.sort_by_key(|(number, _)| *number);

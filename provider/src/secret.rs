@@ -13,19 +13,16 @@ const REDACTED: &str = "***";
 pub struct SecretText(String);
 
 impl SecretText {
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// The plain text, for use in requests.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// Returns `text` with every occurrence of the secret, or of a long enough prefix of it, replaced.
-    #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let secret = self.0.as_bytes();
         let begin = &secret[..secret.len().min(MATCH_BYTES_MIN)];

@@ -92,9 +92,6 @@ impl fmt::Display for ServerAddress {
 
 impl ServerAddress {
     /// Resolves the server to an address that is permitted and accepts connections.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub async fn resolve(&self, resolver: &Resolver, allow_private: bool) -> Result<SocketAddr, ServerError> {
         let addresses = match &self.host {
             ServerHost::Address(address) => vec![*address],

@@ -29,7 +29,6 @@ pub enum UpstreamFault {
 
 impl UpstreamFault {
     /// The error code for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Credentials => "credentials",

@@ -154,9 +154,7 @@ mod tests {
             (smarthost("unused"), SmarthostUse::Always, Vec::new()),
         ]);
         let route_of = |domain, usage| all.for_domain(&name(domain), usage).map(|route| route.queue_name.as_str());
-        let queue_of = |smarthost_name| {
-            Some(all.named(&SmarthostName::try_from(String::from(smarthost_name)).unwrap())?.queue_name.as_str())
-        };
+        let queue_of = |name: &str| Some(all.named(&name.parse().unwrap())?.queue_name.as_str());
         assert_eq!(route_of("a.example", SmarthostUse::Always), queue_of("one"));
         assert_eq!(route_of("b.a.example", SmarthostUse::Always), queue_of("below"));
         assert_eq!(route_of("example", SmarthostUse::Always), queue_of("all"));

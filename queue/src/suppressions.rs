@@ -18,7 +18,7 @@ use model::event::{Event, EventKind};
 use model::id::{AccountId, EventId, OptOutId, SuppressionId};
 use model::suppression::{
     OPTIONAL_CATEGORIES, OptOut, Suppression, SuppressionCause, SuppressionReason, SuppressionSource,
-    SuppressionTarget, category_label, category_word,
+    SuppressionTarget, category_label,
 };
 use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken};
 use net::clock::Clock;
@@ -376,7 +376,7 @@ impl SuppressionService {
                 "email": bound.address,
                 "source": SuppressionSource::Recipient,
                 "scope": scope,
-                "category": category.map(category_word),
+                "category": category.map(Category::word),
                 "category_label": category.map(category_label),
                 "suppression_id": suppression,
                 "category_opt_out_id": opt_out,

@@ -4,43 +4,36 @@ use message::address::ADDRESS_BYTES_MAX;
 use serde_json::{Value, json};
 
 /// A string.
-#[must_use]
 pub fn string(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
 /// A string with a limit. JSON Schema counts characters and the readers bytes, so the limit refuses nothing valid.
-#[must_use]
 pub fn bounded_string(bytes_max: usize, description: &str) -> Value {
     json!({"type": "string", "maxLength": bytes_max, "description": description})
 }
 
 /// An email address, whose local part and domain may be in UTF-8 (RFC 6531).
-#[must_use]
 pub fn address(description: &str) -> Value {
     json!({"type": "string", "format": "idn-email", "maxLength": 4 * ADDRESS_BYTES_MAX, "description": description})
 }
 
 /// An id with this prefix.
-#[must_use]
 pub fn id(prefix: &str, description: &str) -> Value {
     json!({"type": "string", "pattern": format!("^{prefix}[0-9A-Za-z]{{26}}$"), "description": description})
 }
 
 /// A string or null.
-#[must_use]
 pub fn nullable_string(description: &str) -> Value {
     json!({"type": ["string", "null"], "description": description})
 }
 
 /// A timestamp: ISO 8601 with milliseconds and `Z`.
-#[must_use]
 pub fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }
 
 /// A timestamp or null.
-#[must_use]
 pub fn nullable_time(description: &str) -> Value {
     json!({"type": ["string", "null"], "format": "date-time", "description": description})
 }
@@ -80,37 +73,31 @@ pub fn allow_null(schema: &mut Value) {
 }
 
 /// A non-negative integer.
-#[must_use]
 pub fn count(description: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "description": description})
 }
 
 /// A non-negative integer or null.
-#[must_use]
 pub fn nullable_count(description: &str) -> Value {
     json!({"type": ["integer", "null"], "minimum": 0, "description": description})
 }
 
 /// A boolean.
-#[must_use]
 pub fn boolean(description: &str) -> Value {
     json!({"type": "boolean", "description": description})
 }
 
 /// An enumeration of strings.
-#[must_use]
 pub fn string_enum(words: &[&str], description: &str) -> Value {
     json!({"type": "string", "enum": words, "description": description})
 }
 
 /// An array.
-#[must_use]
 pub fn list(items: Value, description: &str) -> Value {
     json!({"type": "array", "items": items, "description": description})
 }
 
 /// An object whose fields are all required.
-#[must_use]
 pub fn object<'a>(description: &str, fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let fields: Vec<_> = fields.into_iter().collect();
     let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
@@ -118,7 +105,6 @@ pub fn object<'a>(description: &str, fields: impl IntoIterator<Item = (&'a str, 
 }
 
 /// An object with these required fields.
-#[must_use]
 pub fn object_with<'a>(
     description: &str,
     required: &[&str],
@@ -133,7 +119,6 @@ pub fn object_with<'a>(
 }
 
 /// A webhook event of the payment processor.
-#[must_use]
 pub fn processor_event() -> Value {
     json!({
         "type": "object", "additionalProperties": true,
@@ -142,13 +127,11 @@ pub fn processor_event() -> Value {
 }
 
 /// An optional header parameter.
-#[must_use]
 pub fn header_parameter(name: &str, description: &str) -> Value {
     json!({"name": name, "in": "header", "required": false, "description": description, "schema": {"type": "string"}})
 }
 
 /// A path parameter.
-#[must_use]
 pub fn path_parameter(name: &str, description: &str) -> Value {
     json!({
         "name": name, "in": "path", "required": true,
@@ -157,7 +140,6 @@ pub fn path_parameter(name: &str, description: &str) -> Value {
 }
 
 /// An optional query parameter. An empty value counts as missing, because HTML forms send every field.
-#[must_use]
 pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({
         "name": name, "in": "query", "required": false, "allowEmptyValue": true,
@@ -166,13 +148,11 @@ pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
 }
 
 /// A query parameter that is a timestamp.
-#[must_use]
 pub fn time_parameter(name: &str, description: &str) -> Value {
     query_parameter(name, description, json!({"type": "string", "format": "date-time"}))
 }
 
 /// A page of a list: `{NAME: [...], has_more, next_cursor}`.
-#[must_use]
 pub fn list_page(name: &str, entry: Value) -> Value {
     object(
         "A page of the list",

@@ -41,7 +41,6 @@ impl Schemas {
     }
 
     /// All named schemas.
-    #[must_use]
     pub fn into_value(self) -> Value {
         self.0.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
     }

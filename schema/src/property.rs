@@ -59,13 +59,11 @@ pub fn object_schema(schemas: &mut Schemas, description: Option<&str>, propertie
 }
 
 /// The schema of an object that has the fields of two.
-#[must_use]
 pub fn all_of(base: Value, rest: Value, description: Option<&str>) -> Value {
     describe(json!({"allOf": [base, rest]}), description)
 }
 
 /// Sets keywords, given as an object.
-#[must_use]
 pub fn with_keywords(mut schema: Value, keywords: Value) -> Value {
     if let Value::Object(keywords) = keywords {
         keywords.into_iter().for_each(|(keyword, value)| schema[keyword] = value);
@@ -74,7 +72,6 @@ pub fn with_keywords(mut schema: Value, keywords: Value) -> Value {
 }
 
 /// Sets the description, if there is one.
-#[must_use]
 pub fn describe(mut schema: Value, description: Option<&str>) -> Value {
     if let Some(text) = description {
         schema["description"] = json!(text);

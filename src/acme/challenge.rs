@@ -28,7 +28,6 @@ pub enum ChallengeMethod {
 
 impl ChallengeMethod {
     /// Name in the protocol.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::TlsAlpn => "tls-alpn-01",

@@ -20,13 +20,11 @@ use super::error::AdminError;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Formats the progress of a check.
-#[must_use]
 pub fn progress(done: BackupProgress) -> String {
     format!("{} rows, {} messages, {} MiB read", done.rows, done.bodies, done.bytes >> 20)
 }
 
 /// JSON of a check's report. `faults` contains the parts of the sentences in `problems`.
-#[must_use]
 pub fn report_view(report: &Report) -> Value {
     json!({
         "sound": report.is_sound(),

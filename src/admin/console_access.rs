@@ -7,7 +7,7 @@
 //! Only hashes of tokens are kept. Tokens have 256 random bits, so they cannot be guessed; the limit of wrong tokens
 //! bounds the work and the log lines that a client can cause. Each table is bounded: the oldest entry is dropped.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -111,7 +111,6 @@ fn hash(token: &str) -> TokenHash {
 }
 
 impl ConsoleAccess {
-    #[must_use]
     pub fn new(clock: Clock, entropy: Entropy) -> Self {
         Self { clock, entropy, base_url: OnceLock::new(), state: Mutex::default() }
     }
@@ -121,20 +120,15 @@ impl ConsoleAccess {
         let _ = self.base_url.set(url.into());
     }
 
-    fn lock(&self) -> MutexGuard<'_, AccessState> {
-        self.state.lock()
-    }
-
     fn token(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(self.entropy.secret())
     }
 
     /// Creates a link; `None` if no listener serves the console.
-    #[must_use]
     pub fn create_link(&self, path: &str) -> Option<ConsoleLink> {
         let base_url = self.base_url.get()?;
         let (token, expires_at) = (self.token(), after(self.clock.now(), LINK_TTL));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         push_bounded(&mut state.links, OpenLink { hash: hash(&token), expires_at }, LINKS_MAX);
         Some(ConsoleLink { url: format!("{base_url}{path}/{token}"), expires_at })
     }
@@ -145,7 +139,7 @@ impl ConsoleAccess {
     /// The token is wrong, or too many were.
     pub fn sign_in(&self, link: &str, from: Option<IpAddr>) -> Result<String, LinkError> {
         let (now, network) = (self.clock.now(), from.map(client_prefix));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // First of all, so that a network above the limit causes no further work.
         if state.wrong.get(&network).is_some_and(|wrong| now < wrong.until && wrong.count >= WRONG_MAX) {
             return Err(LinkError::TooMany);
@@ -164,10 +158,9 @@ impl ConsoleAccess {
     }
 
     /// The live session of a token; its idle time begins anew.
-    #[must_use]
     pub fn session(&self, token: &str) -> Option<ConsoleSession> {
         let (now, hash) = (self.clock.now(), hash(token));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.sessions.retain(|session| {
             now < after(session.started_at, SESSION_AGE_MAX) && now < after(session.last_request_at, SESSION_IDLE_MAX)
         });
@@ -179,7 +172,7 @@ impl ConsoleAccess {
     /// Ends a session.
     pub fn sign_out(&self, token: &str) {
         let hash = hash(token);
-        self.lock().sessions.retain(|session| session.hash != hash);
+        self.state.lock().sessions.retain(|session| session.hash != hash);
     }
 }
 
@@ -279,7 +272,7 @@ mod tests {
         for _ in 0..2 * SESSIONS_MAX {
             access.sign_in(&token(&access), None).unwrap();
         }
-        let state = access.lock();
+        let state = access.state.lock();
         assert!(state.wrong.len() <= NETWORKS_MAX && state.sessions.len() == SESSIONS_MAX);
     }
 }

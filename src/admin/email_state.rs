@@ -27,7 +27,6 @@ pub enum EmailState {
 
 impl EmailState {
     /// Derives the state from the recipients of an email.
-    #[must_use]
     pub fn of(recipients: &[Recipient]) -> Self {
         match EmailRollup::from_recipients(recipients).status {
             EmailStatus::Scheduled => Self::Scheduled,
@@ -42,7 +41,6 @@ impl EmailState {
     }
 
     /// The API's statuses that an email in this state can have. Emails in other states can have them too.
-    #[must_use]
     pub fn statuses(self) -> Vec<EmailStatus> {
         match self {
             Self::Scheduled => vec![EmailStatus::Scheduled],

@@ -25,7 +25,6 @@ pub struct AdminError {
 
 impl AdminError {
     /// Creates an error with a code other than `refused`.
-    #[must_use]
     pub fn with_code(code: &'static str, message: impl Into<String>) -> Self {
         Self { message: message.into(), code: code.into() }
     }

@@ -12,7 +12,6 @@ use message::classify::ClassifierInput;
 use message::outcome::AttemptPhase;
 use message::reply::SmtpReply;
 use message::tls_report::Day;
-use model::account::Plan;
 use model::destination::Destination;
 use model::domain::SendingDomain;
 use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
@@ -24,7 +23,10 @@ use tokio::sync::mpsc;
 
 use super::error::{AdminError, AdminResult, error_text};
 use super::permissions::Permissions;
-use super::request::{AdminRequest, DomainChange, PageQuery};
+use super::request::{
+    AccountCreate, AccountUpdate, AdminRequest, DomainChange, DomainCreate, DomainVerify, PageQuery, ReplyQuery,
+    TlsReportQuery,
+};
 use super::{check, clock, pool, queue, search, status, views};
 use crate::services::Server;
 
@@ -40,12 +42,8 @@ pub(crate) fn handle_request<'a>(
     progress: mpsc::Sender<String>,
 ) -> BoxFuture<'a, AdminResult> {
     match request {
-        AdminRequest::AccountCreate { email, plan, production } => {
-            Box::pin(async move { create_account(server, permissions, &email, plan, production).await })
-        }
-        AdminRequest::AccountUpdate { account, plan, production, suspended } => {
-            Box::pin(async move { update_account(server, &account, plan, production, suspended).await })
-        }
+        AdminRequest::AccountCreate(create) => Box::pin(create_account(server, permissions, create)),
+        AdminRequest::AccountUpdate(update) => Box::pin(update_account(server, update)),
         AdminRequest::AccountShow { account } => Box::pin(async move { show_account(server, &account).await }),
         AdminRequest::Console => Box::pin(ready(create_console_link(permissions))),
         AdminRequest::SessionCreate { account } => {
@@ -55,15 +53,11 @@ pub(crate) fn handle_request<'a>(
         AdminRequest::Owner { account, method, target, body } => {
             Box::pin(call_as_owner(server, permissions, account, method, target, body))
         }
-        AdminRequest::TlsReports { domain, day, limit } => Box::pin(list_tls_reports(server, domain, day, limit)),
+        AdminRequest::TlsReports(query) => Box::pin(list_tls_reports(server, query)),
         AdminRequest::CertificateShow => Box::pin(ready(show_certificate(permissions, false))),
         AdminRequest::CertificateOrder => Box::pin(ready(show_certificate(permissions, true))),
-        AdminRequest::DomainCreate { name, account, verified } => {
-            Box::pin(async move { create_domain(server, &name, &account, verified).await })
-        }
-        AdminRequest::DomainVerify { name, force } => {
-            Box::pin(async move { verify_domain(server, &name, force).await })
-        }
+        AdminRequest::DomainCreate(create) => Box::pin(async move { create_domain(server, &create).await }),
+        AdminRequest::DomainVerify(verify) => Box::pin(async move { verify_domain(server, &verify).await }),
         AdminRequest::DomainUpdate { name, change } => {
             Box::pin(async move { update_domain(server, &name, change).await })
         }
@@ -105,7 +99,7 @@ pub(crate) fn handle_request<'a>(
             let trace = server.queue.delivery.admin.trace_email(email).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }),
-        AdminRequest::Reply { reply, host } => Box::pin(ready(explain_reply(server, &reply, host.as_deref()))),
+        AdminRequest::Reply(query) => Box::pin(ready(explain_reply(server, &query))),
         AdminRequest::Backup { file } => Box::pin(backup(server, file, &permissions.data_dir, progress)),
         AdminRequest::StoreCheck => Box::pin(check::check(&server.store, &permissions.check_permit, progress)),
         AdminRequest::ClockShow => Box::pin(ready(Ok(clock::clock_view(server)))),
@@ -113,13 +107,8 @@ pub(crate) fn handle_request<'a>(
     }
 }
 
-async fn create_account(
-    server: &Server,
-    permissions: &Permissions,
-    email: &str,
-    plan: Option<Plan>,
-    production: bool,
-) -> AdminResult {
+async fn create_account(server: &Server, permissions: &Permissions, create: AccountCreate) -> AdminResult {
+    let AccountCreate { email, plan, production } = create;
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
     let provisioned = server.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
@@ -131,19 +120,14 @@ async fn create_account(
     Ok(view)
 }
 
-async fn update_account(
-    server: &Server,
-    account: &str,
-    plan: Option<Plan>,
-    production: Option<bool>,
-    suspended: Option<bool>,
-) -> AdminResult {
+async fn update_account(server: &Server, update: AccountUpdate) -> AdminResult {
+    let AccountUpdate { account, plan, production, suspended } = update;
     let change = |account: &mut model::account::Account| {
         account.plan = plan.unwrap_or(account.plan);
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
     };
-    let account = server.provisioning.change_account(account, change).await.map_err(error_text)?;
+    let account = server.provisioning.change_account(&account, change).await.map_err(error_text)?;
     tracing::info!(account.id = %account.id, ?plan, ?production, ?suspended, "operator: change account");
     let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
@@ -262,7 +246,6 @@ async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     }))
 }
 
-/// The URL of a sign-in link.
 fn sign_in_url(server: &Server, link: &SignInLinkToken) -> String {
     format!("{}/auth/link/{}", server.accounts.links.base_url().unwrap_or_default(), link.text())
 }
@@ -283,7 +266,8 @@ async fn reset_user(server: &Server, email: &str) -> AdminResult {
     }))
 }
 
-async fn create_domain(server: &Server, name: &str, account: &str, verified: bool) -> AdminResult {
+async fn create_domain(server: &Server, create: &DomainCreate) -> AdminResult {
+    let DomainCreate { name, account, verified } = create;
     let name = parse_name(name)?;
     let account = store::account::find(&server.store, account)
         .await
@@ -292,7 +276,7 @@ async fn create_domain(server: &Server, name: &str, account: &str, verified: boo
     let domains = &server.accounts.domains;
     let mut domain_with_setup =
         domains.create(account.id, NewDomain::with_name(name.clone()), None).await.map_err(error_text)?;
-    if verified {
+    if *verified {
         domain_with_setup = domains.force_verify(&name).await.map_err(error_text)?;
     }
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
@@ -305,9 +289,9 @@ async fn show_domain(server: &Server, name: &str) -> AdminResult {
     Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
 }
 
-async fn verify_domain(server: &Server, name: &str, force: bool) -> AdminResult {
-    let (domains, name) = (&server.accounts.domains, parse_name(name)?);
-    let domain_with_setup = if force {
+async fn verify_domain(server: &Server, verify: &DomainVerify) -> AdminResult {
+    let (domains, name) = (&server.accounts.domains, parse_name(&verify.name)?);
+    let domain_with_setup = if verify.force {
         domains.force_verify(&name).await.map_err(error_text)?
     } else {
         let domain = find_domain(server, &name).await?;
@@ -343,7 +327,8 @@ async fn update_domain(server: &Server, name: &str, change: DomainChange) -> Adm
 
 /// Lists TLS session counts and received reports. Without `day`: all retained days of `domain`, or, without `domain`
 /// too, today and yesterday of all domains.
-async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<String>, limit: usize) -> AdminResult {
+async fn list_tls_reports(server: &Server, query: TlsReportQuery) -> AdminResult {
+    let TlsReportQuery { domain, day, limit } = query;
     let today = Day::containing(server.clock.now());
     let day = day.map(|text| Day::parse(&text).ok_or_else(|| format!("`{text}` is not a date like 2026-01-31")));
     let day = day.transpose()?;
@@ -376,12 +361,13 @@ async fn list_tls_reports(server: &Server, domain: Option<String>, day: Option<S
 }
 
 /// Classifies a reply as one to RCPT, by the current reply rules.
-fn explain_reply(server: &Server, reply: &str, host: Option<&str>) -> AdminResult {
+fn explain_reply(server: &Server, query: &ReplyQuery) -> AdminResult {
+    let ReplyQuery { reply, host } = query;
     let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
     let classification = server.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
-        host,
+        host.as_deref(),
         &reply,
         AttemptPhase::Rcpt,
     ));

@@ -188,7 +188,6 @@ pub(super) async fn top_destinations(server: &Server, limit: usize, progress: mp
     Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "counted": counted, "destinations": view}))
 }
 
-/// Runs a command on one email.
 pub(super) async fn run_command(server: &Server, command: &str, email: &str) -> AdminResult {
     let recipients = server
         .queue

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
+use clap::builder::BoolishValueParser;
 use jiff::Timestamp;
 use message::address::DomainName;
 use model::account::Plan;
@@ -20,29 +22,13 @@ use crate::store_references::StoreReferences;
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum AdminRequest {
     /// Creates an account and its first secrets.
-    AccountCreate {
-        /// Email address of the owner.
-        email: String,
-        /// None: the configured default plan.
-        plan: Option<Plan>,
-        /// True: the account may send to any recipient.
-        production: bool,
-    },
+    AccountCreate(AccountCreate),
     /// Changes an account.
-    AccountUpdate {
-        /// Account id or the owner's address.
-        account: String,
-        plan: Option<Plan>,
-        /// True: the account may send to any recipient.
-        production: Option<bool>,
-        /// True: mail of the account is refused.
-        suspended: Option<bool>,
-    },
+    AccountUpdate(AccountUpdate),
     /// Looks up what a configuration names, for `postrider check`.
     StoreFacts { references: StoreReferences },
     /// Lists all accounts.
     AccountList { page: PageQuery },
-    /// Shows an account.
     AccountShow {
         /// Account id or the owner's address.
         account: String,
@@ -70,19 +56,9 @@ pub enum AdminRequest {
         body: serde_json::Value,
     },
     /// Adds a sending domain.
-    DomainCreate {
-        name: String,
-        /// Account id or the owner's address.
-        account: String,
-        /// True: mark the domain as verified without checking DNS.
-        verified: bool,
-    },
+    DomainCreate(DomainCreate),
     /// Checks a domain's DNS records.
-    DomainVerify {
-        name: String,
-        /// True: mark the domain as verified without checking DNS.
-        force: bool,
-    },
+    DomainVerify(DomainVerify),
     /// Changes the settings of a domain.
     DomainUpdate { name: String, change: DomainChange },
     /// Lists the domains of an account, or of all accounts.
@@ -141,7 +117,6 @@ pub enum AdminRequest {
     Destination {
         /// Recipient domain; or
         to: Option<DomainName>,
-        /// the name of the mail hosts.
         mail_host: Option<DomainName>,
         order: DestinationAction,
     },
@@ -166,26 +141,13 @@ pub enum AdminRequest {
         email: String,
     },
     /// Shows counts of TLS sessions with the mail hosts of domains, and the TLS reports sent (RFC 8460).
-    TlsReports {
-        /// Only this domain.
-        domain: Option<String>,
-        /// Only this day.
-        day: Option<String>,
-        /// Maximum number of rows.
-        limit: usize,
-    },
+    TlsReports(TlsReportQuery),
     /// Explains how a reply of a mail host is classified.
-    Reply {
-        /// The reply as one line.
-        reply: String,
-        /// Name of the mail host that sent it.
-        host: Option<String>,
-    },
+    Reply(ReplyQuery),
     /// Shows the status of the ACME certificate.
     CertificateShow,
     /// Orders the ACME certificate now, if none is installed or the last order failed.
     CertificateOrder,
-    /// Writes a backup.
     Backup {
         /// Path of the file, which the server creates.
         file: PathBuf,
@@ -198,18 +160,115 @@ pub enum AdminRequest {
     ClockAdvance { seconds: u64 },
 }
 
+/// The account to create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct AccountCreate {
+    /// Email address of the owner
+    #[arg(long)]
+    pub email: String,
+    /// free, pro, scale or dedicated
+    #[arg(long)]
+    pub plan: Option<Plan>,
+    /// Permit sending to any recipient: a payment method is on file, or the operator vouches for the account
+    #[arg(long, visible_alias = "payment-method")]
+    pub production: bool,
+}
+
+/// Changes to an account; omitted fields keep their values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct AccountUpdate {
+    /// Account id or owner's address
+    pub account: String,
+    /// free, pro, scale or dedicated
+    #[arg(long)]
+    pub plan: Option<Plan>,
+    /// Permit sending to any recipient (a payment method is on file): on or off
+    #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
+    pub production: Option<bool>,
+    /// Refuse new mail and hold queued mail of the account: on or off
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    pub suspended: Option<bool>,
+}
+
+/// The sending domain to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct DomainCreate {
+    /// Domain name
+    pub name: String,
+    /// Account id or owner's address
+    #[arg(long)]
+    pub account: String,
+    /// Mark as verified without checking its DNS records
+    #[arg(long)]
+    pub verified: bool,
+}
+
+/// The domain to check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct DomainVerify {
+    /// Domain name
+    pub name: String,
+    /// Mark as verified without checking its DNS records
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Changes to a domain's settings; omitted fields keep their values.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Args)]
 #[serde(default)]
 pub struct DomainChange {
-    /// True: an open-tracking pixel is added to HTML.
+    /// Add an open-tracking pixel to HTML: on or off
+    #[arg(long, value_parser = on_or_off)]
     pub open_tracking: Option<bool>,
-    /// True: links in HTML are rewritten to the tracking host.
+    /// Rewrite links in HTML for click tracking: on or off
+    #[arg(long, value_parser = on_or_off)]
     pub click_tracking: Option<bool>,
-    /// Required level of TLS.
+    /// opportunistic; or enforced: never send without TLS
+    #[arg(long, value_parser = tls_mode)]
     pub tls_mode: Option<TlsMode>,
-    /// The customer's host for tracking links; `none` for the service's own.
+    /// Customer's host for tracking links, a CNAME to this service; `none` to use the service's own
+    #[arg(long)]
     pub tracking_host: Option<String>,
+}
+
+fn on_or_off(word: &str) -> Result<bool, String> {
+    match word {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => Err("use `on` or `off`".to_owned()),
+    }
+}
+
+fn tls_mode(word: &str) -> Result<TlsMode, String> {
+    match word {
+        "opportunistic" => Ok(TlsMode::Opportunistic),
+        "enforced" => Ok(TlsMode::Enforced),
+        _ => Err("use `opportunistic` or `enforced`".to_owned()),
+    }
+}
+
+/// The TLS results to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct TlsReportQuery {
+    /// Only this domain, all retained days
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// Only this day (UTC), for example 2026-01-31
+    #[arg(long)]
+    pub day: Option<String>,
+    /// Maximum number of rows
+    #[arg(long, default_value_t = 1_000)]
+    pub limit: usize,
+}
+
+/// The SMTP reply to explain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+pub struct ReplyQuery {
+    /// The reply, for example "421 4.7.28 too much mail"
+    pub reply: String,
+    /// Name of the mail host that sent it
+    #[arg(long)]
+    pub host: Option<String>,
 }
 
 /// Filter of tasks in the queue; omitted fields match everything.
@@ -234,11 +293,13 @@ pub struct QueueFilter {
 }
 
 /// One page of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
 pub struct PageQuery {
-    /// Maximum number of rows.
+    /// Maximum number of rows
+    #[arg(long, default_value_t = 100)]
     pub limit: usize,
-    /// `next_cursor` of the previous page.
+    /// Continue with `next_cursor` of the previous page
+    #[arg(long)]
     pub cursor: Option<String>,
 }
 

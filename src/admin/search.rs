@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use ::net::clock::Clock;
+use clap::Args;
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use model::email::{Email, EmailStatus};
@@ -23,6 +25,7 @@ use super::email_state::EmailState;
 use super::error::{AdminError, AdminResult, error_text};
 use super::request::PageQuery;
 use super::views;
+use crate::config::read_duration;
 use crate::services::Server;
 
 /// Maximum number of rows in a page.
@@ -39,32 +42,48 @@ const COSTLY_PAGES_MAX: usize = 100;
 const INDEX_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// Filter of emails; omitted fields match everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Args)]
 #[serde(default)]
 pub struct EmailQuery {
-    /// Account id or the owner's address.
+    /// Only this account (id or owner's address)
+    #[arg(long)]
     pub account: Option<String>,
-    /// State of the email.
+    #[arg(skip)]
     pub status: Option<EmailState>,
-    /// Address of a recipient.
+    /// Only emails to this address
+    #[arg(long, value_name = "ADDRESS")]
     pub recipient: Option<Address>,
-    /// Address of the author (`From`).
+    /// Only emails from this address (`From`)
+    #[arg(long, value_name = "ADDRESS")]
     pub sender: Option<Address>,
-    /// Message-ID, with or without angle brackets.
+    /// Only this Message-ID
+    #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
-    /// Accepted after this time.
+    /// Only emails accepted since (`90m`, `2h`, `3d` ago, or 2026-01-31T12:00:00Z)
+    #[arg(long, value_parser = parse_since)]
     pub since: Option<Timestamp>,
 }
 
+fn parse_since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let ago = read_duration(text)?;
+    Clock::default().now().checked_sub(ago).map_err(|_| "the time is out of range".to_owned())
+}
+
 /// Filter of tasks by fields of their emails; omitted fields match everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Args)]
 #[serde(default)]
 pub struct QueueSearch {
-    /// Address of the recipient.
+    /// Only mail to this address
+    #[arg(long, value_name = "ADDRESS")]
     pub recipient: Option<Address>,
-    /// Address of the author, or the address in MAIL FROM.
+    /// Only mail from this address (`From` or MAIL FROM)
+    #[arg(long, value_name = "ADDRESS")]
     pub sender: Option<Address>,
-    /// Message-ID, with or without angle brackets.
+    /// Only this Message-ID
+    #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
 }
 
@@ -79,7 +98,6 @@ impl QueueSearch {
         self.sender.is_some() || self.message_id.is_some()
     }
 
-    /// Returns whether an email matches.
     pub(super) fn matches_email(&self, email: &Email) -> bool {
         let is_sender = |sender: &Address| {
             is_equal_ignoring_case(sender, &email.from.address)
@@ -355,6 +373,13 @@ fn email_in_list(found: &EmailWithRecipients) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_absolute_or_relative() {
+        assert_eq!(parse_since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
+        assert!(parse_since("2h").unwrap() < Clock::default().now());
+        assert!(parse_since("yesterday").is_err() && parse_since("99999999d").is_err());
+    }
 
     #[test]
     fn generated_message_ids_contain_the_email_id() {

@@ -64,7 +64,6 @@ pub struct StatusFacts {
 
 impl StatusFacts {
     /// Reads the settings from the configuration.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let with_section =
             |name: &'static str, listen: &[SocketAddr]| -> Vec<_> { listen.iter().map(|at| (name, *at)).collect() };

@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::net::clock::Clock;
-use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
-use model::account::Plan;
-use model::domain::TlsMode;
 use serde_json::{Value, json};
 use store::engine::{BackupError, BackupProgress, PostgresOptions, RedbOptions, Store};
 use store::queue_hold;
 
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
-use super::listing::{self, EmailCommand, EmailFilter, ListPageArguments};
+use super::listing::{self, EmailCommand};
 use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
 use super::queue::{self, QueueSubcommand};
 use super::secrets::{self, Kind, SecretCommand};
 use super::{AdminArguments, store_check, table};
 use crate::admin::check::progress;
-use crate::admin::{AdminError, AdminRequest, DomainChange, PageQuery, ResponseLine, SOCKET};
+use crate::admin::{
+    AccountCreate, AccountUpdate, AdminError, AdminRequest, DomainChange, DomainCreate, DomainVerify, EmailQuery,
+    PageQuery, ReplyQuery, ResponseLine, SOCKET, TlsReportQuery,
+};
 use crate::config;
 use crate::dev::directory::Directory;
 
@@ -71,32 +71,16 @@ pub enum AdminCommand {
         #[arg(conflicts_with_all = ["recipient", "sender", "message_id", "account", "since"])]
         email: Option<String>,
         #[command(flatten)]
-        filter: EmailFilter,
+        filter: EmailQuery,
     },
     /// Print a link that signs in to the console in a browser, valid 15 minutes and used once (requires `listen` in `[ops]`)
     Console,
     /// Show the health of the server; the exit status is 1 if there is a problem
     Status,
     /// Show TLS-RPT results of today and yesterday: sessions with other mail hosts, reports sent and reports received
-    TlsReports {
-        /// Only this domain, all retained days
-        #[arg(long)]
-        domain: Option<String>,
-        /// Only this day (UTC), for example 2026-01-31
-        #[arg(long)]
-        day: Option<String>,
-        /// Maximum number of rows
-        #[arg(long, default_value_t = 1_000)]
-        limit: usize,
-    },
+    TlsReports(TlsReportQuery),
     /// Explain an SMTP error reply: its category and what the server does about it
-    Reply {
-        /// The reply, for example "421 4.7.28 too much mail"
-        reply: String,
-        /// Name of the mail host that sent it
-        #[arg(long)]
-        host: Option<String>,
-    },
+    Reply(ReplyQuery),
     /// Show ACME certificate status: expiry, renewal, last error and its fix
     Certificate {
         /// Order a certificate now instead of at the time of the next try, for example after DNS was corrected
@@ -130,7 +114,7 @@ pub enum AdminCommand {
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
     /// List accounts, oldest first
-    List(ListPageArguments),
+    List(PageQuery),
     /// Show an account: plan, the quota nearest to its limit, mail in the queue, pool
     Show {
         /// Account id or owner's address
@@ -138,31 +122,9 @@ pub enum AccountCommand {
     },
     /// Create an account with an API key and an SMTP credential; prints a single-use link that signs the owner in
     /// within 24 hours
-    Create {
-        /// Email address of the owner
-        #[arg(long)]
-        email: String,
-        /// free, pro, scale or dedicated
-        #[arg(long)]
-        plan: Option<Plan>,
-        /// Permit sending to any recipient: a payment method is on file, or the operator vouches for the account
-        #[arg(long, visible_alias = "payment-method")]
-        production: bool,
-    },
+    Create(AccountCreate),
     /// Change an account
-    Update {
-        /// Account id or owner's address
-        account: String,
-        /// free, pro, scale or dedicated
-        #[arg(long)]
-        plan: Option<Plan>,
-        /// Permit sending to any recipient (a payment method is on file): on or off
-        #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
-        production: Option<bool>,
-        /// Refuse new mail and hold queued mail of the account: on or off
-        #[arg(long, value_parser = BoolishValueParser::new())]
-        suspended: Option<bool>,
-    },
+    Update(AccountUpdate),
 }
 
 /// Commands of `admin session`.
@@ -196,65 +158,24 @@ pub enum DomainCommand {
         #[arg(long)]
         account: Option<String>,
         #[command(flatten)]
-        page: ListPageArguments,
+        page: PageQuery,
     },
     /// Add a sending domain
-    Create {
-        /// Domain name
-        name: String,
-        /// Account id or owner's address
-        #[arg(long)]
-        account: String,
-        /// Mark as verified without checking its DNS records
-        #[arg(long)]
-        verified: bool,
-    },
+    Create(DomainCreate),
     /// Check a domain's DNS records now
-    Verify {
-        /// Domain name
-        name: String,
-        /// Mark as verified without checking its DNS records
-        #[arg(long)]
-        force: bool,
-    },
+    Verify(DomainVerify),
     /// Change a domain's settings for tracking and TLS
     Update {
         /// Domain name
         name: String,
-        /// Add an open-tracking pixel to HTML: on or off
-        #[arg(long, value_parser = on_or_off)]
-        open_tracking: Option<bool>,
-        /// Rewrite links in HTML for click tracking: on or off
-        #[arg(long, value_parser = on_or_off)]
-        click_tracking: Option<bool>,
-        /// opportunistic; or enforced: never send without TLS
-        #[arg(long, value_parser = tls_mode)]
-        tls_mode: Option<TlsMode>,
-        /// Customer's host for tracking links, a CNAME to this service; `none` to use the service's own
-        #[arg(long)]
-        tracking_host: Option<String>,
+        #[command(flatten)]
+        change: DomainChange,
     },
     /// Show a domain and its DNS records
     Show {
         /// Domain name
         name: String,
     },
-}
-
-fn on_or_off(word: &str) -> Result<bool, String> {
-    match word {
-        "on" | "true" => Ok(true),
-        "off" | "false" => Ok(false),
-        _ => Err("use `on` or `off`".to_owned()),
-    }
-}
-
-fn tls_mode(word: &str) -> Result<TlsMode, String> {
-    match word {
-        "opportunistic" => Ok(TlsMode::Opportunistic),
-        "enforced" => Ok(TlsMode::Enforced),
-        _ => Err("use `opportunistic` or `enforced`".to_owned()),
-    }
 }
 
 /// Commands of `admin store`.
@@ -299,7 +220,6 @@ pub enum ClockCommand {
 }
 
 /// Runs a command and prints its result. The exit code is 0 on success.
-#[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
     super::process::set_private_umask();
     if let AdminCommand::Affiliate(affiliate_arguments) = &arguments.command {
@@ -421,7 +341,7 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
             as_owner(directory, &secrets::build_request(Kind::SmtpCredential, command)?)
         }
         AdminCommand::Trace { email: None, filter } => trace(directory, filter),
-        AdminCommand::Trace { email: Some(reference), .. } => match EmailFilter::parse_reference(reference)? {
+        AdminCommand::Trace { email: Some(reference), .. } => match listing::parse_reference(reference)? {
             Some(filter) => trace(directory, &filter),
             None => send_request(directory, &AdminRequest::Trace { email: reference.clone() }),
         },
@@ -437,9 +357,9 @@ fn as_owner(directory: &Path, request: &AdminRequest) -> Result<Value, AdminErro
 const TRACED_MAX: usize = 20;
 
 /// Traces the email that matches; lists them if several match.
-fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
+fn trace(directory: &Path, filter: &EmailQuery) -> Result<Value, AdminError> {
     let page = PageQuery { limit: TRACED_MAX, cursor: None };
-    let page = send_request(directory, &AdminRequest::EmailList { filter: filter.to_query(None), page })?;
+    let page = send_request(directory, &AdminRequest::EmailList { filter: filter.clone(), page })?;
     match (table::list(&page, "emails"), page["has_more"] == true) {
         ([email], false) => {
             let email = email["id"].as_str().unwrap_or_default().to_owned();
@@ -504,21 +424,12 @@ fn configured_database(arguments: &AdminArguments) -> Option<PostgresOptions> {
 
 pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     Ok(match command {
-        AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.to_query() },
+        AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.clone() },
         AdminCommand::Account(AccountCommand::Show { account }) => {
             AdminRequest::AccountShow { account: account.clone() }
         }
-        AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
-            AdminRequest::AccountCreate { email: email.clone(), plan: *plan, production: *production }
-        }
-        AdminCommand::Account(AccountCommand::Update { account, plan, production, suspended }) => {
-            AdminRequest::AccountUpdate {
-                account: account.clone(),
-                plan: *plan,
-                production: *production,
-                suspended: *suspended,
-            }
-        }
+        AdminCommand::Account(AccountCommand::Create(create)) => AdminRequest::AccountCreate(create.clone()),
+        AdminCommand::Account(AccountCommand::Update(update)) => AdminRequest::AccountUpdate(update.clone()),
         AdminCommand::Session(SessionCommand::Create { account }) => {
             AdminRequest::SessionCreate { account: account.clone() }
         }
@@ -530,10 +441,8 @@ pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, Stri
         AdminCommand::Pool(command) => pool::build_request(command),
         AdminCommand::Console => AdminRequest::Console,
         AdminCommand::Status => AdminRequest::Status,
-        AdminCommand::TlsReports { domain, day, limit } => {
-            AdminRequest::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
-        }
-        AdminCommand::Reply { reply, host } => AdminRequest::Reply { reply: reply.clone(), host: host.clone() },
+        AdminCommand::TlsReports(query) => AdminRequest::TlsReports(query.clone()),
+        AdminCommand::Reply(query) => AdminRequest::Reply(query.clone()),
         AdminCommand::Certificate { order: false } => AdminRequest::CertificateShow,
         AdminCommand::Certificate { order: true } => AdminRequest::CertificateOrder,
         AdminCommand::Clock(ClockArguments { command: None }) => AdminRequest::ClockShow,
@@ -554,20 +463,12 @@ pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, Stri
 fn build_domain_request(command: &DomainCommand) -> AdminRequest {
     match command {
         DomainCommand::List { account, page } => {
-            AdminRequest::DomainList { account: account.clone(), page: page.to_query() }
+            AdminRequest::DomainList { account: account.clone(), page: page.clone() }
         }
-        DomainCommand::Create { name, account, verified } => {
-            AdminRequest::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
-        }
-        DomainCommand::Verify { name, force } => AdminRequest::DomainVerify { name: name.clone(), force: *force },
-        DomainCommand::Update { name, open_tracking, click_tracking, tls_mode, tracking_host } => {
-            let change = DomainChange {
-                open_tracking: *open_tracking,
-                click_tracking: *click_tracking,
-                tls_mode: *tls_mode,
-                tracking_host: tracking_host.clone(),
-            };
-            AdminRequest::DomainUpdate { name: name.clone(), change }
+        DomainCommand::Create(create) => AdminRequest::DomainCreate(create.clone()),
+        DomainCommand::Verify(verify) => AdminRequest::DomainVerify(verify.clone()),
+        DomainCommand::Update { name, change } => {
+            AdminRequest::DomainUpdate { name: name.clone(), change: change.clone() }
         }
         DomainCommand::Show { name } => AdminRequest::DomainShow { name: name.clone() },
     }

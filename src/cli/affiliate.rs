@@ -273,9 +273,6 @@ fn json_object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
 
 impl AffiliateCommand {
     /// Method, path and body of the endpoint's request.
-    ///
-    /// # Errors
-    /// A file cannot be read.
     fn to_request(&self) -> Result<(&'static str, String, Value), String> {
         let at = |path: &str| format!("{PROGRAM}{path}");
         let nothing = || json!({});
@@ -409,7 +406,6 @@ fn wait_for_backfill(mut response: OwnerResponse, fetch: &dyn Fn(&str) -> OwnerR
 }
 
 /// Sends the request and prints the response.
-#[must_use]
 pub fn run(
     arguments: &AffiliateArguments,
     as_json: bool,

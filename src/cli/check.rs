@@ -32,7 +32,6 @@ struct CheckReport {
 }
 
 /// Runs `postrider check`. The exit code is 0, or 1 after printing each problem with its line.
-#[must_use]
 pub fn check(CheckArguments { config: arguments, file_only }: &CheckArguments) -> ExitCode {
     let loaded = match file_only {
         true => config::from_file_alone(&arguments.config),

@@ -75,9 +75,6 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Builds the admin request.
-///
-/// # Errors
-/// No destination is named.
 pub fn build_request(command: &DestinationCommand) -> Result<AdminRequest, String> {
     let (destination, order) = match command {
         DestinationCommand::List => return Ok(AdminRequest::DestinationList),

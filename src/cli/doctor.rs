@@ -44,7 +44,6 @@ pub struct DoctorArguments {
 }
 
 /// Runs the checks and prints their findings.
-#[must_use]
 pub fn run(arguments: &DoctorArguments) -> ExitCode {
     let mut printer = FindingPrinter::new(arguments.json);
     let runtime = match build_runtime() {

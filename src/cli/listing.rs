@@ -2,15 +2,11 @@
 
 use std::fmt::Write as _;
 
-use ::net::clock::Clock;
-use clap::{Args, Subcommand};
-use jiff::Timestamp;
-use message::address::Address;
+use clap::Subcommand;
 use serde_json::Value;
 
 use super::table::{Column, list, table};
 use crate::admin::{AdminRequest, EmailQuery, EmailState, PageQuery};
-use crate::config::read_duration;
 
 /// Commands of `admin email`.
 #[derive(Debug, Subcommand)]
@@ -18,87 +14,29 @@ pub enum EmailCommand {
     /// List emails, sent and scheduled, newest first within each account
     List {
         #[command(flatten)]
-        filter: EmailFilter,
+        filter: EmailQuery,
         /// Only this status: scheduled, queued, deferred, delivered, bounced, failed or cancelled
         #[arg(long, value_parser = parse_status)]
         status: Option<EmailState>,
         #[command(flatten)]
-        page: ListPageArguments,
+        page: PageQuery,
     },
 }
 
-/// Page of a list.
-#[derive(Debug, Args)]
-pub struct ListPageArguments {
-    /// Maximum number of rows
-    #[arg(long, default_value_t = 100)]
-    limit: usize,
-    /// Continue with `next_cursor` of the previous page
-    #[arg(long)]
-    cursor: Option<String>,
-}
-
-impl ListPageArguments {
-    /// Builds the page query.
-    pub fn to_query(&self) -> PageQuery {
-        PageQuery { limit: self.limit, cursor: self.cursor.clone() }
+/// Parses an email reference: `<…>` is a Message-ID, a text with `@` is a recipient. Returns none for all others,
+/// which are email ids.
+///
+/// # Errors
+/// The text has an `@` but is not an address.
+pub fn parse_reference(text: &str) -> Result<Option<EmailQuery>, String> {
+    if text.starts_with('<') && text.ends_with('>') {
+        return Ok(Some(EmailQuery { message_id: Some(text.to_owned()), ..EmailQuery::default() }));
     }
-}
-
-/// Filter of emails.
-#[derive(Debug, Default, Args)]
-pub struct EmailFilter {
-    /// Only this account (id or owner's address)
-    #[arg(long)]
-    account: Option<String>,
-    /// Only emails to this address
-    #[arg(long, value_name = "ADDRESS")]
-    recipient: Option<Address>,
-    /// Only emails from this address (`From`)
-    #[arg(long, value_name = "ADDRESS")]
-    sender: Option<Address>,
-    /// Only this Message-ID
-    #[arg(long, value_name = "ID")]
-    message_id: Option<String>,
-    /// Only emails accepted since (`90m`, `2h`, `3d` ago, or 2026-01-31T12:00:00Z)
-    #[arg(long, value_parser = parse_since)]
-    since: Option<Timestamp>,
-}
-
-impl EmailFilter {
-    /// Returns whether the filter matches everything.
-    pub fn is_empty(&self) -> bool {
-        let Self { account, recipient, sender, message_id, since } = self;
-        account.is_none() && recipient.is_none() && sender.is_none() && message_id.is_none() && since.is_none()
+    if !text.contains('@') {
+        return Ok(None);
     }
-
-    /// Parses an email reference: `<…>` is a Message-ID, a text with `@` is a recipient. Returns none for all others,
-    /// which are email ids.
-    ///
-    /// # Errors
-    /// The text has an `@` but is not an address.
-    pub fn parse_reference(text: &str) -> Result<Option<Self>, String> {
-        if text.starts_with('<') && text.ends_with('>') {
-            return Ok(Some(Self { message_id: Some(text.to_owned()), ..Self::default() }));
-        }
-        if !text.contains('@') {
-            return Ok(None);
-        }
-        let recipient = text.parse().map_err(|error| format!("`{text}` is not an email address: {error}"))?;
-        Ok(Some(Self { recipient: Some(recipient), ..Self::default() }))
-    }
-
-    /// Builds the query.
-    pub fn to_query(&self, status: Option<EmailState>) -> EmailQuery {
-        EmailQuery {
-            account: self.account.clone(),
-            status,
-            recipient: self.recipient.clone(),
-            sender: self.sender.clone(),
-            message_id: self.message_id.clone(),
-            since: self.since,
-        }
-    }
+    let recipient = text.parse().map_err(|error| format!("`{text}` is not an email address: {error}"))?;
+    Ok(Some(EmailQuery { recipient: Some(recipient), ..EmailQuery::default() }))
 }
 
 fn parse_status(word: &str) -> Result<EmailState, String> {
@@ -107,18 +45,10 @@ fn parse_status(word: &str) -> Result<EmailState, String> {
     })
 }
 
-fn parse_since(text: &str) -> Result<Timestamp, String> {
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at);
-    }
-    let ago = read_duration(text)?;
-    Clock::default().now().checked_sub(ago).map_err(|_| "the time is out of range".to_owned())
-}
-
 /// Builds the admin request of an email command.
 pub fn build_request(command: &EmailCommand) -> AdminRequest {
     let EmailCommand::List { filter, status, page } = command;
-    AdminRequest::EmailList { filter: filter.to_query(*status), page: page.to_query() }
+    AdminRequest::EmailList { filter: EmailQuery { status: *status, ..filter.clone() }, page: page.clone() }
 }
 
 const ACCOUNTS: [Column; 6] = [
@@ -221,8 +151,7 @@ mod tests {
 
     #[test]
     fn a_text_names_a_recipient_or_a_message_id() {
-        let parse =
-            |text: &str| EmailFilter::parse_reference(text).map(|found| found.map(|filter| filter.to_query(None)));
+        let parse = parse_reference;
         let recipient = parse("grey@grey.test").unwrap().unwrap();
         assert_eq!(recipient.recipient, "grey@grey.test".parse().ok());
         let message = parse("<1@example.com>").unwrap().unwrap();
@@ -232,10 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_absolute_or_relative() {
-        assert_eq!(parse_since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
-        assert!(parse_since("2h").unwrap() < Clock::default().now());
-        assert!(parse_since("yesterday").is_err() && parse_since("99999999d").is_err());
+    fn a_status_is_one_of_the_list() {
         assert_eq!(parse_status("bounced"), Ok(EmailState::Bounced));
         assert!(parse_status("lost").is_err() && parse_status("sent").is_err());
     }

@@ -51,7 +51,6 @@ pub struct WarmUpArguments {
 }
 
 /// Builds the admin request.
-#[must_use]
 pub fn build_request(command: &PoolCommand) -> AdminRequest {
     match command {
         PoolCommand::List => AdminRequest::PoolList,

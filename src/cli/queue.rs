@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::Timestamp;
-use message::address::{Address, DomainName};
+use message::address::DomainName;
 use model::destination::RouteOverride;
 use model::slug::SmarthostName;
 use model::task::TaskClass;
@@ -29,15 +29,8 @@ pub enum QueueSubcommand {
         limit: usize,
         #[command(flatten)]
         filter: FilterArguments,
-        /// Only mail to this address
-        #[arg(long, value_name = "ADDRESS")]
-        recipient: Option<Address>,
-        /// Only mail from this address (`From` or MAIL FROM)
-        #[arg(long, value_name = "ADDRESS")]
-        sender: Option<Address>,
-        /// Only this Message-ID
-        #[arg(long, value_name = "ID")]
-        message_id: Option<String>,
+        #[command(flatten)]
+        search: QueueSearch,
         /// Continue with `next_cursor` of the previous page
         #[arg(long)]
         cursor: Option<String>,
@@ -236,10 +229,9 @@ impl QueueSelection {
 /// Builds the admin request.
 pub fn build_request(command: &QueueSubcommand) -> AdminRequest {
     match command {
-        QueueSubcommand::List { limit, filter, recipient, sender, message_id, cursor } => {
-            let search =
-                QueueSearch { recipient: recipient.clone(), sender: sender.clone(), message_id: message_id.clone() };
-            AdminRequest::QueueList { limit: *limit, filter: filter.to_filter(), search, cursor: cursor.clone() }
+        QueueSubcommand::List { limit, filter, search, cursor } => {
+            let (filter, search, cursor) = (filter.to_filter(), search.clone(), cursor.clone());
+            AdminRequest::QueueList { limit: *limit, filter, search, cursor }
         }
         QueueSubcommand::Top { limit } => AdminRequest::QueueTop { limit: *limit },
         QueueSubcommand::Show { email } => AdminRequest::Trace { email: email.clone() },

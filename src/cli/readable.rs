@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Formats a JSON value as text: one line per field, lists indented, multi-line texts as blocks.
-#[must_use]
 pub(super) fn render_readable(value: &Value) -> String {
     let mut out = String::new();
     write_readable(&mut out, value, 0);

@@ -15,7 +15,6 @@ fn raise_file_limit() {
 }
 
 /// Runs the server until SIGTERM or SIGINT.
-#[must_use]
 pub fn serve(arguments: &ServeArguments) -> ExitCode {
     raise_file_limit();
     set_private_umask();
@@ -38,7 +37,6 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
 }
 
 /// Runs the development server until SIGTERM or SIGINT.
-#[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
     log::begin(&dev::log_section());
     raise_file_limit();

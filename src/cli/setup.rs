@@ -100,7 +100,6 @@ impl From<&SetupArguments> for SetupOptions {
 }
 
 /// Runs the setup.
-#[must_use]
 pub fn run(arguments: &SetupArguments) -> ExitCode {
     let (mut dialog, options) = (StandardDialog::default(), SetupOptions::from(arguments));
     let result = build_runtime().map_err(SetupError::from).and_then(|runtime| {

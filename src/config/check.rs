@@ -513,7 +513,6 @@ fn check_certificate(config: &Config, faults: &mut Vec<ConfigFault>) {
 }
 
 /// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
-#[must_use]
 pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
     let addresses = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
     let is_missing = |address: &IpAddr| {

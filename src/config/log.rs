@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
+use super::section::section;
+
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -14,20 +16,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// `[log]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LogSection {
-    pub format: LogFormat,
-    /// Minimum level, or levels by target, in the syntax of `RUST_LOG`, which takes precedence.
-    pub level: String,
-    /// True: lines above DEBUG contain email addresses.
-    pub addresses: bool,
-}
-
-impl Default for LogSection {
-    fn default() -> Self {
-        Self { format: LogFormat::default(), level: "info".to_owned(), addresses: false }
+section! {
+    /// `[log]`
+    #[derive(PartialEq, Eq)]
+    LogSection {
+        format: LogFormat,
+        /// Minimum level, or levels by target, in the syntax of `RUST_LOG`, which takes precedence.
+        level: String = "info".to_owned(),
+        /// True: lines above DEBUG contain email addresses.
+        addresses: bool,
     }
 }
 

@@ -11,94 +11,65 @@ use serde::Deserialize;
 use smtp::limits::{SessionLimits, SessionTimeouts};
 use smtp::mx::AbuseLimits;
 
+use super::section::section;
 use super::values::{duration, one_or_many, parsed};
 
-/// `[mx]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MxSection {
-    /// Listen addresses.
-    #[serde(deserialize_with = "one_or_many")]
-    pub listen: Vec<SocketAddr>,
-    /// Maximum message size, in bytes.
-    pub message_bytes_max: u64,
-    /// Maximum recipients of a message.
-    pub recipients_max: usize,
-    /// Maximum sessions of one client address.
-    pub sessions_per_address_max: usize,
-    /// Maximum connections of one client address per minute.
-    pub connections_per_minute_max: u32,
-    /// Maximum protocol errors in a session.
-    pub errors_max: u32,
-    /// Maximum unknown recipients in a session.
-    pub unknown_recipients_max: u32,
-    /// Maximum unknown recipients of one client address per hour.
-    pub unknown_recipients_per_hour_max: u32,
-    /// Delay before the greeting.
-    #[serde(deserialize_with = "duration")]
-    pub greet_delay: Duration,
-    /// DNS blocklists.
-    #[serde(deserialize_with = "parsed::host_names")]
-    pub dnsbl: Vec<DomainName>,
-    /// Action for mail from a listed address.
-    pub dnsbl_action: UnwantedMailAction,
-    /// Action for mail that fails DMARC with `p=reject`.
-    pub dmarc_reject: UnwantedMailAction,
-    /// Action when a DNS lookup fails.
-    pub dns_failure: FailurePolicy,
-    /// Spam filter.
-    pub spam_filter: SpamFilter,
-    /// URL of rspamd.
-    pub rspamd_url: String,
-    /// Action when rspamd fails.
-    pub rspamd_failure: FailurePolicy,
-    /// rspamd score at which mail is marked as spam; none: rspamd's own action applies.
-    pub rspamd_mark_score: Option<f64>,
-    /// rspamd score at which mail is refused.
-    pub rspamd_reject_score: Option<f64>,
-    /// Recipient of mail to postmaster and abuse at the service's own names.
-    #[serde(deserialize_with = "parsed::address_option")]
-    pub postmaster: Option<Address>,
-    /// MTA-STS policy that is published for receiving domains.
-    pub mta_sts: MtaStsSetting,
-    /// Reporters whose complaints are trusted.
-    #[serde(deserialize_with = "one_or_many")]
-    pub complaint_reporters: Vec<FeedbackReporter>,
-}
-
-impl Default for MxSection {
-    fn default() -> Self {
-        let limits = SessionLimits::for_mx();
-        let patience = AbuseLimits::default();
-        Self {
-            listen: Vec::new(),
-            message_bytes_max: limits.message_bytes_max,
-            recipients_max: limits.recipients_max,
-            sessions_per_address_max: limits.sessions_per_address_max,
-            connections_per_minute_max: limits.connections_per_minute_max,
-            errors_max: limits.errors_max,
-            unknown_recipients_max: patience.unknown_recipients_max,
-            unknown_recipients_per_hour_max: patience.unknown_recipients_per_hour_max,
-            greet_delay: limits.timeouts.greet_delay,
-            dnsbl: Vec::new(),
-            dnsbl_action: UnwantedMailAction::default(),
-            dmarc_reject: UnwantedMailAction::default(),
-            dns_failure: FailurePolicy::default(),
-            spam_filter: SpamFilter::default(),
-            rspamd_url: "http://127.0.0.1:11333".to_owned(),
-            rspamd_failure: FailurePolicy::default(),
-            rspamd_mark_score: None,
-            rspamd_reject_score: None,
-            postmaster: None,
-            mta_sts: MtaStsSetting::default(),
-            complaint_reporters: FeedbackReporter::defaults(),
-        }
+section! {
+    /// `[mx]`
+    #[derive(PartialEq)]
+    MxSection {
+        /// Listen addresses.
+        #[serde(deserialize_with = "one_or_many")]
+        listen: Vec<SocketAddr>,
+        /// Maximum message size, in bytes.
+        message_bytes_max: u64 = SessionLimits::for_mx().message_bytes_max,
+        /// Maximum recipients of a message.
+        recipients_max: usize = SessionLimits::for_mx().recipients_max,
+        /// Maximum sessions of one client address.
+        sessions_per_address_max: usize = SessionLimits::for_mx().sessions_per_address_max,
+        /// Maximum connections of one client address per minute.
+        connections_per_minute_max: u32 = SessionLimits::for_mx().connections_per_minute_max,
+        /// Maximum protocol errors in a session.
+        errors_max: u32 = SessionLimits::for_mx().errors_max,
+        /// Maximum unknown recipients in a session.
+        unknown_recipients_max: u32 = AbuseLimits::default().unknown_recipients_max,
+        /// Maximum unknown recipients of one client address per hour.
+        unknown_recipients_per_hour_max: u32 = AbuseLimits::default().unknown_recipients_per_hour_max,
+        /// Delay before the greeting.
+        #[serde(deserialize_with = "duration")]
+        greet_delay: Duration = SessionLimits::for_mx().timeouts.greet_delay,
+        /// DNS blocklists.
+        #[serde(deserialize_with = "parsed::host_names")]
+        dnsbl: Vec<DomainName>,
+        /// Action for mail from a listed address.
+        dnsbl_action: UnwantedMailAction,
+        /// Action for mail that fails DMARC with `p=reject`.
+        dmarc_reject: UnwantedMailAction,
+        /// Action when a DNS lookup fails.
+        dns_failure: FailurePolicy,
+        /// Spam filter.
+        spam_filter: SpamFilter,
+        /// URL of rspamd.
+        rspamd_url: String = "http://127.0.0.1:11333".to_owned(),
+        /// Action when rspamd fails.
+        rspamd_failure: FailurePolicy,
+        /// rspamd score at which mail is marked as spam; none: rspamd's own action applies.
+        rspamd_mark_score: Option<f64>,
+        /// rspamd score at which mail is refused.
+        rspamd_reject_score: Option<f64>,
+        /// Recipient of mail to postmaster and abuse at the service's own names.
+        #[serde(deserialize_with = "parsed::address_option")]
+        postmaster: Option<Address>,
+        /// MTA-STS policy that is published for receiving domains.
+        mta_sts: MtaStsSetting,
+        /// Reporters whose complaints are trusted.
+        #[serde(deserialize_with = "one_or_many")]
+        complaint_reporters: Vec<FeedbackReporter> = FeedbackReporter::defaults(),
     }
 }
 
 impl MxSection {
     /// Mode of the published MTA-STS policy; none if it is off.
-    #[must_use]
     pub fn mta_sts_mode(&self) -> Option<MtaStsMode> {
         match self.mta_sts {
             MtaStsSetting::Off => None,
@@ -108,7 +79,6 @@ impl MxSection {
     }
 
     /// Limits on unknown recipients.
-    #[must_use]
     pub fn abuse_limits(&self) -> AbuseLimits {
         AbuseLimits {
             unknown_recipients_max: self.unknown_recipients_max,
@@ -117,7 +87,6 @@ impl MxSection {
     }
 
     /// Limits of a session.
-    #[must_use]
     pub fn session_limits(&self) -> SessionLimits {
         SessionLimits {
             message_bytes_max: self.message_bytes_max,

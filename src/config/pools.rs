@@ -84,13 +84,11 @@ impl PoolSection {
 
 impl DeliverySection {
     /// Settings of all valid pools.
-    #[must_use]
     pub fn pool_settings(&self) -> Vec<PoolSettings> {
         self.pools.iter().filter_map(PoolSection::to_pool_settings).collect()
     }
 
     /// All source addresses, each with its EHLO name if that is not `hostname`.
-    #[must_use]
     pub fn all_source_addresses(&self) -> Vec<(IpAddr, Option<&DomainName>)> {
         let default = self.source_addresses.iter().map(|address| (*address, None));
         let pools = self

@@ -48,18 +48,12 @@ impl fmt::Display for ConfigProblem {
 }
 
 /// Reads a file, applies the process's environment, and checks files and addresses on this machine.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     read_config(&read_text(file)?, environment(), check::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
 /// location, and by `doctor`.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     from_text(&read_text(file)?, environment())
 }
@@ -71,9 +65,6 @@ fn read_text(file: &Path) -> Result<String, Vec<ConfigProblem>> {
 }
 
 /// Parses a text and applies an environment, without checking this machine.
-///
-/// # Errors
-/// Returns all problems found.
 pub fn from_text(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -82,7 +73,6 @@ pub fn from_text(
 }
 
 /// Variables of the process's environment with our prefix. Invalid UTF-8 in a value is replaced.
-#[must_use]
 pub fn environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
@@ -130,10 +120,10 @@ fn read_config(
             text: "`hostname` is missing (example: hostname = \"mx1.example.net\")".to_owned(),
         });
     }
-    let config = match table.try_into::<Config>() {
+    let config = match deserialize(&table) {
         Ok(config) => Config { ignored_variables: ignored, ..config },
         Err(error) => {
-            problems.push(ConfigProblem { line: None, text: explain(error.message(), &Key::default()) });
+            problems.push(ConfigProblem { line: None, text: explain(&error, &Key::default()) });
             return Err(sort_by_line(problems));
         }
     };
@@ -153,6 +143,11 @@ fn read_config(
     };
     let problems: Vec<_> = faults.into_iter().map(to_problem).collect();
     if problems.is_empty() { Ok(config) } else { Err(sort_by_line(problems)) }
+}
+
+/// Deserializes a table from its text, so that only one deserializer of the whole [`Config`] is compiled.
+fn deserialize(table: &toml::Table) -> Result<Config, String> {
+    toml::from_str(&table.to_string()).map_err(|error| one_line(error.message()))
 }
 
 /// Sorts by line, problems without a line last.
@@ -252,7 +247,6 @@ fn find_key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 
 /// Line of a key in the text of a configuration, in the `index`-th section of that name. Returns the section's line if
 /// the key is missing, and none if the section is missing.
-#[must_use]
 pub fn find_line(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (document, _) = DeTable::parse_recoverable(text);
     fault_line(text, document.get_ref(), &ConfigFault { section, index, key, text: String::new() })
@@ -331,7 +325,7 @@ fn apply_variable(table: &toml::Table, section: &str, key: &str, text: &str) -> 
             inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
         }
         inner.insert(key.to_owned(), value);
-        changed.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+        deserialize(&changed)?;
         Ok(changed)
     };
     if let Some(list) = parse_toml_value(text).filter(toml::Value::is_array)

@@ -132,7 +132,6 @@ fn pattern_covers(pattern: &DomainScope, covered: &DomainScope) -> bool {
 
 impl DeliverySection {
     /// All smarthosts with their condition and domains.
-    #[must_use]
     pub fn all_smarthosts(&self) -> Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)> {
         let mut all: Vec<_> = self.smarthosts.iter().filter_map(SmarthostSection::to_smarthost).collect();
         if let (Some(host), Ok(name)) = (&self.smarthost, DEFAULT_SMARTHOST_NAME.parse()) {
@@ -148,7 +147,6 @@ impl DeliverySection {
     }
 
     /// The smarthost for all remaining mail, if there is one.
-    #[must_use]
     pub fn default_smarthost(&self) -> Option<Smarthost> {
         let is_default = |(_, condition, domains): &(_, SmarthostUse, Vec<DomainScope>)| {
             *condition == SmarthostUse::Always && domains.contains(&DomainScope::All)

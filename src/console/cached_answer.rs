@@ -1,6 +1,6 @@
 //! The last answer to a request that costs much, for some seconds.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::time::Duration;
 
@@ -41,9 +41,9 @@ impl CachedAnswer {
         if let Some(answer) = self.fresh(request, now) {
             return Ok(answer);
         }
-        let forgotten = self.last().forgotten;
+        let forgotten = self.last.lock().forgotten;
         let answer = perform().await?;
-        let mut last = self.last();
+        let mut last = self.last.lock();
         // An answer that was being made during a change may not show it.
         if last.forgotten == forgotten {
             last.answer = Some((request.clone(), now, answer.clone()));
@@ -52,12 +52,8 @@ impl CachedAnswer {
         Ok(answer)
     }
 
-    fn last(&self) -> MutexGuard<'_, LastAnswer> {
-        self.last.lock()
-    }
-
     fn fresh(&self, request: &AdminRequest, now: Timestamp) -> Option<Value> {
-        let last = self.last();
+        let last = self.last.lock();
         let (of, began, answer) = last.answer.as_ref()?;
         let is_fresh = began.checked_add(FRESH).is_ok_and(|end| now < end);
         (of == request && is_fresh).then(|| answer.clone())
@@ -65,7 +61,7 @@ impl CachedAnswer {
 
     /// Forgets the answer: something was changed.
     pub(super) fn forget(&self) {
-        let mut last = self.last();
+        let mut last = self.last.lock();
         last.answer = None;
         last.forgotten += 1;
     }

@@ -3,7 +3,7 @@
 //! At most [`RUNNING_MAX`] run at the same time, and the last [`KEPT`] results are kept. A command that fails in an
 //! unexpected way, or takes longer than [`RUNNING_TIME_MAX`], makes room for others.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
@@ -75,13 +75,8 @@ impl CommandRun {
 }
 
 impl CommandRuns {
-    #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
         Self { clock, stop, prompt: PROMPT, running_time_max: RUNNING_TIME_MAX, state: Arc::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RunsState> {
-        self.state.lock()
     }
 
     /// Starts a command and waits briefly for its end. Returns its number.
@@ -122,7 +117,7 @@ impl CommandRuns {
 
     fn begin(&self, request: Value) -> Result<u64, AdminError> {
         let started_at = self.clock.now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.runs.iter().filter(|run| run.end.is_none()).count() >= RUNNING_MAX {
             let message = format!("{RUNNING_MAX} commands are running: wait until one of them ends");
             return Err(AdminError::with_code("busy", message));
@@ -145,21 +140,19 @@ impl CommandRuns {
     }
 
     fn change(&self, number: u64, change: impl FnOnce(&mut CommandRun)) {
-        if let Some(run) = self.lock().runs.iter_mut().find(|run| run.number == number) {
+        if let Some(run) = self.state.lock().runs.iter_mut().find(|run| run.number == number) {
             change(run);
         }
     }
 
     /// JSON of a command; `None` if it is not kept.
-    #[must_use]
     pub fn view(&self, number: u64) -> Option<Value> {
-        self.lock().runs.iter().find(|run| run.number == number).map(CommandRun::view)
+        self.state.lock().runs.iter().find(|run| run.number == number).map(CommandRun::view)
     }
 
     /// JSON of all commands, newest first.
-    #[must_use]
     pub fn list(&self) -> Value {
-        json!({"runs": self.lock().runs.iter().rev().map(CommandRun::view).collect::<Vec<_>>()})
+        json!({"runs": self.state.lock().runs.iter().rev().map(CommandRun::view).collect::<Vec<_>>()})
     }
 }
 

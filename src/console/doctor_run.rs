@@ -1,6 +1,6 @@
 //! The doctor's checks, run in the background: one run at a time, and the findings of the last one.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,17 +38,12 @@ struct DoctorRun {
 }
 
 impl DoctorRuns {
-    #[must_use]
     pub fn new(clock: Clock, stop: CancellationToken) -> Self {
         Self { clock, stop, running_time_max: RUNNING_TIME_MAX, last: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<DoctorRun>> {
-        self.last.lock()
-    }
-
     fn change(&self, change: impl FnOnce(&mut DoctorRun)) {
-        if let Some(run) = self.lock().as_mut() {
+        if let Some(run) = self.last.lock().as_mut() {
             change(run);
         }
     }
@@ -62,7 +57,7 @@ impl DoctorRuns {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut last = self.lock();
+        let mut last = self.last.lock();
         if last.as_ref().is_some_and(|run| run.ended_at.is_none()) {
             return;
         }
@@ -108,9 +103,8 @@ impl DoctorRuns {
     }
 
     /// JSON of the last run; null before the first one.
-    #[must_use]
     pub fn view(&self) -> Value {
-        let last = self.lock();
+        let last = self.last.lock();
         let Some(run) = last.as_ref() else { return json!({"run": null}) };
         let findings: Vec<Value> = run.findings.iter().map(finding_view).collect();
         json!({"run": {

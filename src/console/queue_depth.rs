@@ -7,7 +7,7 @@
 //! A sample has the longest queues by domain. A domain that is not among them has no figure for that minute, unless the
 //! sample has all domains: then it has none waiting.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,6 @@ pub enum DepthRange {
 }
 
 impl DepthRange {
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "1h" => Some(Self::Hour),
@@ -81,7 +80,6 @@ impl DepthRange {
         }
     }
 
-    /// The number of periods.
     fn periods(self) -> i64 {
         match self {
             Self::Hour => 60,
@@ -101,10 +99,6 @@ impl DepthRange {
 }
 
 impl QueueDepthHistory {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<DepthSample>> {
-        self.samples.lock()
-    }
-
     /// Takes samples until `stop`.
     pub async fn run(&self, server: &Server, stop: &CancellationToken) {
         loop {
@@ -120,7 +114,7 @@ impl QueueDepthHistory {
     /// Takes a sample for a page, unless the last one is [`FRESH`].
     pub async fn refresh(&self, server: &Server) {
         let now = server.clock.now();
-        let is_fresh = self.lock().back().is_some_and(|last| now.duration_since(last.at).abs() < FRESH);
+        let is_fresh = self.samples.lock().back().is_some_and(|last| now.duration_since(last.at).abs() < FRESH);
         if !is_fresh {
             self.sample(server).await;
         }
@@ -140,7 +134,7 @@ impl QueueDepthHistory {
 
     /// Adds a sample, and drops those older than a day. Of the samples of a minute, the last one is kept.
     pub fn record(&self, now: Timestamp, summary: &QueueSummary) {
-        let mut samples = self.lock();
+        let mut samples = self.samples.lock();
         let minute = |at: Timestamp| at.as_second().div_euclid(60);
         if samples.back().is_some_and(|last| minute(last.at) == minute(now)) {
             samples.pop_back();
@@ -163,9 +157,8 @@ impl QueueDepthHistory {
 
     /// JSON of the periods of a range, oldest first, for the whole queue or a domain. A period has the figures of its
     /// deepest sample, or nulls if it has none.
-    #[must_use]
     pub fn view(&self, now: Timestamp, range: DepthRange, domain: Option<&str>) -> Value {
-        let samples = self.lock();
+        let samples = self.samples.lock();
         let seconds = range.minutes() * 60;
         let last = now.as_second().div_euclid(seconds);
         let first = last - range.periods() + 1;
@@ -255,8 +248,8 @@ mod tests {
         for minute in 0..3_000 {
             history.record(at(minute), &summary(1, 0, &[("a.example", 1)]));
         }
-        assert_eq!(history.lock().len(), SAMPLES_MAX);
+        assert_eq!(history.samples.lock().len(), SAMPLES_MAX);
         history.record(at(6_000), &summary(1, 0, &[]));
-        assert_eq!(history.lock().len(), 1, "the clock was advanced");
+        assert_eq!(history.samples.lock().len(), 1, "the clock was advanced");
     }
 }

@@ -22,7 +22,6 @@ use super::terminal::Terminal;
 /// DKIM records of the local domains, by name. They replace DNS lookups, since these domains are in no DNS.
 pub type DkimRecords = Arc<RwLock<Vec<(String, String)>>>;
 
-/// Returns the DKIM records of a domain.
 pub fn dkim_records(domain: &SendingDomain) -> [(String, String); 2] {
     let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{}", domain.name), value.to_owned());
     let dkim = &domain.dkim;
@@ -141,7 +140,7 @@ impl CaptureHandler {
                         domain: verdict.domain,
                         selector: verdict.selector,
                         algorithm: verdict.algorithm.to_owned(),
-                        result: verdict.result.as_str().to_owned(),
+                        result: verdict.result.word().to_owned(),
                     })
                     .collect(),
             })

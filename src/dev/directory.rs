@@ -13,7 +13,6 @@ use crate::{admin, clock_shift, services};
 
 /// File of the secrets. It also marks the directory as one of the development server.
 const SECRETS_FILE: &str = "dev.json";
-/// Directory of the inbox.
 const INBOX_DIRECTORY: &str = "inbox";
 /// Files that a directory without the marker may contain: those that a first start writes before it, or that `--fresh`
 /// leaves. A store or a key may belong to a production server, so they are not listed.
@@ -47,19 +46,16 @@ impl Directory {
     }
 
     /// Returns the default directory, if a development server runs in it.
-    #[must_use]
     pub fn find_running_server() -> Option<PathBuf> {
         let Self(path) = Self::new(None).ok()?;
         // The socket may exist without a server, if the server was killed.
         UnixStream::connect(path.join(admin::SOCKET)).is_ok().then_some(path)
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    #[must_use]
     pub fn inbox(&self) -> PathBuf {
         self.0.join(INBOX_DIRECTORY)
     }
@@ -89,9 +85,6 @@ impl Directory {
     }
 
     /// Marks the directory as the development server's, before other files are written.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check), or the marker cannot be written.
     pub fn claim(&self) -> io::Result<()> {
         self.check()?;
         private_files::create_directory(&self.0)?;
@@ -126,15 +119,11 @@ impl Directory {
     }
 
     /// Secrets of the last start; none if there was none or the file is damaged.
-    #[must_use]
     pub fn secrets(&self) -> Option<Secrets> {
         serde_json::from_slice(&std::fs::read(self.0.join(SECRETS_FILE)).ok()?).ok()
     }
 
     /// Stores the secrets in a file that only the user can read.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn store_secrets(&self, secrets: &Secrets) -> io::Result<()> {
         self.write_marker(&serde_json::to_vec(secrets)?)
     }

@@ -10,7 +10,7 @@
 //! [`BYTES_MAX`] are removed. Files are not synced: the inbox survives the end of the process, but possibly not a power
 //! failure.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,6 @@ use tokio::sync::watch;
 
 use super::inbox_queries::InboxQuery;
 
-/// Maximum number of messages.
 const MESSAGES_MAX: usize = 1_000;
 /// Maximum size of all messages in bytes.
 const BYTES_MAX: u64 = 256 << 20;
@@ -179,9 +178,6 @@ pub struct DevInbox {
 
 impl DevInbox {
     /// Opens or creates the inbox in a directory. Removes messages without an entry, but no files with other names.
-    ///
-    /// # Errors
-    /// The directory cannot be created or read.
     pub fn open(directory: PathBuf, now: Timestamp) -> io::Result<Self> {
         private_files::create_directory(&directory)?;
         let (mut entries, mut unreadable_files) = (Vec::new(), Vec::new());
@@ -212,12 +208,9 @@ impl DevInbox {
     }
 
     /// Stores a message.
-    ///
-    /// # Errors
-    /// Its files cannot be written.
     pub fn add(&self, message: NewMessage) -> io::Result<Entry> {
         let (raw, reading) = (message.raw.clone(), read(&message.raw));
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         messages.last_id += 1;
         let entry = Entry::new(messages.last_id, message, &reading);
         let [message, entry_file] = self.files(entry.id);
@@ -235,10 +228,9 @@ impl DevInbox {
     }
 
     /// Lists messages, newest first, that contain all words of a search.
-    #[must_use]
     pub fn list(&self, search: &str) -> Vec<Entry> {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        self.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
+        self.messages.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
     }
 
     /// Lists the messages that a query asks for, newest first, and their number without its limit.
@@ -258,28 +250,21 @@ impl DevInbox {
     }
 
     /// Number of messages.
-    #[must_use]
     pub fn count(&self) -> usize {
-        self.lock().entries.len()
+        self.messages.lock().entries.len()
     }
 
     /// Returns a message and its content.
-    ///
-    /// # Errors
-    /// Its file cannot be read.
     pub fn get(&self, id: u64) -> io::Result<Option<(Entry, Bytes)>> {
-        let messages = self.lock();
+        let messages = self.messages.lock();
         let Some(entry) = messages.entries.iter().find(|entry| entry.id == id) else { return Ok(None) };
         let [message, _] = self.files(id);
         Ok(Some((entry.clone(), std::fs::read(message)?.into())))
     }
 
     /// Removes a message. Returns false if it does not exist.
-    ///
-    /// # Errors
-    /// Its files cannot be removed.
     pub fn remove(&self, id: u64) -> io::Result<bool> {
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         let Some(position) = messages.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
         self.write_last_id(&messages)?;
         self.delete(id)?;
@@ -291,11 +276,8 @@ impl DevInbox {
     }
 
     /// Removes all messages.
-    ///
-    /// # Errors
-    /// A file cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        let mut messages = self.lock();
+        let mut messages = self.messages.lock();
         self.write_last_id(&messages)?;
         while let Some(id) = messages.entries.back().map(|entry| entry.id) {
             self.delete(id)?;
@@ -307,17 +289,12 @@ impl DevInbox {
     }
 
     /// Returns a number that changes with every change of the inbox.
-    #[must_use]
     pub fn version(&self) -> u64 {
         *self.version.borrow()
     }
 
     fn bump_version(&self) {
         self.version.send_modify(|version| *version += 1);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.messages.lock()
     }
 
     fn write_last_id(&self, messages: &Messages) -> io::Result<()> {

@@ -42,7 +42,6 @@ const PAGE: &str = include_str!("inbox.html");
 /// Path of the page's requests.
 pub const PATH: &str = "/inbox";
 const MESSAGES_PATH: &str = "/inbox/messages";
-/// The methods of messages.
 const MESSAGE_METHODS: &[Method] = &[Method::GET, Method::HEAD, Method::DELETE];
 
 /// Serves the inbox, and prints a line on the terminal for each request to the API.

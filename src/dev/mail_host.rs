@@ -38,7 +38,6 @@ pub struct Session {
 
 impl MailHost {
     /// Creates a handler that captures mail for recipients that `mx` does not accept.
-    #[must_use]
     pub fn new(inbound: InboundService, mx: MxHandler, writer: InboxWriter) -> Self {
         Self { inbound, mx, writer }
     }

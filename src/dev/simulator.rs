@@ -61,7 +61,6 @@ impl Behaviour {
     pub const SLOW_FOR: Duration = Duration::from_secs(10);
 
     /// Behaviour of an address; none if it is not at the simulator's domain.
-    #[must_use]
     pub fn of(address: &Address) -> Option<Self> {
         if !simulator::is_simulated(address) {
             return None;
@@ -77,7 +76,6 @@ impl Behaviour {
     }
 
     /// Reply to RCPT, if it is not 250.
-    #[must_use]
     pub fn refusal(self) -> Option<SmtpReply> {
         match self {
             Self::Bounced => Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "No such mailbox (simulated)")),
@@ -98,7 +96,6 @@ pub struct Complaint {
 
 impl Complaint {
     /// Creates a complaint about a message; none if it has the null return path.
-    #[must_use]
     pub fn for_message(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
         let return_path = return_path?.clone();
         let (_, header_end) = header::parse_fields(raw);

@@ -30,7 +30,6 @@ pub struct Terminal {
 
 impl Terminal {
     /// With `json`, lines are printed to standard error.
-    #[must_use]
     pub fn new(clock: Clock, json: bool) -> Self {
         Self { clock, zone: TimeZone::system(), json }
     }
@@ -45,7 +44,6 @@ impl Terminal {
     }
 
     /// Prints an API request when it is answered, with the time from its header section to that of the response.
-    #[must_use]
     pub fn observe_request(&self, method: Method, uri: Uri) -> ResponseObserver {
         let (terminal, started_at) = (self.clone(), tokio::time::Instant::now());
         Box::new(move |status| {
@@ -65,7 +63,6 @@ impl Terminal {
         self.print_line(format_args!("{action}  to {to}  \"{subject}\"  message {}", entry.id));
     }
 
-    /// Prints a refused recipient.
     pub fn print_refused(&self, recipient: &Address, reply: &SmtpReply) {
         self.print_line(format_args!("refused  {recipient}  {reply}"));
     }

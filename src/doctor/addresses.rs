@@ -30,7 +30,6 @@ pub struct SendingAddresses(pub Vec<SendingAddress>);
 impl SendingAddresses {
     /// Combines local and public addresses. `nat_addresses` are the public addresses of a NAT that the operator named;
     /// otherwise `hostname_addresses`, the addresses of the host name, are assumed.
-    #[must_use]
     pub fn new(local: &[IpAddr], nat_addresses: &[IpAddr], hostname_addresses: &[IpAddr]) -> Self {
         let to_sending_address = |local: IpAddr| {
             let nat_address = || {
@@ -50,20 +49,17 @@ impl SendingAddresses {
     }
 
     /// All public addresses.
-    #[must_use]
     pub fn public(&self) -> Vec<IpAddr> {
         self.0.iter().filter_map(|source| source.public).collect()
     }
 
     /// Returns whether NAT translates a source address.
-    #[must_use]
     pub fn behind_nat(&self) -> bool {
         self.0.iter().any(|source| source.public != Some(source.local))
     }
 }
 
 /// Source addresses on this machine: those configured, or those chosen by the routes.
-#[must_use]
 pub(super) fn local_source_addresses(config: &Config) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
         true => ROUTE_PROBE_TARGETS.into_iter().filter_map(kernel_source_for).collect(),
@@ -82,14 +78,12 @@ fn kernel_source_for(address: IpAddr) -> Option<IpAddr> {
 }
 
 /// Returns whether an interface of this machine has the address, so that it can be bound.
-#[must_use]
 pub(super) fn has_interface(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }
 
 /// Returns whether an address is not publicly routable: loopback, link-local, private (RFC 1918, RFC 4193), or shared
 /// address space of providers (RFC 6598).
-#[must_use]
 pub(crate) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(four) => {

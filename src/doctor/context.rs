@@ -89,9 +89,6 @@ pub struct CheckContext {
 
 impl CheckContext {
     /// Collects the input. Resolves the host name, whose addresses reveal the public address behind NAT.
-    ///
-    /// # Errors
-    /// Returns [`ResolverSetupError`] if no resolver can be created.
     pub async fn build(config: Config, options: DoctorOptions, clock: Clock) -> Result<Self, ResolverSetupError> {
         let resolver = Resolver::new(&ResolverSettings {
             servers: config.dns.servers.clone(),
@@ -110,9 +107,6 @@ impl CheckContext {
     }
 
     /// Resolves a host.
-    ///
-    /// # Errors
-    /// The text of the lookup's error.
     pub async fn addresses(&self, host: &ProbeHost) -> Result<Vec<IpAddr>, String> {
         match host {
             ProbeHost::Address(address) => Ok(vec![*address]),
@@ -121,7 +115,6 @@ impl CheckContext {
     }
 
     /// EHLO name used with a public source address.
-    #[must_use]
     pub fn ehlo_name_for(&self, public: IpAddr) -> &DomainName {
         let local = self.sources.0.iter().find(|source| source.public == Some(public)).map(|s| s.local);
         let source_addresses = self.config.delivery.all_source_addresses();
@@ -130,13 +123,11 @@ impl CheckContext {
     }
 
     /// Returns whether all other mail is sent through a smarthost.
-    #[must_use]
     pub fn uses_smarthost(&self) -> bool {
         self.config.delivery.default_smarthost().is_some()
     }
 
     /// Returns whether an address belongs to this machine: an interface has it, or NAT translates it.
-    #[must_use]
     pub fn is_own_address(&self, address: IpAddr) -> bool {
         self.local_addresses.contains(&address)
             || self.sources.public().contains(&address)

@@ -55,7 +55,6 @@ impl FileSystemKind {
     }
 }
 
-/// Usage of the file system.
 struct DiskUsage {
     free: u64,
     total: u64,

@@ -107,7 +107,6 @@ impl DoctorFinding {
     }
 
     /// A finding with one correct observation.
-    #[must_use]
     pub fn good(name: &'static str, found: impl Into<String>) -> Self {
         let mut notes = Observations::default();
         notes.good(found);
@@ -115,15 +114,12 @@ impl DoctorFinding {
     }
 
     /// A finding that was not checked.
-    #[must_use]
     pub fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
         let mut notes = Observations::default();
         notes.skip(reason);
         notes.into_finding(name)
     }
 
-    /// A finding with one warning.
-    #[must_use]
     pub fn warning(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         let mut notes = Observations::default();
         notes.warn(found, fix);
@@ -131,7 +127,6 @@ impl DoctorFinding {
     }
 
     /// A finding with one failure.
-    #[must_use]
     pub fn failed(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         let mut notes = Observations::default();
         notes.fail(found, fix);

@@ -21,7 +21,6 @@ const BOGUS_NAME: &str = "dnssec-failed.org";
 /// Maximum acceptable time of a lookup that is not cached, which needs several queries.
 const SLOW: Duration = Duration::from_millis(1_000);
 
-/// Public resolvers.
 const PUBLIC_RESOLVERS: [(&str, &str); 18] = [
     ("8.8.8.8", "Google"),
     ("8.8.4.4", "Google"),

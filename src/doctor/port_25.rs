@@ -82,7 +82,6 @@ async fn first_mx_host(context: &CheckContext, domain: &str) -> Result<(DomainNa
     Ok((host, addresses))
 }
 
-/// Checks outgoing port 25.
 pub(super) async fn check_outgoing(context: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
     let targets = match probe_targets(context).await {
@@ -181,7 +180,6 @@ fn smtp_listeners(context: &CheckContext) -> Vec<SocketAddr> {
     relays.chain(submission).chain(&config.mx.listen).copied().filter(|listen| listen.port() == SMTP).collect()
 }
 
-/// Checks incoming port 25.
 pub(super) async fn check_incoming(context: &CheckContext) -> DoctorFinding {
     let public = context.sources.public();
     let mut greeting = Vec::new();

@@ -24,7 +24,6 @@ pub enum OutputStyle {
 
 impl OutputStyle {
     /// Style for standard output: colours on a terminal, unless `NO_COLOR` is set.
-    #[must_use]
     pub fn for_stdout() -> Self {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         match (std::io::stdout().is_terminal(), colours) {
@@ -35,7 +34,6 @@ impl OutputStyle {
     }
 
     /// Formats a status.
-    #[must_use]
     pub fn mark(self, status: CheckStatus) -> String {
         let (mark, colour) = match status {
             CheckStatus::Ok => ("✓", 32),
@@ -56,7 +54,6 @@ impl OutputStyle {
 }
 
 /// Formats a finding: a line with a status for each observation, then the fix.
-#[must_use]
 pub fn render_finding(finding: &DoctorFinding, style: OutputStyle) -> String {
     let (indent, mut out) = (style.indent(), String::new());
     // Writing to a String does not fail.
@@ -90,7 +87,6 @@ fn wrap_text(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Counts findings by status.
-#[must_use]
 pub fn render_summary(findings: &[DoctorFinding]) -> String {
     let count = |status| findings.iter().filter(|finding| finding.status == status).count();
     let warnings = count(CheckStatus::Warning);
@@ -104,7 +100,6 @@ pub fn render_summary(findings: &[DoctorFinding]) -> String {
 }
 
 /// All findings as one JSON value.
-#[must_use]
 pub fn to_json(findings: &[DoctorFinding]) -> Value {
     json!({ "checks": findings })
 }

@@ -9,8 +9,9 @@
 use std::net::IpAddr;
 
 use dns::mx::MailHosts;
-use dns::spf::{self, SpfResult};
+use dns::spf;
 use message::address::DomainName;
+use message::received::AuthResult;
 
 use super::context::{CheckContext, ProbeHost, join_words};
 use super::finding::{DoctorFinding, Observations};
@@ -20,7 +21,7 @@ use super::zone_lines;
 /// SPF records at a name, and their results for the source addresses.
 struct SpfLookup {
     records: Result<Vec<String>, String>,
-    verdicts: Vec<(IpAddr, SpfResult)>,
+    verdicts: Vec<(IpAddr, AuthResult)>,
 }
 
 async fn lookup_spf(context: &CheckContext, name: &DomainName) -> SpfLookup {
@@ -104,11 +105,11 @@ fn evaluate(notes: &mut Observations, name: &DomainName, policy: SpfLookup, expe
     }
     for (address, verdict) in policy.verdicts {
         match verdict {
-            SpfResult::Pass => notes.good(format!("the SPF record of {name} permits {address}")),
-            SpfResult::TempError => {
+            AuthResult::Pass => notes.good(format!("the SPF record of {name} permits {address}")),
+            AuthResult::TempError => {
                 notes.fail(format!("the SPF record of {name} includes a name whose lookup fails"), DNS_ADVICE);
             }
-            SpfResult::PermError => notes.fail(
+            AuthResult::PermError => notes.fail(
                 format!(
                     "the SPF record of {name} cannot be evaluated (syntax error, or more than 10 lookups): {}",
                     join_words(&records)
@@ -118,7 +119,7 @@ fn evaluate(notes: &mut Observations, name: &DomainName, policy: SpfLookup, expe
             other => notes.fail(
                 format!(
                     "the SPF record of {name} does not permit {address} ({}): {}",
-                    other.as_str(),
+                    other.word(),
                     join_words(&records)
                 ),
                 format!("Add the address, for example: {expected_record}"),

@@ -8,7 +8,6 @@ use crate::config;
 #[path = "../../tests/world/zone.rs"]
 mod zone;
 
-/// A name server for tests.
 pub(super) struct TestDns(zone::NameServer);
 
 impl TestDns {

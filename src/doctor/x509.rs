@@ -13,7 +13,6 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// `[0] EXPLICIT`, the tag of the version.
 const VERSION: u8 = 0xa0;
 
-/// Fields of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CertificateFields {
     /// DER of the issuer's name.
@@ -24,7 +23,6 @@ pub(crate) struct CertificateFields {
     pub(crate) not_after: Timestamp,
 }
 
-/// Parses a certificate.
 pub(crate) fn parse_certificate(certificate: &[u8]) -> Option<CertificateFields> {
     let (_, mut outer, _) = read_element(certificate)?;
     let mut fields = next_sequence(&mut outer)?;

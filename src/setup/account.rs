@@ -13,7 +13,7 @@ use super::dialog::Dialog;
 use super::error::SetupError;
 use super::installation::Installation;
 use super::options::{SetupOptions, shell_word};
-use crate::admin::AdminRequest;
+use crate::admin::{AccountCreate, AdminRequest, DomainCreate};
 
 /// The failed step, as an error names it.
 const CREATE_ACCOUNT: &str = "create the account";
@@ -69,7 +69,7 @@ async fn request_account(
     file: Option<File>,
 ) -> Result<(), SetupError> {
     let owner = installation.answers.owner.to_string();
-    let request = AdminRequest::AccountCreate { email: owner.clone(), plan: None, production: true };
+    let request = AdminRequest::AccountCreate(AccountCreate { email: owner.clone(), plan: None, production: true });
     let created = installation.admin().request(&request).await.map_err(SetupError::admin(CREATE_ACCOUNT))?;
     dialog.print(&format!("Created the account of {owner}. It may send to anybody."));
     let secrets = secret_lines(&created).ok_or(SetupError::UnexpectedResponse { action: CREATE_ACCOUNT })?;
@@ -142,7 +142,11 @@ async fn create_domain(dialog: &mut dyn Dialog, installation: &Installation) -> 
         }
         Err(error) if error.code != NOT_FOUND => return Err(SetupError::admin(ACTION)(error)),
         Err(_) => {
-            let request = AdminRequest::DomainCreate { name: name.clone(), account: owner.clone(), verified: false };
+            let request = AdminRequest::DomainCreate(DomainCreate {
+                name: name.clone(),
+                account: owner.clone(),
+                verified: false,
+            });
             admin.request(&request).await.map_err(SetupError::admin(ACTION))?;
             dialog.print(&format!("Added the domain {name}, with new DKIM keys."));
             Value::Null

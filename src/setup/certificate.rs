@@ -46,7 +46,6 @@ impl OrderStatus {
     }
 }
 
-/// Waits for the certificate.
 pub(super) async fn wait(
     dialog: &mut dyn Dialog,
     options: &SetupOptions,

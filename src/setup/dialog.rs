@@ -15,9 +15,6 @@ pub trait Dialog {
     fn print(&mut self, text: &str);
 
     /// Asks for one line. Returns none at the end of the input.
-    ///
-    /// # Errors
-    /// The input cannot be read.
     fn ask(&mut self, prompt: &str) -> std::io::Result<Option<String>>;
 
     /// Returns whether somebody is there to answer.

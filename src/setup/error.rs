@@ -76,7 +76,6 @@ pub enum SetupError {
     /// No certificate was issued in time.
     #[error("no certificate yet: {reason}")]
     NoCertificate { reason: String },
-    /// The test mail was deferred.
     #[error("the test email is not delivered yet, and is retried. Run `{again}` to see whether it arrived")]
     TestMailDeferred { again: String },
     /// The test mail was refused.
@@ -95,7 +94,6 @@ pub const EXIT_AGAIN: u8 = 75;
 
 impl SetupError {
     /// Exit status of the program.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::MissingFlags { .. } | Self::InvalidFlag { .. } => EXIT_USAGE,

@@ -208,7 +208,6 @@ impl<'a> HostLookup<'a> {
         Ok(found.data.iter().map(ToString::to_string).collect())
     }
 
-    /// State of a record.
     pub(super) async fn state(&self, record: &HostRecord) -> RecordState {
         let HostQuery { below, name, kind } = &record.query;
         match self.0.lookup(below, name, *kind).await {

@@ -21,7 +21,7 @@ use super::error::SetupError;
 use super::host_records::{HostLookup, HostRecord, RecordState, has_policy_name, host_records, policy_records};
 use super::installation::Installation;
 use super::options::SetupOptions;
-use crate::admin::AdminRequest;
+use crate::admin::{AdminRequest, DomainVerify};
 use crate::doctor::finding::CheckStatus;
 
 /// Time after which the wait for DNS ends; the operator continues with the same command.
@@ -310,7 +310,7 @@ async fn verify(
     let name = installation.answers.domain.to_string();
     let until = Instant::now() + VERIFY_MAX;
     loop {
-        let request = AdminRequest::DomainVerify { name: name.clone(), force: false };
+        let request = AdminRequest::DomainVerify(DomainVerify { name: name.clone(), force: false });
         let shown = installation.admin().request(&request).await.map_err(SetupError::admin(ACTION))?;
         if shown["domain"]["status"] == "verified" {
             dialog.print(&format!("{name} is verified: the server may send from it."));

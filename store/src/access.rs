@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use message::words;
 use model::account::Account;
 use model::client_policy::ClientPolicy;
 use model::credential::{
@@ -22,7 +23,7 @@ use model::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
-use crate::engine::{Key, ReadError, Store, Value};
+use crate::engine::{Key, ReadError, Result, Store, Value};
 use crate::{account, credential, oauth, session, user};
 
 /// The credential or authority that authenticated the caller.
@@ -39,7 +40,6 @@ pub enum Actor {
 
 impl Actor {
     /// The credential; `None` for a user session, the operator and the service.
-    #[must_use]
     pub fn credential(self) -> Option<CredentialId> {
         match self {
             Self::ApiKey(id) => Some(CredentialId::ApiKey(id)),
@@ -50,7 +50,6 @@ impl Actor {
     }
 
     /// The source recorded for a suppression that this actor creates.
-    #[must_use]
     pub fn source(self) -> SuppressionSource {
         match self {
             Self::User(_) => SuppressionSource::Dashboard,
@@ -74,7 +73,6 @@ pub enum AuthProof {
 
 impl AuthProof {
     /// Returns whether the credential can be revoked while it is in use.
-    #[must_use]
     pub fn is_revocable(&self) -> bool {
         !matches!(self, Self::Irrevocable)
     }
@@ -101,7 +99,7 @@ impl AuthProof {
     }
 
     /// Returns whether the proof is still valid according to these rows.
-    fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
+    fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool> {
         Ok(match (self, rows) {
             (Self::ApiKey(_, _, secret, from), [Some(key), Some(_)]) => {
                 let key = ApiKey::from_row(key)?;
@@ -122,10 +120,7 @@ impl AuthProof {
 }
 
 /// Checks which of these proofs are still valid, with one read for all of them.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
+pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>> {
     let keys: Vec<Vec<Key>> = proofs.iter().map(AuthProof::keys).collect();
     let rows = store.get_many(&keys.concat()).await?;
     let mut rows = rows.as_slice();
@@ -181,74 +176,62 @@ impl Tenant {
         }
     }
 
-    #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    #[must_use]
     pub fn scope(&self) -> ApiKeyScope {
         self.scope
     }
 
-    #[must_use]
     pub fn actor(&self) -> Actor {
         self.actor
     }
 
     /// The proof of authentication, for work that continues after the request.
-    #[must_use]
     pub fn proof(&self) -> &AuthProof {
         &self.proof
     }
 
     /// The credential to whose own emails a caller with sending scope is restricted. `None` if the caller may read and
     /// change all of the account's emails.
-    #[must_use]
     pub fn confined_to(&self) -> Option<CredentialId> {
         self.actor.credential().filter(|_| self.scope == ApiKeyScope::Sending)
     }
 
     /// The only domain that the caller may send from; `None` if any of the account's domains is allowed.
-    #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
     }
 
     /// The bounds of an access token; `None` for every other caller.
-    #[must_use]
     pub fn delegation(&self) -> Option<Delegation> {
         self.delegation
     }
 
     /// The rules for the client below its scope.
-    #[must_use]
     pub fn policy(&self) -> &ClientPolicy {
         &self.policy
     }
 
     /// Returns whether it acts on a recent proof of identity, which operations about secrets and money need in a
     /// session. Callers without a session need none.
-    #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {
         self.recently_authenticated
     }
 
     /// The only emails that it may send: those that a person approved. `None` unless it carries out a request that
     /// waited for approval.
-    #[must_use]
     pub fn approved_emails(&self) -> Option<&ApprovedEmails> {
         self.approved.as_deref()
     }
 
     /// Restricts it to the emails that a person approved.
-    #[must_use]
     pub fn restricted_to_emails(self, approved: ApprovedEmails) -> Self {
         Self { approved: Some(Arc::new(approved)), ..self }
     }
 
     /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
-    #[must_use]
     pub fn is_system_mail(&self) -> bool {
         self.for_service
     }
@@ -265,67 +248,45 @@ pub struct SignedInUser {
 
 impl SignedInUser {
     /// The tenant, for operations that API keys can do too.
-    #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
     /// The user as read for this request.
-    #[must_use]
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    #[must_use]
     pub fn session(&self) -> &UserSession {
         &self.session
     }
 
-    #[must_use]
     pub fn token(&self) -> &SessionToken {
         &self.token
     }
 
     /// Returns whether the user proved their identity within [`model::user::REAUTHENTICATION_AGE_MAX`] before this
     /// request.
-    #[must_use]
     pub fn is_recently_authenticated(&self) -> bool {
         self.tenant.recently_authenticated
     }
 }
 
-/// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
-/// a secret that no account owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denial {
-    /// No credential was presented.
-    Missing,
-    /// The presented secret does not have the form of one.
-    Malformed,
-    /// The secret never existed or was deleted.
-    Unknown,
-    /// The credential is disabled.
-    Revoked,
-    Expired,
-    /// The access token is for another resource of the service (RFC 8707).
-    WrongResource,
-}
-
-impl Denial {
-    /// All reasons, as they appear in the API.
-    pub const WORDS: [&str; 6] = ["missing", "malformed", "unknown", "revoked", "expired", "wrong_resource"];
-
-    /// The reason as it appears in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Malformed => "malformed",
-            Self::Unknown => "unknown",
-            Self::Revoked => "revoked",
-            Self::Expired => "expired",
-            Self::WrongResource => "wrong_resource",
-        }
+words! {
+    /// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
+    /// a secret that no account owns.
+    Denial {
+        /// No credential was presented.
+        Missing = "missing",
+        /// The presented secret does not have the form of one.
+        Malformed = "malformed",
+        /// The secret never existed or was deleted.
+        Unknown = "unknown",
+        /// The credential is disabled.
+        Revoked = "revoked",
+        Expired = "expired",
+        /// The access token is for another resource of the service (RFC 8707).
+        WrongResource = "wrong_resource",
     }
 }
 
@@ -377,10 +338,6 @@ pub struct AccessContext {
     pub now: Timestamp,
 }
 
-/// Authenticates an API key.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessContext) -> Result<Tenant, AccessError> {
     let hash = SecretHash::from_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
     let found = credential::find_by_hash::<ApiKey>(store, &hash).await?;
@@ -396,9 +353,6 @@ pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessCo
 
 /// Authenticates the SMTP credential whose password has this hash. All credentials share one user name, which the
 /// listener checks.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_smtp_password(
     store: &Store,
     hash: &SecretHash,
@@ -418,9 +372,6 @@ pub async fn authenticate_smtp_password(
 }
 
 /// Authenticates a session token. Reads session, user and account in one call.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_session(
     store: &Store,
     token: &SessionToken,
@@ -453,9 +404,6 @@ pub async fn authenticate_session(
 
 /// Authenticates an access token for a resource of the service. Reads the token, and then its grant, user and account
 /// in one call: a grant ends with its user, and with the role that the user had.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn authenticate_access_token(
     store: &Store,
     token: &str,
@@ -494,9 +442,6 @@ pub async fn authenticate_access_token(
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
@@ -555,17 +500,11 @@ async fn api_key_tenant(
 /// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
 /// does not apply, because the recipient requested the mail; the account's caps, suppressions and suspension do.
 /// Callers must not include any content that the account's owner could choose freely.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn system_mail_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     Ok(Tenant { for_service: true, ..service_tenant(store, account).await? })
 }
 
 /// Creates a tenant with full scope for the operator, acting for an account by its id or its owner's address.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let tenant = operator_tenant(store, id_or_email).await?;
     Ok(Tenant { scope: ApiKeyScope::Full, ..tenant })
@@ -573,9 +512,6 @@ pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Resul
 
 /// Creates a tenant for a `[[relay]]` listener's account, by the account's id or its owner's address, on the operator's
 /// authority.
-///
-/// # Errors
-/// [`AccessError`].
 pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     Ok(Tenant::new(Arc::new(account), ApiKeyScope::Sending, Actor::Operator, AuthProof::Irrevocable))

@@ -5,31 +5,15 @@
 //! AccountByEmail · email  ─►  its id
 //! ```
 
-use jiff::Timestamp;
-use message::address::Address;
-use model::account::{Account, Plan};
+use model::account::Account;
 use model::id::AccountId;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Account")]
-struct AccountRow {
-    id: AccountId,
-    email: Address,
-    plan: Plan,
-    production: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    payment_method: bool,
-    suspended: bool,
-    created_at: Timestamp,
-}
-stored!(Account as AccountRow);
+stored!(Account);
 
-#[must_use]
 pub fn key_of(id: AccountId) -> Key {
     key(Space::Account).account(id).build()
 }
@@ -52,23 +36,16 @@ pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
     batch.put(key_of(after.id), codec::encode(after));
 }
 
-/// Reads an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
+pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<Account, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<Account> {
     codec::decode(row)
 }
 
 /// Finds an account by its id or its owner's address.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, ReadError> {
+pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>> {
     let id = match id_or_email.parse::<AccountId>() {
         Ok(id) => Some(id),
         Err(_) => store
@@ -83,18 +60,12 @@ pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, R
 }
 
 /// Lists the ids of accounts after `after`, in id order, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>> {
     Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
 /// Lists the accounts after `after`, in id order, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>, ReadError> {
+pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&key_of(after));
@@ -104,10 +75,7 @@ pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Resu
 }
 
 /// Lists all suspended accounts. Reads every account row.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>> {
     const PAGE: usize = 1_000;
     let (mut suspended, mut after) = (Vec::new(), None);
     loop {

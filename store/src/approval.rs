@@ -18,36 +18,17 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use model::approval::{Approval, ApprovalState, DECISION_TIME, HeldRequest, PENDING_MAX, ReservedSends};
-use model::client_policy::ApprovalKind;
+use model::approval::{Approval, ApprovalState, DECISION_TIME, PENDING_MAX};
 use model::credential::CredentialId;
 use model::id::{AccountId, ApprovalId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::codec::{self, SerdeRow, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Approval")]
-struct ApprovalRow {
-    id: ApprovalId,
-    account: AccountId,
-    client: CredentialId,
-    kind: ApprovalKind,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    moves_money: bool,
-    request: HeldRequest,
-    request_hash: String,
-    hash: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reserved_sends: Option<ReservedSends>,
-    created_at: Timestamp,
-    #[serde(flatten)]
-    state: ApprovalState,
-}
-stored!(Approval as ApprovalRow);
+stored!(Approval);
 
 /// Number of requests that were held on a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,21 +108,12 @@ fn open_index(state: &ApprovalState) -> Option<Space> {
 }
 
 /// Context that binds an encrypted content to its row.
-#[must_use]
 pub fn content_context(id: ApprovalId) -> Vec<u8> {
     [b"approval".as_slice(), &id.to_bytes()].concat()
 }
 
 /// Reads what an account's approvals use of their limits, in all and for one client.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn usage(
-    store: &Store,
-    account: AccountId,
-    client: CredentialId,
-    now: Timestamp,
-) -> Result<ApprovalUsage, ReadError> {
+pub async fn usage(store: &Store, account: AccountId, client: CredentialId, now: Timestamp) -> Result<ApprovalUsage> {
     let count_row = store.get(&key(Space::ApprovalCount).account(account).build()).await?;
     let stored: Option<SerdeRow<HeldCount>> = count_row.as_ref().map(|row| codec::decode(row)).transpose()?;
     let today = now.to_zoned(TimeZone::UTC).date();
@@ -259,18 +231,12 @@ pub fn delete_content(batch: &mut Batch, approval: &Approval) {
 }
 
 /// Reads the encrypted content of an approval; `None` once it was deleted.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>, ReadError> {
+pub async fn get_content(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Value>> {
     store.get(&content_key(account, id)).await
 }
 
 /// Lists approvals of all accounts whose content is to be deleted by `now`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>, ReadError> {
+pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<Vec<Approval>> {
     let mut range = key(Space::ApprovalByEnd).range();
     range.end = successor(&key(Space::ApprovalByEnd).time(now).account(AccountId::from_bytes([0xFF; 16])).build());
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -282,30 +248,23 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
     };
     let keys =
         rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
-    let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
+    let keys = keys.collect::<Result<Vec<Key>>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Reads an approval of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads the approval that the client's idempotency key led to.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_by_idempotency_key(
     store: &Store,
     account: AccountId,
     client: CredentialId,
     operation: &str,
     used: &str,
-) -> Result<Option<Approval>, ReadError> {
+) -> Result<Option<Approval>> {
     let Some(id) = store.get(&key_by_idempotency_key(account, client, operation, used)).await? else {
         return Ok(None);
     };
@@ -314,15 +273,12 @@ pub async fn find_by_idempotency_key(
 }
 
 /// Lists an account's approvals before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<ApprovalId>,
     limit: usize,
-) -> Result<Vec<Approval>, ReadError> {
+) -> Result<Vec<Approval>> {
     let mut range = key(Space::Approval).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -331,7 +287,6 @@ pub async fn list(
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Account and approval of a key of an index.
 fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), KeyDecodeError> {
     let mut parts = KeyReader::new(space, row_key)?;
     let account = parts.account()?;
@@ -339,14 +294,11 @@ fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), 
 }
 
 /// Lists approvals of all accounts that are approved or being executed, after `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_executing(
     store: &Store,
     after: Option<(AccountId, ApprovalId)>,
     limit: usize,
-) -> Result<Vec<Approval>, ReadError> {
+) -> Result<Vec<Approval>> {
     let mut range = key(Space::ApprovalExecuting).range();
     if let Some((account, id)) = after {
         range.start = successor(&index_key(Space::ApprovalExecuting, account, id));
@@ -357,22 +309,19 @@ pub async fn list_executing(
         Ok(key_of(account, id))
     };
     let keys = rows.iter().map(|(row_key, _)| row_of_open(row_key));
-    let keys = keys.collect::<Result<Vec<Key>, ReadError>>()?;
+    let keys = keys.collect::<Result<Vec<Key>>>()?;
     let found = store.get_many(&keys).await?;
     found.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
 /// Deletes an account's approvals before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: ApprovalId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(Space::Approval).account(account).build()..key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
@@ -400,6 +349,9 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use model::approval::HeldRequest;
+    use model::client_policy::ApprovalKind;
+
     use model::approval::{Decision, ExecutionResult};
     use model::id::{ApiKeyId, UserId};
 

@@ -12,13 +12,13 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use model::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, parse};
+use model::automation::{Automation, AutomationDefinition, AutomationVersion, parse};
 use model::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 /// Maximum number of rows that one call of [`list`] scans.
@@ -30,20 +30,7 @@ const NAMES_MAX: usize = 10_000;
 /// Maximum number of triggers by one event: each automation in up to three roles.
 const TRIGGERED_MAX: usize = 3 * model::automation::AUTOMATIONS_MAX;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Automation")]
-struct AutomationRow {
-    id: AutomationId,
-    account: AccountId,
-    name: String,
-    status: AutomationStatus,
-    version: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    activated_at: Option<Timestamp>,
-}
-stored!(Automation as AutomationRow);
+stored!(Automation);
 
 /// A stored version. The definition is the JSON that the API shows.
 #[derive(Serialize, Deserialize)]
@@ -52,7 +39,7 @@ pub(crate) struct AutomationVersionRow {
     definition: Json,
     created_at: Timestamp,
 }
-stored!(AutomationVersionRow as AutomationVersionRow);
+stored!(AutomationVersionRow);
 
 /// An automation with the row it was read from, which updates check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,16 +136,13 @@ pub fn check_start_trigger(batch: &mut Batch, account: AccountId, id: Automation
 }
 
 /// Deletes up to `limit` versions of an automation and their triggers. Returns whether more remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_versions(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     id: AutomationId,
     limit: usize,
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
@@ -177,61 +161,43 @@ pub async fn purge_versions(
     Ok(rows.len() == limit)
 }
 
-/// Reads an automation.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<StoredAutomation>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<StoredAutomation>> {
     store.get(&key_of(account, id)).await?.map(decode_stored).transpose()
 }
 
-fn decode_stored(row: Value) -> Result<StoredAutomation, ReadError> {
+fn decode_stored(row: Value) -> Result<StoredAutomation> {
     Ok(StoredAutomation { automation: codec::decode(&row)?, row })
 }
 
 /// Reads several automations, in the order of `ids`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_many(
-    store: &Store,
-    account: AccountId,
-    ids: &[AutomationId],
-) -> Result<Vec<StoredAutomation>, ReadError> {
+pub async fn get_many(store: &Store, account: AccountId, ids: &[AutomationId]) -> Result<Vec<StoredAutomation>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     store.get_many(&keys).await?.into_iter().flatten().map(decode_stored).collect()
 }
 
-/// Reads a version of an automation.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_version(
     store: &Store,
     account: AccountId,
     id: AutomationId,
     number: u32,
-) -> Result<Option<AutomationVersion>, ReadError> {
+) -> Result<Option<AutomationVersion>> {
     store.get(&version_key(account, id, number)).await?.map(|row| decode_version(&row)).transpose()
 }
 
-fn decode_version(row: &Value) -> Result<AutomationVersion, ReadError> {
+fn decode_version(row: &Value) -> Result<AutomationVersion> {
     let AutomationVersionRow { number, definition, created_at } = codec::decode(row)?;
     let definition = parse::parse_stored(&definition).map_err(codec::damaged)?;
     Ok(AutomationVersion { number, definition, created_at })
 }
 
 /// Lists the versions of an automation before a number, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_versions(
     store: &Store,
     account: AccountId,
     id: AutomationId,
     before: Option<u32>,
     limit: usize,
-) -> Result<Vec<AutomationVersion>, ReadError> {
+) -> Result<Vec<AutomationVersion>> {
     let mut range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
     if let Some(before) = before {
         range.end = version_key(account, id, before);
@@ -242,16 +208,13 @@ pub async fn list_versions(
 
 /// Lists an account's automations that pass, newest first, before one of them. Returns the position of the next page as
 /// well.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<AutomationId>,
     limit: usize,
     passes: impl Fn(&Automation) -> bool,
-) -> Result<(Vec<Automation>, Option<AutomationId>), ReadError> {
+) -> Result<(Vec<Automation>, Option<AutomationId>)> {
     let mut range = key(Space::Automation).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -281,23 +244,17 @@ pub async fn list(
 }
 
 /// Counts the automations of an account, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<usize, ReadError> {
+pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<usize> {
     let range = key(Space::Automation).account(account).range();
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
 /// Lists the automations that an event triggers, each with its role.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_triggered(
     store: &Store,
     account: AccountId,
     event: &str,
-) -> Result<Vec<(TriggerRole, AutomationId)>, ReadError> {
+) -> Result<Vec<(TriggerRole, AutomationId)>> {
     let range = key(Space::AutomationTrigger).account(account).text(event).range();
     let rows = store.scan(range, ScanOrder::Ascending, TRIGGERED_MAX).await?;
     let read = |(at, _): &(Key, Value)| {
@@ -308,10 +265,7 @@ pub async fn list_triggered(
 }
 
 /// The events that trigger any automation of an account; `None` if there are too many to cache.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Option<HashSet<String>>, ReadError> {
+pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Option<HashSet<String>>> {
     let range = key(Space::AutomationTrigger).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, NAMES_MAX).await?;
     if rows.len() == NAMES_MAX {
@@ -320,7 +274,7 @@ pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Op
     rows.iter().map(|(at, _)| Ok(read_trigger_key(at)?.0)).collect::<Result<_, _>>().map(Some)
 }
 
-fn read_trigger_key(at: &Key) -> Result<(String, TriggerRole, AutomationId), ReadError> {
+fn read_trigger_key(at: &Key) -> Result<(String, TriggerRole, AutomationId)> {
     let mut reader = KeyReader::new(Space::AutomationTrigger, at).map_err(codec::damaged)?;
     let _account = reader.account().map_err(codec::damaged)?;
     let event = reader.text().map_err(codec::damaged)?;

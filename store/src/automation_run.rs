@@ -15,62 +15,14 @@ pub mod run_indexes;
 pub mod wait;
 
 use jiff::Timestamp;
-use model::automation::run::{AutomationRun, CancelSource, CompletionReason, RunStatus, RunWait, StepState};
+use model::automation::run::{AutomationRun, RunStatus};
 use model::id::{AccountId, AutomationId, RunId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AutomationRun")]
-struct RunRow {
-    id: RunId,
-    account: AccountId,
-    automation: AutomationId,
-    automation_name: String,
-    version: u32,
-    partition: u16,
-    status: RunStatus,
-    source: String,
-    event_name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    index: usize,
-    steps: Vec<StepState>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    waiting: Option<RunWait>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    due: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    held: bool,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    tries: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    trying_since: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cancelled_by: Option<CancelSource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended_by: Option<CompletionReason>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    lineage: Vec<AutomationId>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    started_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    completed_at: Option<Timestamp>,
-}
-stored!(AutomationRun as RunRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
+stored!(AutomationRun);
 
 /// Account, automation and run.
 pub type RunKey = (AccountId, AutomationId, RunId);
@@ -93,7 +45,6 @@ impl StoredRun {
     }
 
     /// Returns whether the run was found by a due key that is not at the run's due time.
-    #[must_use]
     pub fn has_other_due_key(&self) -> bool {
         self.other_due_key.is_some()
     }
@@ -109,7 +60,6 @@ impl StoredRun {
 }
 
 /// The key parts of a run.
-#[must_use]
 pub fn run_key(run: &AutomationRun) -> RunKey {
     (run.account, run.automation, run.id)
 }
@@ -165,38 +115,27 @@ pub fn put_sealed(batch: &mut Batch, about: RunKey, sealed: Vec<u8>) {
 }
 
 /// Returns whether the conflicting key is a run, or an answer sent by one.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
 }
 
-/// Reads a run.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, ReadError> {
+pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>> {
     store.get(&key_of(about)).await?.map(decode_stored).transpose()
 }
 
-fn decode_stored(row: Value) -> Result<StoredRun, ReadError> {
+fn decode_stored(row: Value) -> Result<StoredRun> {
     Ok(StoredRun { run: codec::decode(&row)?, row, other_due_key: None })
 }
 
 /// Reads a run and its sealed data from one snapshot.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>, ReadError> {
+pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>> {
     let mut rows = store.get_many(&[key_of(about), sealed_key(about)]).await?;
     let sealed = rows.pop().flatten();
     rows.pop().flatten().map(|row| Ok((decode_stored(row)?, sealed))).transpose()
 }
 
 /// Reads several runs with their sealed data, in the order of `runs`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>, ReadError> {
+pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>> {
     let keys: Vec<Key> = runs.iter().flat_map(|about| [key_of(*about), sealed_key(*about)]).collect();
     let rows = store.get_many(&keys).await?;
     let pairs = rows.chunks(2).filter_map(|pair| Some((pair.first()?.clone()?, pair.get(1).cloned().flatten())));
@@ -204,16 +143,13 @@ pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, 
 }
 
 /// Lists the runs of an automation after one of them, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_oldest(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     after: Option<RunId>,
     limit: usize,
-) -> Result<Vec<StoredRun>, ReadError> {
+) -> Result<Vec<StoredRun>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&key_of((account, automation, after)));
@@ -262,9 +198,6 @@ const LOOKED_AT_MAX: usize = 2_000;
 const SCAN_ROWS: usize = 100;
 
 /// Lists the runs of an automation before one, newest first, that match; also returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -272,7 +205,7 @@ pub async fn list(
     filter: &RunFilter,
     before: Option<RunId>,
     limit: usize,
-) -> Result<(Vec<AutomationRun>, Option<RunId>), ReadError> {
+) -> Result<(Vec<AutomationRun>, Option<RunId>)> {
     let (mut before, mut runs, mut last) = (before, Vec::new(), None);
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
         let ids = run_indexes::list_ids(store, account, automation, filter, before, SCAN_ROWS).await?;
@@ -301,15 +234,12 @@ pub async fn list(
 }
 
 /// Lists the newest runs of an automation, at most `limit`, newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_newest(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     limit: usize,
-) -> Result<Vec<AutomationRun>, ReadError> {
+) -> Result<Vec<AutomationRun>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     let mut runs: Vec<AutomationRun> = Vec::new();
     while runs.len() < limit {
@@ -335,7 +265,7 @@ async fn list_ids(
     automation: AutomationId,
     before: Option<RunId>,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     if let Some(before) = before {
         range.end = key_of((account, automation, before));
@@ -344,7 +274,7 @@ async fn list_ids(
     rows.iter().map(|(at, _)| read_key(at)).collect()
 }
 
-fn read_key(at: &Key) -> Result<RunId, ReadError> {
+fn read_key(at: &Key) -> Result<RunId> {
     let mut reader = KeyReader::new(Space::AutomationRun, at).map_err(codec::damaged)?;
     reader.account().map_err(codec::damaged)?;
     reader.id().map_err(codec::damaged)?;

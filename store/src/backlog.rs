@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use model::task::{LAST_ATTEMPT_GRACE, QueueName};
 
 use crate::affiliate::payout_job;
-use crate::engine::{ReadError, ScanOrder, Store};
+use crate::engine::{Result, ScanOrder, Store};
 use crate::key::{Space, key, prefix_end};
 use crate::task::{self, PARTITIONS};
 use crate::webhook_delivery;
@@ -33,15 +33,12 @@ const BY_TIME: [Space; 7] = [
 const QUEUES_MAX: usize = 10_000;
 
 /// Counts the work that is due by `now`, up to `limit`. Tasks in deferred queues count only once they expire.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_due(
     store: &Store,
     now: Timestamp,
     limit: usize,
     is_put_off: &(dyn Fn(&QueueName) -> bool + Sync),
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut due = 0;
     for partition in 0..PARTITIONS {
         for space in BY_TIME {
@@ -62,7 +59,7 @@ pub async fn count_due(
 }
 
 /// Counts the tasks of a partition that are past their deadline.
-async fn count_past_deadline(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+async fn count_past_deadline(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize> {
     let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
     let start = key(Space::Deadline).u16(partition).build();
     let end = key(Space::Deadline).u16(partition).time(passed).build();
@@ -76,7 +73,7 @@ async fn count_in_queues(
     is_put_off: &(dyn Fn(&QueueName) -> bool + Sync),
     now: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (mut due, mut from) = (0, None);
     for _ in 0..QUEUES_MAX {
         let Some((queue, first, next)) = task::next_queue(store, partition, from).await? else { break };
@@ -94,12 +91,7 @@ async fn count_in_queues(
 }
 
 /// Counts the due webhook deliveries of a partition.
-async fn count_in_endpoint_queues(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+async fn count_in_endpoint_queues(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize> {
     let (mut due, mut from) = (0, None);
     for _ in 0..QUEUES_MAX {
         let Some((line, first, next)) = webhook_delivery::next_endpoint_queue(store, partition, from).await? else {

@@ -6,69 +6,26 @@
 //! PayersOf · account    ─►  the customers that pay for it
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use jiff::Timestamp;
-use model::billing::{BillingCustomer, Payer, PaymentMethodState};
+use model::billing::Payer;
 use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BillingCustomer")]
-struct CustomerRow {
-    at: Timestamp,
-    is_change: bool,
-    reference: Option<AccountId>,
-    email: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OwnedCustomer(#[serde(with = "CustomerRow")] BillingCustomer);
-
-mod customer {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use super::{BillingCustomer, OwnedCustomer};
-
-    pub(super) fn serialize<S: Serializer>(customer: &Option<BillingCustomer>, out: S) -> Result<S::Ok, S::Error> {
-        customer.clone().map(OwnedCustomer).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BillingCustomer>, D::Error> {
-        Ok(Option::<OwnedCustomer>::deserialize(input)?.map(|OwnedCustomer(customer)| customer))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Payer")]
-struct PayerRow {
-    #[serde(with = "customer")]
-    customer: Option<BillingCustomer>,
-    checkout: Option<(Timestamp, AccountId)>,
-    methods: BTreeMap<String, PaymentMethodState>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    gone: bool,
-    account: Option<AccountId>,
-}
-stored!(Payer as PayerRow);
+stored!(Payer);
 
 /// The customers that pay for an account, with a payment method on file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payers {
     /// Customer ids at the processor.
     pub customers: BTreeSet<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Payers")]
-struct PayersRow {
-    customers: BTreeSet<String>,
-}
-stored!(Payers as PayersRow);
+stored!(Payers);
 
 /// A value with the row it was read from. The commit of a change conflicts if the row has changed since.
 #[derive(Debug, Clone)]
@@ -100,24 +57,18 @@ impl StoredBillingRecord<Payers> {
     }
 }
 
-async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>, ReadError> {
+async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>> {
     let row = store.get(&at).await?;
     let noun = row.as_ref().map(|row| codec::decode(row)).transpose()?.unwrap_or_default();
     Ok(StoredBillingRecord { noun, at, row })
 }
 
 /// Reads the state of a customer of the operator at the payment processor.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>, ReadError> {
+pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>> {
     find(store, key(Space::Payer).text(customer).build()).await
 }
 
 /// Reads which customers pay for an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>, ReadError> {
+pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>> {
     find(store, key(Space::PayersOf).account(account).build()).await
 }

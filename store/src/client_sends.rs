@@ -13,7 +13,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, CommitError, Key, ReadError, Store};
+use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store};
 use crate::key::{Space, key};
 
 /// Retries after concurrent changes of the row.
@@ -68,16 +68,13 @@ pub(crate) fn forget(batch: &mut Batch, account: AccountId, client: [u8; 16]) {
 
 /// Adds sends of a client to a commit, if its day's sum stays within the limit. The commit conflicts if the sum has
 /// changed since.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_reservation(
     store: &Store,
     batch: &mut Batch,
     client: LimitedClient,
     sends: u32,
     now: Timestamp,
-) -> Result<SendReservation, ReadError> {
+) -> Result<SendReservation> {
     let (row_key, today) = (key_of(client.account, client.id.to_bytes()), day_of(now));
     let row = store.get(&row_key).await?;
     let stored: Option<SerdeRow<ClientSends>> = row.as_ref().map(|row| codec::decode(row)).transpose()?;
@@ -92,9 +89,6 @@ pub async fn add_reservation(
 }
 
 /// Counts `sends` of a client, if its day's sum stays within the limit.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn reserve(
     store: &Store,
     client: LimitedClient,
@@ -118,16 +112,13 @@ pub async fn reserve(
 
 /// Adds to a commit that sends of a client are given back. Does nothing once their day is over. The commit conflicts if
 /// the sum has changed since.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_release(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     client: CredentialId,
     reserved: ReservedSends,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let row_key = key_of(account, client.to_bytes());
     let Some(row) = store.get(&row_key).await? else { return Ok(()) };
     let SerdeRow(ClientSends { day, sends }) = codec::decode(&row)?;

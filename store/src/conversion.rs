@@ -5,71 +5,19 @@
 //! Conversion · account · 2 · event                  ─►  key of its row
 //! ```
 
-use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::conversion::{Conversion, ConversionKind};
-use model::product_event::signup_context::{AdClickIds, SignupContext};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
-use crate::pending_analytics::AdClickIdsRow;
 use crate::product_event::hash;
 
 const BY_ID: u8 = 1;
 const BY_TIME: u8 = 2;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ConversionKind", rename_all = "snake_case")]
-enum ConversionKindRow {
-    SignUp,
-    Subscription,
-}
+stored!(Conversion);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SignupContext")]
-struct ContextRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    visitor_id: Option<String>,
-    #[serde(with = "AdClickIdsRow")]
-    clicks: AdClickIds,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    came_from: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signup_method: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    invited: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    internal: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Conversion")]
-struct ConversionRow {
-    event: ProductEventId,
-    account: AccountId,
-    #[serde(with = "ConversionKindRow")]
-    kind: ConversionKind,
-    subject: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    #[serde(with = "ContextRow")]
-    context: SignupContext,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    value: Option<(f64, Option<String>)>,
-    occurred_at: Timestamp,
-}
-stored!(Conversion as ConversionRow);
-
-/// Key of the conversion with this kind and id.
-#[must_use]
 pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
     key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
 }
@@ -79,10 +27,7 @@ fn time_prefix(account: AccountId) -> KeyBuilder {
 }
 
 /// Returns which of these conversions are recorded.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
+pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>> {
     Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
 }
 
@@ -94,24 +39,17 @@ pub fn record(batch: &mut Batch, conversion: &Conversion) {
     batch.put(row_key, codec::encode(conversion));
 }
 
-/// Reads a conversion by its key.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
+pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>> {
     store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's conversions before an event, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<ProductEventId>,
     limit: usize,
-) -> Result<Vec<Conversion>, ReadError> {
+) -> Result<Vec<Conversion>> {
     let mut range = time_prefix(account).range();
     if let Some(before) = before {
         range.end = time_prefix(account).id(before.to_bytes()).build();
@@ -122,16 +60,13 @@ pub async fn list(
 }
 
 /// Deletes an account's conversions before an event, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: ProductEventId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = time_prefix(account).build()..time_prefix(account).id(before.to_bytes()).build();
     let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = entries.len();

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::conversion;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversionExport {
     /// The conversion's first event; also the id of the export.
     pub event: ProductEventId,
@@ -28,17 +28,7 @@ pub struct ConversionExport {
     pub since: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ConversionExport")]
-struct ConversionExportRow {
-    event: ProductEventId,
-    account: AccountId,
-    kind: u8,
-    subject: String,
-    tries: u32,
-    since: Timestamp,
-}
-stored!(ConversionExport as ConversionExportRow);
+stored!(ConversionExport);
 
 /// A stored export.
 #[derive(Debug, Clone)]
@@ -84,10 +74,7 @@ impl QueuedConversionExport {
     }
 
     /// Reads the conversion; `None` if it was deleted.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn conversion(&self, store: &Store) -> Result<Option<Conversion>, ReadError> {
+    pub async fn conversion(&self, store: &Store) -> Result<Option<Conversion>> {
         let kind = ConversionKind::ALL.into_iter().find(|kind| *kind as u8 == self.export.kind);
         let Some(kind) = kind else { return Ok(None) };
         conversion::get(store, &conversion::key_of(self.export.account, kind, &self.export.subject)).await
@@ -95,10 +82,7 @@ impl QueuedConversionExport {
 }
 
 /// Lists the exports of a partition by due time, including future ones, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>, ReadError> {
+pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>> {
     let range = key(Space::ConversionExport).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): (Key, Value)| {

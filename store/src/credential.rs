@@ -8,74 +8,16 @@
 //! No secret is stored. Both types implement [`Credential`] and share reads and writes.
 
 use jiff::Timestamp;
-use model::cidr::IpNetwork;
-use model::client_policy::ClientPolicy;
-use model::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
-use model::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use serde::{Deserialize, Serialize};
+use model::credential::{ApiKey, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
+use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CredentialSecrets")]
-struct SecretsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    current: Option<SecretHash>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former: Option<SecretHash>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former_until: Option<Timestamp>,
-}
+stored!(ApiKey);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CredentialPolicy")]
-struct TermsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    domain: Option<DomainId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    allowed: Vec<IpNetwork>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(with = "SecretsRow")]
-    secrets: CredentialSecrets,
-    #[serde(default, rename = "policy", skip_serializing_if = "ClientPolicy::is_empty")]
-    client: ClientPolicy,
-}
-
-fn are_plain(terms: &CredentialPolicy) -> bool {
-    *terms == CredentialPolicy::default()
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ApiKey")]
-struct ApiKeyRow {
-    id: ApiKeyId,
-    account: AccountId,
-    name: String,
-    scope: ApiKeyScope,
-    hint: String,
-    enabled: bool,
-    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: CredentialPolicy,
-    created_at: Timestamp,
-}
-stored!(ApiKey as ApiKeyRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SmtpCredential")]
-struct SmtpCredentialRow {
-    id: SmtpCredentialId,
-    account: AccountId,
-    name: String,
-    hint: String,
-    enabled: bool,
-    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: CredentialPolicy,
-    created_at: Timestamp,
-}
-stored!(SmtpCredential as SmtpCredentialRow);
+stored!(SmtpCredential);
 
 /// The displayed fields of a credential of either type, without its policy.
 #[derive(Debug)]
@@ -126,7 +68,7 @@ pub trait Credential: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// The row is not a credential of this type.
-    fn from_row(row: &[u8]) -> Result<Self, ReadError>;
+    fn from_row(row: &[u8]) -> Result<Self>;
 }
 
 macro_rules! credential {
@@ -163,7 +105,7 @@ macro_rules! credential {
             fn row(&self) -> bytes::Bytes {
                 codec::encode(self)
             }
-            fn from_row(row: &[u8]) -> Result<Self, ReadError> {
+            fn from_row(row: &[u8]) -> Result<Self> {
                 codec::decode(row)
             }
         }
@@ -226,24 +168,17 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }
 
-/// Reads a credential of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>, ReadError> {
+pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>> {
     store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }
 
 /// Lists an account's credentials before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list<C: Credential>(
     store: &Store,
     account: AccountId,
     before: Option<[u8; 16]>,
     limit: usize,
-) -> Result<Vec<C>, ReadError> {
+) -> Result<Vec<C>> {
     let mut range = key(C::ROWS).account(account).range();
     if let Some(before) = before {
         range.end = key_of::<C>(account, before);
@@ -253,10 +188,7 @@ pub async fn list<C: Credential>(
 }
 
 /// Finds the credential with this secret hash, even if it is disabled or expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
+pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>> {
     let Some(row_key) = store.get(&key_by_hash::<C>(hash)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| C::from_row(&row)).transpose()
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use model::task::Task;
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 /// Pseudo partition of the marker that all tasks are indexed; no partition has this number.
@@ -45,10 +45,7 @@ pub(crate) fn remove(batch: &mut Batch, task: &Task) {
 }
 
 /// Returns whether the tasks of older versions are indexed.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn is_indexed(store: &Store) -> Result<bool, ReadError> {
+pub async fn is_indexed(store: &Store) -> Result<bool> {
     Ok(store.get(&key(Space::Deadline).u16(INDEXED).build()).await?.is_some())
 }
 
@@ -86,16 +83,13 @@ pub fn delete_orphans(batch: &mut Batch, orphans: &[(Key, Value)]) {
 
 /// Lists the tasks of a partition whose deadline is before `now`, at most `limit`, from a key on
 /// ([`OverdueTasks::next_page`]).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_overdue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<OverdueTasks, ReadError> {
+) -> Result<OverdueTasks> {
     let whole = key(Space::Deadline).u16(partition).range();
     let range = from.unwrap_or(whole.start)..whole.end;
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -122,7 +116,7 @@ pub async fn list_overdue(
     Ok(past)
 }
 
-fn read_time(deadline: &Key) -> Result<Timestamp, ReadError> {
+fn read_time(deadline: &Key) -> Result<Timestamp> {
     let mut reader = KeyReader::new(Space::Deadline, deadline).map_err(codec::damaged)?;
     reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }

@@ -6,11 +6,10 @@
 //! Destination · kind · name  ─►  the overrides
 //! ```
 
-use model::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
-use serde::{Deserialize, Serialize};
+use model::destination::{Destination, DestinationOverrides};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
 /// Maximum number of destinations with overrides.
@@ -20,17 +19,7 @@ const VERSION: u8 = 0;
 const DOMAIN: u8 = 1;
 const MAIL_HOST: u8 = 2;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DestinationOverrides")]
-struct StandingRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    suspension: Option<OperatorSuspension>,
-    #[serde(default, skip_serializing_if = "PaceOverride::is_empty")]
-    pace: PaceOverride,
-    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
-    route: Option<RouteOverride>,
-}
-stored!(DestinationOverrides as StandingRow);
+stored!(DestinationOverrides);
 
 fn key_of(destination: &Destination) -> Key {
     let (kind, name) = match destination {
@@ -48,19 +37,12 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationOrdersVersion(Option<Value>);
 
-/// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion> {
     Ok(DestinationOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all overrides, at most [`DESTINATIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverrides)>, ReadError> {
+pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverrides)>> {
     let from = key(Space::Destination).u8(DOMAIN).build();
     let range = from..key(Space::Destination).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, DESTINATIONS_MAX).await?;
@@ -99,6 +81,8 @@ pub fn put(
 
 #[cfg(test)]
 mod tests {
+    use model::destination::PaceOverride;
+
     use super::*;
 
     #[tokio::test]

@@ -13,46 +13,21 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-use jiff::Timestamp;
-use message::address::DomainName;
-use message::dmarc::{DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
+use message::dmarc::{DmarcMessageCounts, DmarcReport, DmarcSource, REPORTS_MAX, SOURCES_MAX};
 use model::id::{AccountId, DomainId};
 use model::metric::Hour;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
 
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DmarcReport")]
-struct DmarcReportRow {
-    reporter: DomainName,
-    org_name: String,
-    report_id: String,
-    begins_at: Timestamp,
-    ends_at: Timestamp,
-    policy: DmarcPolicyPublished,
-    tally: DmarcMessageCounts,
-    received_at: Timestamp,
-}
-stored!(DmarcReport as DmarcReportRow);
+stored!(DmarcReport);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DmarcSource")]
-struct DmarcSourceRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ip: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    ours: bool,
-    tally: DmarcMessageCounts,
-}
-stored!(DmarcSource as DmarcSourceRow);
+stored!(DmarcSource);
 
-/// Account and domain.
 pub type DmarcDomainKey = (AccountId, DomainId);
 
 fn domain_prefix(space: Space, (account, domain): DmarcDomainKey) -> KeyBuilder {
@@ -81,25 +56,19 @@ fn source_key(domain_key: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key 
 }
 
 /// Returns whether a report was counted before.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool, ReadError> {
+pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool> {
     Ok(store.get(&report_key(domain_key, report)).await?.is_some())
 }
 
 /// Adds a report to the sums. Returns false if it was counted before or if the day has reached its maximum of reports.
 /// The commit conflicts if another report of the same day is counted concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn record_report(
     store: &Store,
     batch: &mut Batch,
     domain_key: DmarcDomainKey,
     report: &DmarcReport,
     sources: &[DmarcSource],
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let (day, report_key) = (report_day(report), report_key(domain_key, report));
     let reports = domain_prefix(Space::DmarcReport, domain_key).i64(day.0).range();
     let existing = store.scan(reports, ScanOrder::Ascending, REPORTS_MAX).await?;
@@ -138,21 +107,13 @@ pub async fn record_report(
 }
 
 /// Returns whether the conflicting key is a DMARC row.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     let spaces = [Space::DmarcReport as u8, Space::DmarcSource as u8];
     conflict.first().is_some_and(|first| spaces.contains(first))
 }
 
 /// Lists the reports of a domain whose period begins within these hours, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_reports(
-    store: &Store,
-    domain_key: DmarcDomainKey,
-    hours: Range<Hour>,
-) -> Result<Vec<DmarcReport>, ReadError> {
+pub async fn list_reports(store: &Store, domain_key: DmarcDomainKey, hours: Range<Hour>) -> Result<Vec<DmarcReport>> {
     let mut reports = Vec::new();
     for_each_row(store, Space::DmarcReport, domain_key, hours, &mut |_, row| {
         reports.push(codec::decode(row)?);
@@ -163,14 +124,11 @@ pub async fn list_reports(
 }
 
 /// Sums the sources of these hours by address and by day.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn source_totals(
     store: &Store,
     domain_key: DmarcDomainKey,
     hours: Range<Hour>,
-) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>), ReadError> {
+) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>)> {
     let mut by_ip: BTreeMap<Option<IpAddr>, DmarcSource> = BTreeMap::new();
     let mut by_day: BTreeMap<Hour, DmarcMessageCounts> = BTreeMap::new();
     for_each_row(store, Space::DmarcSource, domain_key, hours, &mut |day, row| {
@@ -187,7 +145,7 @@ pub async fn source_totals(
 }
 
 /// Callback for each row, with its day.
-type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send + 'a;
+type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<()> + Send + 'a;
 
 async fn for_each_row(
     store: &Store,
@@ -195,7 +153,7 @@ async fn for_each_row(
     domain_key: DmarcDomainKey,
     hours: Range<Hour>,
     take: &mut RowVisitor<'_>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let end = domain_prefix(space, domain_key).i64(hours.end.0).build();
     let mut start = domain_prefix(space, domain_key).i64(hours.start.0).build();
     while start < end {
@@ -217,16 +175,13 @@ async fn for_each_row(
 
 /// Deletes an account's days before `before`, including those of deleted domains, at most `limit` rows. Returns their
 /// number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Hour,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut count = 0;
     for space in [Space::DmarcReport, Space::DmarcSource] {
         let all = key(space).account(account).range();
@@ -250,6 +205,9 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use message::dmarc::DmarcPolicyPublished;
+
     use super::*;
 
     fn at(day: i64) -> Timestamp {

@@ -5,7 +5,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
 /// Credentials as stored.
@@ -15,7 +15,7 @@ pub struct SealedDnsCredential {
     pub sealed: String,
     pub saved_at: Timestamp,
 }
-stored!(SealedDnsCredential as SealedDnsCredential);
+stored!(SealedDnsCredential);
 
 fn key_of(account: AccountId, provider: &str) -> Key {
     key(Space::DnsCredential).account(account).text(provider).build()
@@ -31,10 +31,7 @@ pub fn delete(batch: &mut Batch, account: AccountId, provider: &str) {
 }
 
 /// Reads an account's credentials for a provider.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Option<SealedDnsCredential>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Option<SealedDnsCredential>> {
     store.get(&key_of(account, provider)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -42,10 +39,7 @@ pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Op
 const PROVIDERS_MAX: usize = 100;
 
 /// Lists the providers for which an account has credentials, with the time they were saved.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<(String, Timestamp)>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<(String, Timestamp)>> {
     let range = key(Space::DnsCredential).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, PROVIDERS_MAX).await?;
     rows.iter()

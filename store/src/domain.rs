@@ -2,95 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use message::address_pattern::AddressPattern;
-use model::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkimKeys, SealedSecret, SendingDomain};
+use model::domain::SendingDomain;
 use model::id::{AccountId, DomainId};
-use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SealedDkimKeys")]
-struct DkimRow {
-    selector: String,
-    rsa_record: String,
-    rsa: SealedSecret,
-    ed25519_record: String,
-    ed25519: SealedSecret,
-    ed25519_published: bool,
-    #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
-    rsa_bits: u16,
-}
-
-fn usual_bits() -> u16 {
-    2_048
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_usual(bits: &u16) -> bool {
-    *bits == usual_bits()
-}
-
-/// Serde for optional DKIM keys.
-mod dkim_or_none {
-    use serde::{Deserializer, Serializer};
-
-    use super::{Deserialize, DkimRow, SealedDkimKeys, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedDkim(#[serde(with = "DkimRow")] SealedDkimKeys);
-
-    #[derive(Serialize)]
-    struct DkimRef<'a>(#[serde(with = "DkimRow")] &'a SealedDkimKeys);
-
-    #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(dkim: &Option<SealedDkimKeys>, out: S) -> Result<S::Ok, S::Error> {
-        dkim.as_ref().map(DkimRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SealedDkimKeys>, D::Error> {
-        Ok(Option::<OwnedDkim>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SendingDomain")]
-struct DomainRow {
-    id: DomainId,
-    account: AccountId,
-    name: DomainName,
-    state: DomainState,
-    #[serde(with = "DkimRow")]
-    dkim: SealedDkimKeys,
-    #[serde(default, with = "dkim_or_none", skip_serializing_if = "Option::is_none")]
-    next_dkim: Option<SealedDkimKeys>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    former_dkim: Option<RetiredDkimRecords>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    inbound_enabled: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    inbound_addresses: Vec<AddressPattern>,
-    #[serde(default, skip_serializing_if = "DeliverySettings::is_default")]
-    delivery: DeliverySettings,
-    created_at: Timestamp,
-    verified_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_unknown")]
-    updated_at: Timestamp,
-}
-stored!(SendingDomain as DomainRow);
-
-/// True for rows written before the field existed.
-fn is_unknown(updated_at: &Timestamp) -> bool {
-    *updated_at == Timestamp::default()
-}
-
-fn key_of(account: AccountId, id: DomainId) -> Key {
-    key(Space::Domain).account(account).id(id.to_bytes()).build()
-}
+account_rows!(SendingDomain, DomainId, Domain);
 
 fn key_by_name(name: &DomainName) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
@@ -114,10 +34,7 @@ impl DomainCount {
 }
 
 /// Reads an account's number of domains.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount, ReadError> {
+pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount> {
     let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
     let number = match &row {
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
@@ -166,28 +83,18 @@ pub fn replace(
 
 /// Updates a domain that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
-    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
+    check_unchanged(batch, before);
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
 /// Finds a domain by name in any account. The caller must compare the account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>, ReadError> {
+pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the domains of all accounts by name, after `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn by_names(
-    store: &Store,
-    after: Option<&DomainName>,
-    limit: usize,
-) -> Result<Vec<SendingDomain>, ReadError> {
+pub async fn by_names(store: &Store, after: Option<&DomainName>, limit: usize) -> Result<Vec<SendingDomain>> {
     let mut range = key(Space::DomainByName).range();
     if let Some(name) = after {
         range.start = crate::key::successor(&key_by_name(name));
@@ -199,27 +106,16 @@ pub async fn by_names(
 }
 
 /// Finds the domains of these names and all their parent names, in any account, with two reads in total.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_at_or_above(
     store: &Store,
     names: impl IntoIterator<Item = &DomainName>,
-) -> Result<Vec<SendingDomain>, ReadError> {
+) -> Result<Vec<SendingDomain>> {
     let with_parents = |name: &DomainName| std::iter::successors(Some(name.clone()), DomainName::parent);
     let names: BTreeSet<DomainName> = names.into_iter().flat_map(with_parents).collect();
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
     let rows = store.get_many(&row_keys).await?;
     rows.iter().flatten().map(|row| codec::decode(row)).collect()
-}
-
-/// Reads a domain of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 #[derive(Debug, Default)]
@@ -234,16 +130,13 @@ pub struct DomainPage {
 const LOOKED_AT_MAX: usize = 2_000;
 
 /// Lists an account's domains before `before` that pass, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<DomainId>,
     limit: usize,
     passes: impl Fn(&SendingDomain) -> bool,
-) -> Result<DomainPage, ReadError> {
+) -> Result<DomainPage> {
     let mut range = key(Space::Domain).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);

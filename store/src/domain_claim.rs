@@ -1,32 +1,15 @@
 //! Domain claims: one row each under the claimant's account, and a unique key by domain name and account while the
 //! claim is open.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use model::domain_claim::DomainClaim;
 use model::id::{AccountId, ClaimId};
-use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainClaim")]
-struct ClaimRow {
-    id: ClaimId,
-    account: AccountId,
-    name: DomainName,
-    status: ClaimStatus,
-    block: Option<ClaimBlocker>,
-    proven_at: Option<Timestamp>,
-    created_at: Timestamp,
-}
-stored!(DomainClaim as ClaimRow);
-
-fn key_of(account: AccountId, id: ClaimId) -> Key {
-    key(Space::DomainClaim).account(account).id(id.to_bytes()).build()
-}
+account_rows!(DomainClaim, ClaimId, DomainClaim);
 
 fn key_by_name(account: AccountId, name: &DomainName) -> Key {
     key(Space::DomainClaimByName).text(name.as_str()).account(account).build()
@@ -36,41 +19,27 @@ fn key_by_name(account: AccountId, name: &DomainName) -> Key {
 pub fn create(batch: &mut Batch, claim: &DomainClaim) {
     let by_name = key_by_name(claim.account, &claim.name);
     batch.check(by_name.clone(), None);
-    batch.put(by_name, row_key(claim));
-    batch.put(row_key(claim), codec::encode(claim));
-}
-
-fn row_key(claim: &DomainClaim) -> Key {
-    key_of(claim.account, claim.id)
+    let row_key = key_of(claim.account, claim.id);
+    batch.put(by_name, row_key.clone());
+    batch.put(row_key, codec::encode(claim));
 }
 
 /// Updates a claim that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
-    batch.check(row_key(before), Some(codec::encode(before)));
-    batch.put(row_key(after), codec::encode(after));
+    check_unchanged(batch, before);
+    batch.put(key_of(after.account, after.id), codec::encode(after));
     if !after.is_open() {
         batch.delete(key_by_name(after.account, &after.name));
     }
 }
 
-/// Reads a claim of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Lists an account's claims before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<ClaimId>,
     limit: usize,
-) -> Result<Vec<DomainClaim>, ReadError> {
+) -> Result<Vec<DomainClaim>> {
     let mut range = key(Space::DomainClaim).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -80,23 +49,13 @@ pub async fn list(
 }
 
 /// Finds an account's open claim to a name.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>, ReadError> {
+pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>> {
     let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists open claims by name, and returns the position of the next page.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_open(
-    store: &Store,
-    after: Option<Key>,
-    limit: usize,
-) -> Result<(Vec<DomainClaim>, Option<Key>), ReadError> {
+pub async fn list_open(store: &Store, after: Option<Key>, limit: usize) -> Result<(Vec<DomainClaim>, Option<Key>)> {
     let mut range = key(Space::DomainClaimByName).range();
     if let Some(after) = after {
         range.start = crate::key::successor(&after);

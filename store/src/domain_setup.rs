@@ -8,34 +8,19 @@
 
 use jiff::Timestamp;
 use model::domain::SendingDomain;
-use model::domain_setup::{CheckedRecord, DomainSetup};
+use model::domain_setup::DomainSetup;
 use model::id::{AccountId, DomainId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainSetup")]
-struct DomainSetupRow {
-    checked: Vec<CheckedRecord>,
-    last_checked_at: Option<Timestamp>,
-    degraded_since: Option<Timestamp>,
-    since: Timestamp,
-    due: Option<Timestamp>,
-    #[serde(default, rename = "vouched", skip_serializing_if = "std::ops::Not::not")]
-    operator_verified: bool,
-    keys_open: bool,
-}
-stored!(DomainSetup as DomainSetupRow);
+stored!(DomainSetup);
 
-/// Account and domain.
 pub type DomainSetupKey = (AccountId, DomainId);
 
 /// The key of a domain's setup.
-#[must_use]
 pub fn setup_key(domain: &SendingDomain) -> DomainSetupKey {
     (domain.account, domain.id)
 }
@@ -89,23 +74,13 @@ pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSet
     }
 }
 
-/// Reads the setup of a domain.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
+pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredDomainSetup { setup: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the setups of several domains, in order.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_many(
-    store: &Store,
-    about: impl Iterator<Item = DomainSetupKey>,
-) -> Result<Vec<Option<DomainSetup>>, ReadError> {
+pub async fn get_many(store: &Store, about: impl Iterator<Item = DomainSetupKey>) -> Result<Vec<Option<DomainSetup>>> {
     let keys: Vec<Key> = about.map(key_of).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
@@ -113,15 +88,12 @@ pub async fn get_many(
 
 /// Lists the domains of a partition that are due for a check, longest due first, at most `limit`. Also returns the next
 /// due time, if all due domains are listed.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
-) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>), ReadError> {
+) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>)> {
     let range = key(Space::DomainSetupByTime).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut due = Vec::new();

@@ -7,113 +7,25 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use message::address::{Address, DomainName, Mailbox};
-use message::header::HeaderSummary;
-use message::reply::SmtpReply;
-use model::credential::CredentialId;
-use model::email::{Category, Email, Ingress, Priority, SourceTemplate, Tag};
-use model::event::EventKind;
-use model::id::{AccountId, AutomationId, EmailId, RunId};
-use model::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use model::email::Email;
+use model::id::{AccountId, EmailId};
+use model::recipient::Recipient;
 use model::schedule::Schedule;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::{email_index, schedule, tracking};
 
 /// Maximum number of recipients of an email (RFC 5321 4.5.3.1.8 requires at least 100).
 pub const RECIPIENTS_MAX: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HeaderSummary")]
-struct HeaderSummaryRow {
-    to: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    cc: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    bcc: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reply_to: Vec<Mailbox>,
-    subject: String,
-    message_id: String,
-}
+stored!(Email);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Email")]
-struct EmailRow {
-    id: EmailId,
-    account: AccountId,
-    #[serde(rename = "door")]
-    ingress: Ingress,
-    from: Mailbox,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reverse_path: Option<Address>,
-    domain: Option<DomainName>,
-    #[serde(rename = "facts", with = "HeaderSummaryRow")]
-    header: HeaderSummary,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<Tag>,
-    category: Category,
-    size_bytes: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_id: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    return_full: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    unsubscribe: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    scheduled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_in: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    late_in_s: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    resent_from: Option<EmailId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    template: Option<SourceTemplate>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<(AutomationId, RunId)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_by: Option<CredentialId>,
-    created_at: Timestamp,
-}
-stored!(Email as EmailRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Recipient")]
-struct RecipientRow {
-    index: u16,
-    address: Address,
-    kind: RecipientKind,
-    state: RecipientState,
-    attempts: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_response: Option<SmtpReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mx_host: Option<String>,
-    last_event: (EventKind, Timestamp),
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    bounced_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    complained_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
-    notify: DsnOptions,
-}
-stored!(Recipient as RecipientRow);
+stored!(Recipient);
 
 /// An email and its recipients, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +44,6 @@ fn recipient_key(account: AccountId, email: EmailId, index: u16) -> Key {
     key(Space::Recipient).account(account).id(email.to_bytes()).u16(index).build()
 }
 
-#[must_use]
 pub fn body_key(account: AccountId, id: EmailId) -> Key {
     key(Space::Body).account(account).id(id.to_bytes()).build()
 }
@@ -152,22 +63,12 @@ pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, reci
 }
 
 /// Reads an email without its recipients.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_without_recipients(
-    store: &Store,
-    account: AccountId,
-    id: EmailId,
-) -> Result<Option<Email>, ReadError> {
+pub async fn get_without_recipients(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Email>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads an email of an account with its recipients and schedule.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
@@ -180,15 +81,12 @@ pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Optio
 }
 
 /// Lists an account's emails before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<EmailId>,
     limit: usize,
-) -> Result<Vec<EmailWithRecipients>, ReadError> {
+) -> Result<Vec<EmailWithRecipients>> {
     let mut range = key(Space::Email).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -225,14 +123,11 @@ impl StoredEmail {
 
 /// Reads several emails of any accounts, in the order of `wanted`; missing ones are `None`. `known` supplies emails
 /// from a cache, which are not decoded again; their recipients are read in any case.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     wanted: &[(AccountId, EmailId)],
     known: &(dyn Fn(EmailId) -> Option<Arc<Email>> + Send + Sync),
-) -> Result<Vec<Option<StoredEmail>>, ReadError> {
+) -> Result<Vec<Option<StoredEmail>>> {
     // Most emails have one recipient: read two rows, and scan for more only if the second exists.
     let keys: Vec<Key> = wanted
         .iter()
@@ -261,12 +156,11 @@ pub async fn get_each(
     Ok(found)
 }
 
-/// Reads the schedules of scheduled emails.
 pub(crate) async fn load_schedules(
     store: &Store,
     account: AccountId,
     emails: &[Email],
-) -> Result<HashMap<EmailId, Schedule>, ReadError> {
+) -> Result<HashMap<EmailId, Schedule>> {
     let scheduled: Vec<EmailId> = emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
     if scheduled.is_empty() {
         return Ok(HashMap::new());
@@ -281,7 +175,7 @@ async fn list_recipients_between(
     account: AccountId,
     oldest: EmailId,
     newest: EmailId,
-) -> Result<HashMap<EmailId, Vec<Recipient>>, ReadError> {
+) -> Result<HashMap<EmailId, Vec<Recipient>>> {
     /// One scan suffices for a page of 100 emails with one recipient each; large mailings need more.
     const PAGE_ROWS: usize = 1_000;
     let mut from = recipient_key(account, oldest, 0);
@@ -302,13 +196,12 @@ async fn list_recipients_between(
     }
 }
 
-/// Reads a recipient of an email.
 pub(crate) async fn find_recipient(
     store: &Store,
     account: AccountId,
     email: EmailId,
     index: u16,
-) -> Result<Option<Recipient>, ReadError> {
+) -> Result<Option<Recipient>> {
     store.get(&recipient_key(account, email, index)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -320,14 +213,11 @@ pub struct StoredRecipient {
 }
 
 /// Reads a recipient; `None` if its email was deleted.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
     task: model::task::TaskId,
-) -> Result<Option<StoredRecipient>, ReadError> {
+) -> Result<Option<StoredRecipient>> {
     let row = store.get(&recipient_key(account, task.email, task.recipient)).await?;
     row.map(|row| Ok(StoredRecipient { recipient: codec::decode(&row)?, row })).transpose()
 }
@@ -344,8 +234,6 @@ pub fn update_recipient(
     put_recipient(batch, account, email, after);
 }
 
-/// Returns whether the conflicting key is a recipient.
-#[must_use]
 pub fn is_recipient_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Recipient as u8))
 }
@@ -356,23 +244,20 @@ pub(crate) async fn list_first_recipients(
     account: AccountId,
     email: EmailId,
     limit: usize,
-) -> Result<Vec<Recipient>, ReadError> {
+) -> Result<Vec<Recipient>> {
     let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
 /// Finds the first recipient of an email from an index on whose next attempt is due by a time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_recipient_due_by(
     store: &Store,
     account: AccountId,
     email: EmailId,
     from: u16,
     by: Timestamp,
-) -> Result<Option<u16>, ReadError> {
+) -> Result<Option<u16>> {
     /// Rows per read; most emails have fewer recipients.
     const LOOK: usize = 64;
     let mut start = recipient_key(account, email, from);
@@ -394,18 +279,12 @@ pub async fn next_recipient_due_by(
 }
 
 /// Reads the message of an email as submitted for delivery, without the trace fields that are added per transfer.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>> {
     store.body(&body_key(account, id)).await
 }
 
 /// Finds an email by its id in any account, for the operator. Probes all accounts.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     /// Accounts probed per read.
     const PAGE_ACCOUNTS: usize = 500;
     let mut after = None;
@@ -424,16 +303,13 @@ pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<Em
 }
 
 /// Lists an account's emails after `from` that were accepted before `before`, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_accepted_before(
     store: &Store,
     account: AccountId,
     from: Option<EmailId>,
     before: EmailId,
     limit: usize,
-) -> Result<Vec<EmailId>, ReadError> {
+) -> Result<Vec<EmailId>> {
     let start = match from {
         Some(from) => crate::key::successor(&key_of(account, from)),
         None => key(Space::Email).account(account).range().start,
@@ -444,10 +320,7 @@ pub async fn list_accepted_before(
 
 /// Deletes emails of an account: rows, recipients, attempts, events, index entries and bodies. The caller must have
 /// checked that all recipients are final. A bounce or complaint recorded concurrently makes the commit conflict.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
+pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<()> {
     /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and a margin.
     const ROWS_MAX: usize = 50_000;
     let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();

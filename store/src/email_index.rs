@@ -24,7 +24,7 @@ use model::id::{AccountId, EmailId};
 
 use crate::codec;
 use crate::email::StoredEmail;
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Prefix of all rows of a term.
@@ -71,14 +71,7 @@ impl IndexChange {
 }
 
 /// Updates the index for emails as they were read. The commit conflicts if one was deleted or reindexed concurrently.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn update(
-    store: &Store,
-    batch: &mut Batch,
-    changed: &[(&StoredEmail, IndexChange)],
-) -> Result<(), ReadError> {
+pub async fn update(store: &Store, batch: &mut Batch, changed: &[(&StoredEmail, IndexChange)]) -> Result<()> {
     let changed: Vec<_> = changed.iter().filter(|(_, change)| change.first || change.status).collect();
     let keys: Vec<Key> = changed.iter().map(|(found, _)| status_key(found.email.account, found.email.id)).collect();
     let rows = store.get_many(&keys).await?;
@@ -120,7 +113,7 @@ pub async fn update(
 
 /// Removes emails from the index, in the commit that deletes them. The commit conflicts if one is reindexed
 /// concurrently.
-pub(crate) async fn remove_emails(store: &Store, batch: &mut Batch, removed: &[StoredEmail]) -> Result<(), ReadError> {
+pub(crate) async fn remove_emails(store: &Store, batch: &mut Batch, removed: &[StoredEmail]) -> Result<()> {
     let mut lists: BTreeMap<(AccountId, IndexTerm), Vec<EmailId>> = BTreeMap::new();
     for found in removed {
         let (account, id) = (found.email.account, found.email.id);
@@ -162,7 +155,7 @@ impl IndexedStatus {
         key(Space::EmailListed).time(self.at).text(&self.term.text).build()
     }
 
-    fn read(row: &[u8]) -> Result<Self, ReadError> {
+    fn read(row: &[u8]) -> Result<Self> {
         let mut reader = KeyReader::new(Space::EmailListed, row).map_err(codec::damaged)?;
         let at = reader.time().map_err(codec::damaged)?;
         let text = reader.text().map_err(codec::damaged)?;

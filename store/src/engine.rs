@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 pub use batch::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, BatchPurpose, Body, KEY_BYTES_MAX, TooLarge, VALUE_BYTES_MAX};
 pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
-pub use error::{BackupError, CommitError, OpenError, ReadError};
+pub use error::{BackupError, CommitError, OpenError, ReadError, Result};
 pub use fault_injection::FaultInjector;
 pub use health::{BackupProgress, Health, StoreState};
 pub use postgres::PostgresOptions;
@@ -47,14 +47,12 @@ use crate::queue_counts::{CommitResult, QueueCounts};
 pub type Key = Bytes;
 pub type Value = Bytes;
 
-/// Order of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOrder {
     Ascending,
     Descending,
 }
 
-/// Options of the redb engine.
 #[derive(Debug, Clone)]
 pub struct RedbOptions {
     /// Directory of all files; created if absent.
@@ -82,7 +80,6 @@ pub struct RedbOptions {
 
 impl RedbOptions {
     /// The default options for a directory.
-    #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -141,13 +138,11 @@ impl Store {
     }
 
     /// Counts of queued recipients, as far as this process has counted them.
-    #[must_use]
     pub fn queue_counts(&self) -> &Arc<QueueCounts> {
         &self.counts
     }
 
     /// Creates an empty store in memory.
-    #[must_use]
     pub fn memory() -> Self {
         Self::with_engine(AnyEngine::Memory(Arc::default()))
     }
@@ -187,16 +182,12 @@ impl Store {
     }
 
     /// Returns whether other processes can use the same store concurrently.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.engine, AnyEngine::Postgres(_))
     }
 
     /// Reads the rows of these keys, in their order, from one snapshot.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
-    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.get_many(keys)),
             AnyEngine::Redb(redb) => redb.shared.get_many(keys).await,
@@ -205,23 +196,12 @@ impl Store {
     }
 
     /// Reads one row. Use [`Store::get_many`] for several.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
-    pub async fn get(&self, key: &Key) -> Result<Option<Value>, ReadError> {
+    pub async fn get(&self, key: &Key) -> Result<Option<Value>> {
         Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
     /// Reads at most `limit` rows of a range (start inclusive, end exclusive) from one snapshot.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
-    pub async fn scan(
-        &self,
-        range: Range<Key>,
-        order: ScanOrder,
-        limit: usize,
-    ) -> Result<Vec<(Key, Value)>, ReadError> {
+    pub async fn scan(&self, range: Range<Key>, order: ScanOrder, limit: usize) -> Result<Vec<(Key, Value)>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
             AnyEngine::Redb(redb) => redb.shared.scan(range, order, limit).await,
@@ -231,15 +211,12 @@ impl Store {
 
     /// Reads at most `limit` rows of each range. Where [`Store::parallel_scans`] is more than one, all ranges are read
     /// from one snapshot, and reads from disk run concurrently.
-    ///
-    /// # Errors
-    /// The disk or the database fails.
     pub async fn scan_each(
         &self,
         ranges: &[Range<Key>],
         order: ScanOrder,
         limit: usize,
-    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
+    ) -> Result<Vec<Vec<(Key, Value)>>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
             AnyEngine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
@@ -254,7 +231,6 @@ impl Store {
     }
 
     /// The useful number of concurrent ranges of a scan. PostgreSQL reads ahead by itself, so it is one there.
-    #[must_use]
     pub fn parallel_scans(&self) -> usize {
         match &self.engine {
             AnyEngine::Memory(_) | AnyEngine::Redb(_) => 8,
@@ -266,7 +242,7 @@ impl Store {
     ///
     /// # Errors
     /// The disk or the database fails, or the bytes do not match their checksum.
-    pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+    pub async fn body(&self, key: &Key) -> Result<Option<Bytes>> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.body(key)),
             AnyEngine::Redb(redb) => redb.body(key).await,
@@ -294,7 +270,6 @@ impl Store {
     }
 
     /// State and size of the store.
-    #[must_use]
     pub fn health(&self) -> Health {
         match &self.engine {
             AnyEngine::Memory(memory) => memory.health(),
@@ -305,7 +280,6 @@ impl Store {
 
     /// Returns whether the database is unavailable for writes or for reads. The store logs an outage itself, once a
     /// minute, so callers need not.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         match &self.engine {
             AnyEngine::Memory(_) | AnyEngine::Redb(_) => false,
@@ -356,9 +330,6 @@ impl Store {
     }
 
     /// Runs an integrity check on the running store: reads every row and every body.
-    ///
-    /// # Errors
-    /// As [`Store::verify_watched`].
     pub async fn verify(&self) -> Result<Report, CheckError> {
         self.verify_watched(|_| ControlFlow::Continue(())).await
     }
@@ -397,9 +368,6 @@ impl Store {
     }
 
     /// Like [`Store::restore`], and also writes the rows of `additional` before the directory can be opened.
-    ///
-    /// # Errors
-    /// As [`Store::restore`].
     pub fn restore_with(
         file: &Path,
         options: &RedbOptions,
@@ -418,9 +386,6 @@ impl Store {
     }
 
     /// Like [`Store::check`], and calls `progress` regularly.
-    ///
-    /// # Errors
-    /// As [`Store::check`].
     pub fn check_watched(options: &RedbOptions, progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
         redb::check(options, progress)
     }

@@ -1,33 +1,16 @@
 //! Events: one row each under their subject, written in the commit that causes the event, and a key in the
 //! [`crate::outbox`] until the event is dispatched.
 
-use jiff::Timestamp;
-use message::address::Address;
-use model::event::{Event, EventKind, Subject};
+use model::event::{Event, Subject};
 use model::id::{AccountId, EventId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::outbox;
 use crate::task::PARTITIONS;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Event")]
-struct EventRow {
-    id: EventId,
-    account: AccountId,
-    /// Named when all events were about emails.
-    #[serde(rename = "email")]
-    subject: Subject,
-    kind: EventKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    recipient: Option<Address>,
-    created_at: Timestamp,
-    detail: serde_json::Value,
-}
-stored!(Event as EventRow);
+stored!(Event);
 
 fn key_of(account: AccountId, subject: Subject, id: EventId) -> Key {
     key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build()
@@ -53,39 +36,25 @@ pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: Event
 }
 
 /// Reads several events of an account, in the order of `ids`; `None` for those not stored.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_each(
-    store: &Store,
-    account: AccountId,
-    ids: &[(Subject, EventId)],
-) -> Result<Vec<Option<Event>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[(Subject, EventId)]) -> Result<Vec<Option<Event>>> {
     let keys: Vec<Key> = ids.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// Reads an event by subject and id.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>> {
     let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes the events of a subject, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn delete_by_subject(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     subject: Subject,
     limit: usize,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let range = key(Space::Event).account(account).id(subject.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, _) in rows {
@@ -95,15 +64,7 @@ pub async fn delete_by_subject(
 }
 
 /// Lists the events of a subject, oldest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    subject: impl Into<Subject>,
-    limit: usize,
-) -> Result<Vec<Event>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, subject: impl Into<Subject>, limit: usize) -> Result<Vec<Event>> {
     let range = key(Space::Event).account(account).id(subject.into().to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()

@@ -17,7 +17,7 @@ use model::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Most chunks per read: a chunk may have hundreds of events.
@@ -33,21 +33,14 @@ pub struct EventLogEntry {
 }
 
 /// The events that one commit dispatched.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EventLogChunk {
     first: u64,
     told_at: Timestamp,
     entries: Vec<(EventId, Subject, EventKind)>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "EventLogChunk")]
-struct EventLogChunkRow {
-    first: u64,
-    told_at: Timestamp,
-    entries: Vec<(EventId, Subject, EventKind)>,
-}
-stored!(EventLogChunk as EventLogChunkRow);
+stored!(EventLogChunk);
 
 impl EventLogChunk {
     fn entries(&self) -> impl DoubleEndedIterator<Item = EventLogEntry> + '_ {
@@ -69,7 +62,7 @@ fn head_key(account: AccountId) -> Key {
     key(Space::EventLogHead).account(account).build()
 }
 
-fn decode_number(row: Option<&[u8]>) -> Result<u64, ReadError> {
+fn decode_number(row: Option<&[u8]>) -> Result<u64> {
     let Some(row) = row else { return Ok(0) };
     let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| codec::damaged("an invalid last number of an event log"))
@@ -77,15 +70,12 @@ fn decode_number(row: Option<&[u8]>) -> Result<u64, ReadError> {
 
 /// Appends events to their accounts' logs, in the given order. The commit conflicts if another commit appended to one
 /// of them.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn append(
     store: &Store,
     batch: &mut Batch,
     told_at: Timestamp,
     events: impl Iterator<Item = &Event>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let mut runs: HashMap<AccountId, Vec<(EventId, Subject, EventKind)>> = HashMap::new();
     for event in events {
         runs.entry(event.account).or_default().push((event.id, event.subject, event.kind));
@@ -105,23 +95,12 @@ pub async fn append(
 }
 
 /// Reads the number of the last dispatched event.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn last_number(store: &Store, account: AccountId) -> Result<u64, ReadError> {
+pub async fn last_number(store: &Store, account: AccountId) -> Result<u64> {
     decode_number(store.get(&head_key(account)).await?.as_deref())
 }
 
 /// Reads entries after a number, in order, from at most `chunks` chunks; at least one entry if any exists.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_after(
-    store: &Store,
-    account: AccountId,
-    number: u64,
-    chunks: usize,
-) -> Result<Vec<EventLogEntry>, ReadError> {
+pub async fn list_after(store: &Store, account: AccountId, number: u64, chunks: usize) -> Result<Vec<EventLogEntry>> {
     let all = key(Space::EventLog).account(account);
     let range = all.clone().u64(number.saturating_add(1)).build()..all.range().end;
     let rows = store.scan(range, ScanOrder::Ascending, chunks).await?;
@@ -135,15 +114,7 @@ pub async fn list_after(
 
 /// Reads entries before a number, newest first, from the chunk that has it and at most `chunks` others; at least one
 /// entry if any exists.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_before(
-    store: &Store,
-    account: AccountId,
-    number: u64,
-    chunks: usize,
-) -> Result<Vec<EventLogEntry>, ReadError> {
+pub async fn list_before(store: &Store, account: AccountId, number: u64, chunks: usize) -> Result<Vec<EventLogEntry>> {
     let all = key(Space::EventLog).account(account);
     // The chunk that contains the number has it as its last number, or a larger one.
     let from = all.clone().u64(number).build();
@@ -159,16 +130,13 @@ pub async fn list_before(
 
 /// Deletes chunks that were dispatched before a time, oldest first, at most `limit`. Their events are deleted too,
 /// except those about an email, which are deleted with the email. Returns the number of chunks.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let rows = store.scan(key(Space::EventLog).account(account).range(), ScanOrder::Ascending, limit).await?;
     let mut forgotten = 0;
     for (at, row) in rows {

@@ -4,38 +4,14 @@
 //! The row is its own lock: of two commits with the same key, on any nodes, the second one conflicts.
 
 use jiff::Timestamp;
-use model::id::{AccountId, EmailId};
-use model::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
-use serde::{Deserialize, Serialize};
+use model::id::AccountId;
+use model::idempotency::{IdempotencyRecord, IdempotencyScope};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartialResult")]
-struct PartlyRow {
-    answer: String,
-    open: Vec<u16>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdempotentResult", rename_all = "snake_case")]
-enum OutcomeRow {
-    Done(String),
-    Partly(#[serde(with = "PartlyRow")] PartialResult),
-    Unconfirmed(EmailId),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdempotencyRecord")]
-struct UsedRow {
-    fingerprint: String,
-    #[serde(with = "OutcomeRow")]
-    outcome: IdempotentResult,
-    created_at: Timestamp,
-}
-stored!(IdempotencyRecord as UsedRow);
+stored!(IdempotencyRecord);
 
 /// An account's idempotency key for one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -60,10 +36,7 @@ pub struct StoredIdempotencyRecord {
 }
 
 /// Reads what a key was used for. The record may be past its retention time.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>, ReadError> {
+pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>> {
     let row = store.get(&name.row_key()).await?;
     row.map(|row| Ok(StoredIdempotencyRecord { used: codec::decode(&row)?, row })).transpose()
 }
@@ -86,22 +59,12 @@ fn by_time(at: Timestamp, row_key: &Key) -> Key {
     key(Space::IdempotencyByTime).time(at).bytes(row_key).build()
 }
 
-/// Returns whether the conflicting key is an idempotency key.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Idempotency as u8))
 }
 
 /// Deletes records older than a time, oldest first, at most `limit`. Returns the number of index entries deleted.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_before(
-    store: &Store,
-    batch: &mut Batch,
-    before: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let range = key(Space::IdempotencyByTime).build()..key(Space::IdempotencyByTime).time(before).build();
     let old = store.scan(range, ScanOrder::Ascending, limit).await?;
     let rows: Vec<Key> = old.iter().map(|(_, row_key)| row_key.clone()).collect();

@@ -396,13 +396,11 @@ impl KeyBuilder {
         self
     }
 
-    #[must_use]
     pub fn build(self) -> Key {
         Bytes::from(self.bytes)
     }
 
     /// The range of all keys that start with the parts so far.
-    #[must_use]
     pub fn range(self) -> Range<Key> {
         prefix_range(&self.bytes)
     }
@@ -412,14 +410,12 @@ impl KeyBuilder {
 const SIGN: u64 = 1 << 63;
 
 /// The range of all keys that start with `prefix`, including `prefix` itself.
-#[must_use]
 pub fn prefix_range(prefix: &[u8]) -> Range<Key> {
     let from = Bytes::copy_from_slice(prefix);
     from..prefix_end(prefix)
 }
 
 /// The first key after all keys that start with `prefix`.
-#[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Key {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -433,7 +429,6 @@ pub fn prefix_end(prefix: &[u8]) -> Key {
 }
 
 /// The first key after `key`: the start of the next page of an ascending scan.
-#[must_use]
 pub fn successor(key: &[u8]) -> Key {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
@@ -468,9 +463,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// Raw bytes of fixed length.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyDecodeError> {
         let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyDecodeError { part: "fixed" })?;
         self.rest = rest;
@@ -478,57 +470,36 @@ impl<'a> KeyReader<'a> {
     }
 
     /// The 16 bytes of an id.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn id(&mut self) -> Result<[u8; 16], KeyDecodeError> {
         self.fixed()
     }
 
     /// The account.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn account(&mut self) -> Result<AccountId, KeyDecodeError> {
         self.id().map(AccountId::from_bytes)
     }
 
     /// One byte.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u8(&mut self) -> Result<u8, KeyDecodeError> {
         self.fixed().map(u8::from_be_bytes)
     }
 
     /// Two bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u16(&mut self) -> Result<u16, KeyDecodeError> {
         self.fixed().map(u16::from_be_bytes)
     }
 
     /// Four bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u32(&mut self) -> Result<u32, KeyDecodeError> {
         self.fixed().map(u32::from_be_bytes)
     }
 
     /// Eight bytes.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn u64(&mut self) -> Result<u64, KeyDecodeError> {
         self.fixed().map(u64::from_be_bytes)
     }
 
     /// Eight bytes, signed.
-    ///
-    /// # Errors
-    /// The key is too short.
     pub fn i64(&mut self) -> Result<i64, KeyDecodeError> {
         self.u64().map(|number| (number ^ SIGN).cast_signed())
     }
@@ -566,9 +537,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// A text of any length.
-    ///
-    /// # Errors
-    /// Like [`KeyReader::bytes`], or the text is not UTF-8.
     pub fn text(&mut self) -> Result<String, KeyDecodeError> {
         String::from_utf8(self.bytes()?).map_err(|_| KeyDecodeError { part: "text" })
     }
@@ -579,7 +547,6 @@ impl<'a> KeyReader<'a> {
     }
 
     /// Returns whether all parts were read.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
     }

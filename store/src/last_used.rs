@@ -1,25 +1,14 @@
 //! Last use of credentials: one row each, written periodically by the queue's credential authentication, so that the
 //! credential's own row does not change.
 
-use std::net::IpAddr;
-
-use jiff::Timestamp;
 use model::credential::LastUse;
 use model::id::AccountId;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LastUse")]
-struct LastUsedRow {
-    at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-}
-stored!(LastUse as LastUsedRow);
+stored!(LastUse);
 
 pub(crate) fn key_of(account: AccountId, id: [u8; 16]) -> Key {
     key(Space::LastUsed).account(account).id(id).build()
@@ -31,10 +20,7 @@ pub fn put(batch: &mut Batch, account: AccountId, id: [u8; 16], used: &LastUse) 
 }
 
 /// Reads the last use of several credentials of an account, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.iter().map(|row| row.as_ref().map(|row| codec::decode(row)).transpose()).collect()

@@ -16,12 +16,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::task::PARTITIONS;
 
 /// A node as the other nodes see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Unique name, new at every start.
     pub name: String,
@@ -30,32 +30,18 @@ pub struct Node {
     pub started_at: Timestamp,
 }
 
-/// The lease of a partition.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLease {
     /// Incremented with every change of owner.
     pub epoch: u64,
     /// Name of the owner; `None` if the lease was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Node")]
-struct NodeRow {
-    name: String,
-    beats: u64,
-    started_at: Timestamp,
-}
-stored!(Node as NodeRow);
+stored!(Node);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartitionLease")]
-struct PartitionLeaseRow {
-    epoch: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-}
-stored!(PartitionLease as PartitionLeaseRow);
+stored!(PartitionLease);
 
 fn node_key(name: &str) -> Key {
     key(Space::Node).text(name).build()
@@ -89,10 +75,7 @@ pub struct ClusterView {
 }
 
 /// Reads all nodes and all partition leases.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
+pub async fn read_view(store: &Store) -> Result<ClusterView> {
     // Bounds the number of dead nodes read at once; the next poll reads the others.
     const ROWS_MAX: usize = 4 * PARTITIONS as usize;
     let start = key(Space::Node).build();
@@ -123,7 +106,6 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    #[must_use]
     pub fn partition(&self) -> u16 {
         self.partition
     }
@@ -134,7 +116,6 @@ impl FencingToken {
     }
 
     /// Returns whether this node still owns the partition according to `view`.
-    #[must_use]
     pub fn is_current_in(&self, view: &ClusterView) -> bool {
         view.partitions.get(usize::from(self.partition)).is_some_and(|stored| stored.row.as_ref() == Some(&self.row))
     }

@@ -12,11 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use model::id::AccountId;
-use model::metric::{Dimension, Hour, MetricCounts, MetricKey, category_and_domain};
-use serde::{Deserialize, Serialize};
+use model::metric::{Dimension, Hour, MetricCounts, category_and_domain};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 
 /// Maximum number of values of a dimension that are counted separately in an hour.
@@ -26,10 +25,7 @@ pub const OTHER: &str = "(other)";
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "MetricCounts")]
-struct MetricCountsRow(BTreeMap<MetricKey, u64>);
-stored!(MetricCounts as MetricCountsRow);
+stored!(MetricCounts);
 
 /// Account, dimension (`None` for the total) and hour.
 pub type MetricBucket = (AccountId, Option<Dimension>, Hour);
@@ -59,10 +55,7 @@ fn bucket_values(dimension: Option<Dimension>, values: &BTreeMap<String, MetricC
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<()> {
     let keys_of = |(bucket, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
         bucket_values(bucket.1, values).iter().map(|value| key_of(*bucket, value)).collect()
     };
@@ -94,7 +87,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
 }
 
 /// Number of new values that fit into an hour.
-async fn remaining_values(store: &Store, bucket: MetricBucket, new: usize) -> Result<usize, ReadError> {
+async fn remaining_values(store: &Store, bucket: MetricBucket, new: usize) -> Result<usize> {
     let (account, dimension, hour) = bucket;
     if new == 0 || dimension.is_none() {
         return Ok(new);
@@ -109,16 +102,13 @@ pub type MetricPoint = (Hour, String, MetricCounts);
 
 /// Reads an account's counts of a range of hours, for one dimension or the total, ordered by hour and value. Returns
 /// `None` if there are more than about `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read(
     store: &Store,
     account: AccountId,
     dimension: Option<Dimension>,
     hours: Range<Hour>,
     limit: usize,
-) -> Result<Option<Vec<MetricPoint>>, ReadError> {
+) -> Result<Option<Vec<MetricPoint>>> {
     let end = dimension_prefix(account, dimension).i64(hours.end.0).build();
     let mut start = dimension_prefix(account, dimension).i64(hours.start.0).build();
     let mut found = Vec::new();
@@ -144,16 +134,13 @@ pub async fn read(
 }
 
 /// Reads an account's counts of some values of a dimension in a range of hours, ordered by hour.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn read_values(
     store: &Store,
     account: AccountId,
     dimension: Dimension,
     hours: Range<Hour>,
     values: &[String],
-) -> Result<Vec<MetricPoint>, ReadError> {
+) -> Result<Vec<MetricPoint>> {
     let hours_per_page = i64::try_from(PAGE_ROWS / values.len().max(1)).unwrap_or(1).max(1);
     let (mut found, mut start) = (Vec::new(), hours.start.0);
     while start < hours.end.0 {
@@ -175,16 +162,13 @@ pub async fn read_values(
 }
 
 /// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Hour,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut count = 0;
     for dimension in Dimension::ALL.into_iter().map(Some).chain([None]) {
         let range =

@@ -19,28 +19,9 @@ pub mod grant;
 pub mod token;
 
 use jiff::Timestamp;
-use model::id::{AccountId, UserId};
-use model::oauth::{ClientReference, Grantor};
-use model::user::UserRole;
-use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ClientReference")]
-struct ClientReferenceRow {
-    id: String,
-    name: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Grantor")]
-struct GrantorRow {
-    account: AccountId,
-    user: UserId,
-    role: UserRole,
-}
 
 /// Deletes the rows of a space whose keys begin with a time before `before`, at most `limit`. Returns their number.
 async fn purge_before(
@@ -49,7 +30,7 @@ async fn purge_before(
     space: Space,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let rows = store.scan(range_before(space, before), ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, _) in rows {

@@ -1,30 +1,16 @@
 //! Opt-outs: one row each by category and address, and an index by category and id for lists.
 
 use futures_util::future::try_join_all;
-use jiff::Timestamp;
 use message::address::Address;
 use model::email::Category;
-use model::id::{AccountId, EmailId, OptOutId};
-use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, OptOutId};
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, address_key};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OptOut")]
-struct OptOutRow {
-    id: OptOutId,
-    account: AccountId,
-    address: Address,
-    category: Category,
-    source: SuppressionSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<EmailId>,
-    created_at: Timestamp,
-}
-stored!(OptOut as OptOutRow);
+stored!(OptOut);
 
 /// Number of a category in keys; never reused.
 fn category_number(category: Category) -> u8 {
@@ -48,7 +34,7 @@ fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
     key(Space::OptOutById).account(account).u8(category_number(category)).id(id.to_bytes()).build()
 }
 
-pub(crate) fn decode(row: &[u8]) -> Result<OptOut, ReadError> {
+pub(crate) fn decode(row: &[u8]) -> Result<OptOut> {
     codec::decode(row)
 }
 
@@ -67,32 +53,23 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
-/// Returns whether the conflicting key is an opt-out.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OptOut as u8))
 }
 
 /// Lists an address's opt-outs of these categories.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_address(
     store: &Store,
     account: AccountId,
     address: &Address,
     categories: &[Category],
-) -> Result<Vec<OptOut>, ReadError> {
+) -> Result<Vec<OptOut>> {
     let by_address = address_key(address);
     let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
     store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Finds an opt-out by its id.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
+pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
     let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()?;
@@ -108,16 +85,13 @@ pub struct OptOutPage {
 }
 
 /// Lists an account's opt-outs of these categories before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     categories: &[Category],
     before: Option<OptOutId>,
     limit: usize,
-) -> Result<OptOutPage, ReadError> {
+) -> Result<OptOutPage> {
     let scans = categories.iter().map(|category| {
         let mut range = key(Space::OptOutById).account(account).u8(category_number(*category)).range();
         if let Some(before) = before {
@@ -140,7 +114,7 @@ pub async fn list(
 }
 
 /// The id at the end of an index key.
-fn id_of(entry: &Key) -> Result<OptOutId, ReadError> {
+fn id_of(entry: &Key) -> Result<OptOutId> {
     let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(codec::damaged)?;
     reader.account().map_err(codec::damaged)?;
     reader.u8().map_err(codec::damaged)?;
@@ -149,6 +123,9 @@ fn id_of(entry: &Key) -> Result<OptOutId, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::suppression::SuppressionSource;
+
     use super::*;
 
     #[tokio::test]

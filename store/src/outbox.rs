@@ -14,7 +14,7 @@ use model::event::Event;
 use model::id::EventId;
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 
 /// Adds an event to a partition's outbox.
@@ -35,7 +35,6 @@ pub struct OutboxEntry {
 
 impl OutboxEntry {
     /// Position of this entry, for the next page.
-    #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -46,7 +45,6 @@ impl OutboxEntry {
     }
 }
 
-/// A page of entries.
 #[derive(Debug, Default)]
 pub struct OutboxPage {
     pub entries: Vec<OutboxEntry>,
@@ -58,16 +56,13 @@ pub struct OutboxPage {
 /// `known` supplies events from a cache, which are not read again. Events that this release cannot decode stay in the
 /// outbox for a newer node, and are not listed, so a page may have fewer entries than `limit` although there are more;
 /// an empty page is the end.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,
     after: Option<&Key>,
     limit: usize,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<OutboxPage, ReadError> {
+) -> Result<OutboxPage> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();
     let mut start = after.map_or_else(first, |after| successor(after));
     let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
@@ -89,7 +84,7 @@ async fn read_events(
     store: &Store,
     rows: Vec<(Key, Value)>,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<Vec<OutboxEntry>, ReadError> {
+) -> Result<Vec<OutboxEntry>> {
     let mut entries = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (entry_key, row_key) in rows {

@@ -8,24 +8,13 @@
 //! ```
 
 use jiff::Timestamp;
-use model::id::{AccountId, EventId};
-use model::owner_alert::{AlertSubject, OwnerAlert};
-use serde::{Deserialize, Serialize};
+use model::owner_alert::OwnerAlert;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OwnerAlert")]
-struct OwnerAlertRow {
-    id: EventId,
-    account: AccountId,
-    #[serde(flatten)]
-    about: AlertSubject,
-    since: Timestamp,
-}
-stored!(OwnerAlert as OwnerAlertRow);
+stored!(OwnerAlert);
 
 /// Maximum number of damaged rows of a partition that one call skips.
 const DAMAGED_MAX: usize = 10_000;
@@ -62,8 +51,6 @@ impl QueuedOwnerAlert {
     }
 }
 
-/// Returns whether the conflicting key is an owner alert.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OwnerAlert as u8))
 }
@@ -80,15 +67,7 @@ pub struct DueOwnerAlerts {
 }
 
 /// Lists the alerts of a partition that are due at `now`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_due(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<DueOwnerAlerts, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueOwnerAlerts> {
     let mut range = key(Space::OwnerAlert).u16(partition).range();
     let mut all = DueOwnerAlerts::default();
     loop {
@@ -118,13 +97,16 @@ pub async fn list_due(
     }
 }
 
-fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
+fn read_time(at: &Key) -> Result<Timestamp> {
     let mut reader = KeyReader::new(Space::OwnerAlert, at).map_err(codec::damaged)?;
     reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }
 
 #[cfg(test)]
 mod tests {
+    use model::id::{AccountId, EventId};
+    use model::owner_alert::AlertSubject;
+
     use super::*;
     use model::id::WebhookId;
     use model::owner_alert::WebhookAlert;

@@ -10,71 +10,31 @@
 
 use std::ops::RangeInclusive;
 
-use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
-use model::product_event::signup_context::AdClickIds;
 use model::product_event::site_visit::SiteVisit;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AdClickIds")]
-pub(crate) struct AdClickIdsRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gclid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gbraid: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    wbraid: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SiteVisit")]
-struct SiteVisitRow {
-    visitor_id: String,
-    source: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    medium: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    campaign: Option<String>,
-    landing: String,
-    #[serde(with = "AdClickIdsRow")]
-    clicks: AdClickIds,
-    at: Timestamp,
-}
-
 /// An occurrence to count.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnalyticsEvent {
     /// A product event, which has a row of its own.
     Event(ProductEventId),
     Visit(SiteVisit),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsEvent", rename_all = "snake_case")]
-enum AnalyticsEventRow {
-    Event(ProductEventId),
-    Visit(#[serde(with = "SiteVisitRow")] SiteVisit),
-}
-
 /// The stored row of an occurrence.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct AnalyticsEntry {
     account: AccountId,
     happened: AnalyticsEvent,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsEntry")]
-struct AnalyticsEntryRow {
-    account: AccountId,
-    #[serde(with = "AnalyticsEventRow")]
-    happened: AnalyticsEvent,
-}
-stored!(AnalyticsEntry as AnalyticsEntryRow);
+stored!(AnalyticsEntry);
 
 /// Writes an occurrence to be counted. `id` must be unique in the partition.
 pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], account: AccountId, happened: AnalyticsEvent) {
@@ -99,14 +59,7 @@ impl PendingAnalyticsEvent {
 }
 
 /// Lists pending occurrences of these partitions, at most `limit`, each partition's oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    limit: usize,
-) -> Result<Vec<PendingAnalyticsEvent>, ReadError> {
+pub async fn list(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingAnalyticsEvent>> {
     let start = key(Space::PendingAnalytics).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::PendingAnalytics).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;

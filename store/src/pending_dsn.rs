@@ -9,38 +9,16 @@
 //! read, so each is reported once.
 
 use jiff::Timestamp;
-use message::address::Address;
-use message::pending_dsn::{DsnAction, PendingDsn};
-use message::reply::SmtpReply;
+use message::pending_dsn::PendingDsn;
 use model::id::{AccountId, EmailId};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::email::RECIPIENTS_MAX;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PendingDsn")]
-struct PendingDsnRow {
-    recipient: u16,
-    address: Address,
-    action: DsnAction,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    original_recipient: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<SmtpReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    remote_host: Option<String>,
-    explanation: String,
-    accepted_at: Timestamp,
-    last_attempt_at: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-}
-stored!(PendingDsn as PendingDsnRow);
+stored!(PendingDsn);
 
-/// Account and email.
 pub type PendingDsnKey = (AccountId, EmailId);
 
 fn prefix(partition: u16, (account, email): PendingDsnKey) -> KeyBuilder {
@@ -68,28 +46,18 @@ impl StoredPendingDsn {
 }
 
 /// Lists the entries of an email in one partition, by recipient.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_by_email(
-    store: &Store,
-    partition: u16,
-    about: PendingDsnKey,
-) -> Result<Vec<StoredPendingDsn>, ReadError> {
+pub async fn list_by_email(store: &Store, partition: u16, about: PendingDsnKey) -> Result<Vec<StoredPendingDsn>> {
     let rows = store.scan(prefix(partition, about).range(), ScanOrder::Ascending, RECIPIENTS_MAX).await?;
     rows.into_iter().map(|row| Ok(StoredPendingDsn { notice: codec::decode(&row.1)?, row })).collect()
 }
 
 /// Finds the first email of a partition, from a key on, that has entries. Returns its key, the time of its first
 /// recipient's entry, and the key from which to search for the next email.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_email(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(PendingDsnKey, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(PendingDsnKey, Timestamp, Key)>> {
     let whole = key(Space::PendingDsn).u16(partition).range();
     let from = from.unwrap_or(whole.start);
     let Some((found, row)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
@@ -105,6 +73,8 @@ pub async fn next_email(
 
 #[cfg(test)]
 mod tests {
+    use message::pending_dsn::DsnAction;
+
     use super::*;
 
     fn notice(recipient: u16, action: DsnAction) -> PendingDsn {

@@ -11,17 +11,15 @@
 //! subset in memory: it is read before events are counted and written back in the same commit, which checks every row
 //! that was read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
 use model::id::{AccountId, ProductEventId};
-use model::product_event::counting_status::CountingStatus;
 use model::product_event::person::{AnalyticsPerson, PersonAlias};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
 
@@ -34,39 +32,7 @@ const PAGE_ROWS: usize = 500;
 /// Id of a person, ordered by the time they were first seen.
 pub type PersonId = [u8; 16];
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AnalyticsPerson")]
-struct PersonRow {
-    #[serde(with = "aliases")]
-    aliases: Vec<PersonAlias>,
-    marks: BTreeMap<String, Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    came_from: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signup_method: Option<String>,
-    #[serde(default)]
-    standing: CountingStatus,
-}
-stored!(AnalyticsPerson as PersonRow);
-
-/// Serde for aliases as texts.
-mod aliases {
-    use model::product_event::person::PersonAlias;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(aliases.iter().map(PersonAlias::text))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PersonAlias>, D::Error> {
-        let texts = Vec::<String>::deserialize(input)?;
-        Ok(texts.iter().filter_map(|text| PersonAlias::parse(text)).collect())
-    }
-}
+stored!(AnalyticsPerson);
 
 fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
     key(Space::Person).account(account).u8(kind)
@@ -107,16 +73,13 @@ pub struct PersonCache {
     people: HashMap<(AccountId, PersonId), CachedPerson>,
 }
 
-fn decode_person_id(row: &Value) -> Result<PersonId, ReadError> {
+fn decode_person_id(row: &Value) -> Result<PersonId> {
     PersonId::try_from(row.as_ref()).map_err(codec::damaged)
 }
 
 impl PersonCache {
     /// Reads the people who have these aliases.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self, ReadError> {
+    pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self> {
         let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
         let mut people = Self::default();
         for (account_alias, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
@@ -148,7 +111,6 @@ impl PersonCache {
     }
 
     /// Returns whether one of these aliases leads to a person.
-    #[must_use]
     pub fn knows(&self, account: AccountId, aliases: &[PersonAlias]) -> bool {
         aliases.iter().any(|alias| self.lookup(account, alias).is_some())
     }
@@ -248,9 +210,6 @@ impl PersonCache {
 
 /// Calls `take` for each person who first did the named event within a time range. Returns false if there are more than
 /// `limit`; not all were passed to `take` then.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn for_each_person_with_event(
     store: &Store,
     account: AccountId,
@@ -258,7 +217,7 @@ pub async fn for_each_person_with_event(
     times: Range<Timestamp>,
     limit: usize,
     mut take: impl FnMut(&AnalyticsPerson),
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let marks = || rows_of(account, BY_MARK).fixed(hash(name));
     let mut range = marks().time(times.start).build()..marks().time(times.end).build();
     let mut count = 0;
@@ -282,16 +241,13 @@ pub async fn for_each_person_with_event(
 }
 
 /// Deletes an account's people first seen before a time, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let end = ProductEventId::new(before, 0).to_bytes();
     let range = rows_of(account, ROW).build()..row_key(account, end);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

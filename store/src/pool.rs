@@ -12,10 +12,9 @@ use model::slug::PoolName;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
-/// Maximum number of orders.
 pub const ORDERS_MAX: usize = 100_000;
 
 const VERSION: u8 = 0;
@@ -31,36 +30,25 @@ pub enum PoolOrder {
     WarmUp(PoolName, WarmUpOverride),
 }
 
-/// Key of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolOrderKey {
-    /// The pool of an account.
     Account(AccountId),
-    /// The warm-up of a pool.
     WarmUp(PoolName),
 }
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct AccountPool {
     pool: PoolName,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AccountPool")]
-struct AccountPoolRow {
-    pool: PoolName,
-}
-stored!(AccountPool as AccountPoolRow);
+stored!(AccountPool);
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct PoolWarmUp {
     warm_up: WarmUpOverride,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PoolWarmUp")]
-struct PoolWarmUpRow {
-    warm_up: WarmUpOverride,
-}
-stored!(PoolWarmUp as PoolWarmUpRow);
+stored!(PoolWarmUp);
 
 fn key_of(about: &PoolOrderKey) -> Key {
     match about {
@@ -77,19 +65,12 @@ fn version_key() -> Key {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOrdersVersion(Option<Value>);
 
-/// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion> {
     Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all orders, at most [`ORDERS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
+pub async fn list(store: &Store) -> Result<Vec<PoolOrder>> {
     let from = key(Space::Pool).u8(ACCOUNT).build();
     let range = from..key(Space::Pool).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, ORDERS_MAX).await?;

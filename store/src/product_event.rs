@@ -9,16 +9,14 @@
 //! and the others are checked on the rows. The number of rows scanned is bounded, so a page may be shorter than its
 //! limit and still have a cursor.
 
-use jiff::Timestamp;
 use model::credential::CredentialId;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::ProductEvent;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 
 /// Maximum number of rows scanned for a page.
@@ -26,38 +24,17 @@ pub const LOOKED_THROUGH_MAX: usize = 2_000;
 /// Rows per read.
 const PAGE_ROWS: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProductEvent")]
-struct ProductEventRow {
-    id: ProductEventId,
-    account: AccountId,
-    name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
-    data: Json,
-    source: String,
-    created_at: Timestamp,
-}
-
 /// A stored event with the credential that sent it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredProductEvent {
+    #[serde(flatten)]
     pub event: ProductEvent,
     /// The API key that sent the event; `None` for a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<CredentialId>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "StoredProductEvent")]
-struct StoredProductEventRow {
-    #[serde(flatten, with = "ProductEventRow")]
-    event: ProductEvent,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_by: Option<CredentialId>,
-}
-stored!(StoredProductEvent as StoredProductEventRow);
+stored!(StoredProductEvent);
 
 /// A secondary index. The number is part of the key.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +64,6 @@ fn index_prefix(account: AccountId, list: ProductEventIndex, text: &str) -> KeyB
 }
 
 /// Normalises an address for comparison.
-#[must_use]
 pub fn normalize_email(email: &str) -> String {
     email.to_lowercase()
 }
@@ -116,25 +92,12 @@ pub fn record(batch: &mut Batch, stored: &StoredProductEvent) {
 }
 
 /// Reads an event of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: ProductEventId,
-) -> Result<Option<StoredProductEvent>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Result<Option<StoredProductEvent>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_many(
-    store: &Store,
-    ids: &[(AccountId, ProductEventId)],
-) -> Result<Vec<Option<ProductEvent>>, ReadError> {
+pub async fn get_many(store: &Store, ids: &[(AccountId, ProductEventId)]) -> Result<Vec<Option<ProductEvent>>> {
     let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     let read = |row: Option<crate::engine::Value>| {
@@ -194,15 +157,12 @@ pub struct ProductEventPage {
 }
 
 /// Lists an account's events that match a filter, newest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &ProductEventFilter,
     limit: usize,
-) -> Result<ProductEventPage, ReadError> {
+) -> Result<ProductEventPage> {
     let walked = filter.scan_prefix(account);
     let mut range = walked.clone().range();
     if let Some(since) = filter.since {
@@ -248,16 +208,13 @@ fn id_of(entry: &Key) -> Option<ProductEventId> {
 }
 
 /// Deletes an account's events before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: ProductEventId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(Space::ProductEvent).account(account).build()..key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
@@ -272,6 +229,8 @@ pub async fn purge_before(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use serde_json::json;
 

@@ -17,7 +17,7 @@ use model::metric::Hour;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Maximum number of names of an account that are counted separately.
@@ -33,47 +33,31 @@ const BY_NAME: u8 = 3;
 const BY_SOURCE: u8 = 4;
 
 /// Counts of a name or a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProductEventCounts {
     /// Counted events or visits.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub count: u64,
     /// Teammates who joined.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub seats: u64,
     /// Events of internal users.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub excluded: u64,
     /// Recorded sign-ups.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub sign_ups: u64,
     /// Recorded subscriptions.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub subscriptions: u64,
     /// People whose first visit it was.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub visitors: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProductEventCounts")]
-struct ProductEventCountsRow {
-    #[serde(default, skip_serializing_if = "is_none")]
-    count: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    seats: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    excluded: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    sign_ups: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    subscriptions: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
-    visitors: u64,
-}
-stored!(ProductEventCounts as ProductEventCountsRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
+stored!(ProductEventCounts);
 
 impl ProductEventCounts {
-    /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         for (count, other) in [
             (&mut self.count, other.count),
@@ -96,7 +80,6 @@ pub struct ProductEventIncrements {
 }
 
 impl ProductEventIncrements {
-    /// Adds counts to a name.
     pub fn add_name(&mut self, account: AccountId, name: &str, hour: Hour, counts: ProductEventCounts) {
         self.names.entry((account, name.to_owned())).or_default().entry(hour).or_default().add(counts);
     }
@@ -121,10 +104,7 @@ fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<()> {
     let mut sums: BTreeMap<Key, ProductEventCounts> = BTreeMap::new();
     let mut sum = |row_key: Key, counts: ProductEventCounts| sums.entry(row_key).or_default().add(counts);
     let others = names_over_limit(store, additions).await?;
@@ -158,7 +138,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncre
 async fn names_over_limit<'a>(
     store: &Store,
     additions: &'a ProductEventIncrements,
-) -> Result<BTreeSet<(AccountId, &'a str)>, ReadError> {
+) -> Result<BTreeSet<(AccountId, &'a str)>> {
     let keys: Vec<Key> = additions.names.keys().map(|(account, name)| name_key(*account, name)).collect();
     let rows = store.get_many(&keys).await?;
     let mut new: BTreeMap<AccountId, Vec<&str>> = BTreeMap::new();
@@ -178,7 +158,7 @@ async fn sources_over_limit<'a>(
     account: AccountId,
     day: Hour,
     sources: &'a BTreeMap<String, ProductEventCounts>,
-) -> Result<BTreeSet<&'a str>, ReadError> {
+) -> Result<BTreeSet<&'a str>> {
     let keys: Vec<Key> = sources.keys().map(|source| source_key(account, day, source)).collect();
     let rows = store.get_many(&keys).await?;
     let new: Vec<&str> =
@@ -192,10 +172,7 @@ async fn sources_over_limit<'a>(
 }
 
 /// Lists an account's names in order, with the total counts of each.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>, ReadError> {
+pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>> {
     // One more for `OTHER`.
     let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
     let read = |(row_key, row): &(Key, Value)| {
@@ -207,9 +184,6 @@ pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String
 }
 
 /// Reads a name's counts of a range of hours, by hour or by day, at most `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn name_counts(
     store: &Store,
     account: AccountId,
@@ -217,7 +191,7 @@ pub async fn name_counts(
     hours: Range<Hour>,
     by_day: bool,
     limit: usize,
-) -> Result<Vec<(Hour, ProductEventCounts)>, ReadError> {
+) -> Result<Vec<(Hour, ProductEventCounts)>> {
     let rows = || row_prefix(account, if by_day { BY_DAY } else { BY_HOUR }).text(name);
     let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -230,15 +204,12 @@ pub async fn name_counts(
 }
 
 /// Reads the counts of all sources of a range of days, at most `limit` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn source_counts(
     store: &Store,
     account: AccountId,
     days: Range<Hour>,
     limit: usize,
-) -> Result<Vec<(Hour, String, ProductEventCounts)>, ReadError> {
+) -> Result<Vec<(Hour, String, ProductEventCounts)>> {
     let rows = || row_prefix(account, BY_SOURCE);
     let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -252,16 +223,13 @@ pub async fn source_counts(
 }
 
 /// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Hour,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut count = 0;
     for (name, _) in list_names(store, account).await? {
         for kind in [BY_HOUR, BY_DAY] {

@@ -7,37 +7,14 @@
 //! The owner of a partition carries out its commands and deletes the rows. A command therefore survives restarts, and
 //! reaches the tasks of every node.
 
-use jiff::Timestamp;
-use message::address::DomainName;
-use model::id::AccountId;
-use model::task::TaskClass;
 use model::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::codec::{self, SerdeRow, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TaskFilter", deny_unknown_fields)]
-struct TaskFilterRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    account: Option<AccountId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<TaskClass>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    held: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    attempts_min: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    accepted_before: Option<Timestamp>,
-}
 
 /// A command for many tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,10 +23,9 @@ pub struct BulkQueueCommand {
     /// The action, as named by the queue.
     pub order: String,
     /// The tasks to which it applies.
-    #[serde(with = "TaskFilterRow")]
     pub filter: TaskFilter,
 }
-stored!(BulkQueueCommand as BulkQueueCommand);
+stored!(BulkQueueCommand);
 
 /// The row of any release's command: a newer one may have conditions that this release does not know.
 #[derive(Serialize, Deserialize)]
@@ -64,7 +40,6 @@ struct AnyReleaseCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingQueueCommand {
     pub partition: u16,
-    /// Id of the command.
     pub id: [u8; 16],
     /// The action, as named by the queue.
     pub order: String,
@@ -82,7 +57,7 @@ impl AnyReleaseCommand {
     fn read_filter(&self) -> Result<TaskFilter, UnknownFilter> {
         match self.unknown.keys().next() {
             Some(field) => Err(UnknownFilter(format!("unknown field `{field}`"))),
-            None => TaskFilterRow::deserialize(&self.filter).map_err(|error| UnknownFilter(error.to_string())),
+            None => TaskFilter::deserialize(&self.filter).map_err(|error| UnknownFilter(error.to_string())),
         }
     }
 }
@@ -105,10 +80,7 @@ pub fn complete(batch: &mut Batch, partition: u16, id: [u8; 16]) {
 }
 
 /// Lists pending commands, oldest first within a partition, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>, ReadError> {
+pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>> {
     let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
         let (partition, id) = read_key(&at).map_err(codec::damaged)?;
@@ -125,16 +97,15 @@ fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyDecodeError> {
 }
 
 /// Counts the partitions in which a command is pending.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize, ReadError> {
+pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize> {
     let keys: Vec<Key> = (0..PARTITIONS).map(|partition| key_of(partition, id)).collect();
     Ok(store.get_many(&keys).await?.into_iter().flatten().count())
 }
 
 #[cfg(test)]
 mod tests {
+    use message::address::DomainName;
+
     use super::*;
     use crate::engine::Store;
 

@@ -16,7 +16,8 @@
 
 mod partition_reader;
 
-use parking_lot::{Mutex, MutexGuard};
+use message::words;
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -32,29 +33,15 @@ use crate::key::{KeyReader, Space, key};
 /// transaction after 5 s, and a wait for a lock after 10 s.
 const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// State of a queued recipient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QueuedState {
-    /// Waits for its first attempt.
-    Queued = 0,
-    /// Waits for another attempt.
-    Deferred = 1,
-    /// Held by the operator.
-    Held = 2,
-}
-
-impl QueuedState {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Queued, Self::Deferred, Self::Held];
-
-    /// Name of the state, as in metric labels.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Deferred => "deferred",
-            Self::Held => "held",
-        }
+words! {
+    /// State of a queued recipient.
+    QueuedState {
+        /// Waits for its first attempt.
+        Queued = "queued" as 0,
+        /// Waits for another attempt.
+        Deferred = "deferred" as 1,
+        /// Held by the operator.
+        Held = "held" as 2,
     }
 }
 
@@ -236,7 +223,6 @@ struct State {
     partitions: HashMap<u16, PartitionCounts>,
 }
 
-/// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitResult {
     Stored,
@@ -271,17 +257,13 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Registers a commit that changes tasks. Call [`CommitCount::end`] with its result; dropping the guard means an
     /// unknown result.
     pub(crate) fn begin(self: &Arc<Self>, changes: Vec<TaskChange>) -> CommitCount {
         if changes.is_empty() {
             return CommitCount(None);
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.commits += 1;
         let number = state.commits;
         state.open.insert(number, OpenCommit { changes, counted: Vec::new() });
@@ -290,7 +272,7 @@ impl QueueCounts {
     }
 
     fn end(&self, number: u64, ended: CommitResult) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(commit) = open.remove(&number) else { return };
         if ended == CommitResult::Refused {
@@ -321,7 +303,7 @@ impl QueueCounts {
 
     /// Sets the partitions to count. New and doubtful ones must be read with [`QueueCounts::read`].
     pub fn track(&self, partitions: &[u16]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.partitions.retain(|number, _| partitions.contains(number));
         for number in partitions {
             state.partitions.entry(*number).or_default();
@@ -330,19 +312,18 @@ impl QueueCounts {
 
     /// Discards the counts of a partition that another node owned meanwhile, so that it is read again.
     pub fn invalidate(&self, partition: u16) {
-        if let Some(counts) = self.lock().partitions.get_mut(&partition) {
+        if let Some(counts) = self.state.lock().partitions.get_mut(&partition) {
             counts.reader = Reader::Doubtful;
         }
     }
 
     /// Returns whether a partition must be read.
-    #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        self.lock().partitions.values().any(|counts| !counts.is_whole())
+        self.state.lock().partitions.values().any(|counts| !counts.is_whole())
     }
 
     fn slice_begins(&self, now: Timestamp, is_away: bool) -> Option<(u16, Key)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { open, partitions, .. } = &mut *state;
         partitions.values_mut().for_each(|counts| counts.review(now, is_away));
         let found = partitions.iter_mut().find(|(_, counts)| !matches!(counts.reader, Reader::Done));
@@ -362,7 +343,7 @@ impl QueueCounts {
 
     /// Records a slice that was read, starting at `now`: tasks up to `to`, or to the end of the partition.
     fn slice_read(&self, partition: u16, now: Timestamp, tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(counts) = partitions.get_mut(&partition) else { return };
         // The partition became doubtful, or was read concurrently: it will be read again.
@@ -392,9 +373,8 @@ impl QueueCounts {
     }
 
     /// Returns the counts of all domains in a partition.
-    #[must_use]
     pub fn domains(&self, partition: u16) -> Vec<DomainCounts> {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
         let unsigned = |count: i64| u64::try_from(count).unwrap_or(0);
         let found = counts.by_domain.iter().map(|(domain, [queued, deferred, held])| DomainCounts {
@@ -407,9 +387,8 @@ impl QueueCounts {
     }
 
     /// Returns the counts of a domain by state, over all partitions of this node.
-    #[must_use]
     pub fn domain(&self, domain: &str) -> DomainCounts {
-        let state = self.lock();
+        let state = self.state.lock();
         let found = state.partitions.values().filter_map(|counts| counts.by_domain.get(domain.as_bytes()));
         let sums = found.fold([0_i64; QueuedState::ALL.len()], |[a, b, c], [x, y, z]| [a + x, b + y, c + z]);
         let [queued, deferred, held] = sums.map(|count| u64::try_from(count).unwrap_or(0));
@@ -417,9 +396,8 @@ impl QueueCounts {
     }
 
     /// Summarises the counts, with the `top` domains with the most recipients.
-    #[must_use]
     pub fn summary(&self, top: usize) -> QueueSummary {
-        let state = self.lock();
+        let state = self.state.lock();
         let sum = |queued: QueuedState, class: TaskClass| {
             let count = |counts: &PartitionCounts| {
                 counts.by_state.get(queued as usize).and_then(|by| by.get(class as usize)).copied().unwrap_or(0)
@@ -445,10 +423,10 @@ impl QueueCounts {
         if top == 0 {
             return Vec::new();
         }
-        let partitions: Vec<u16> = self.lock().partitions.keys().copied().collect();
+        let partitions: Vec<u16> = self.state.lock().partitions.keys().copied().collect();
         let longest = partitions.into_iter().flat_map(|partition| self.longest_of(partition, top));
         let longest: HashSet<Box<[u8]>> = longest.collect();
-        let state = self.lock();
+        let state = self.state.lock();
         let sum = |domain: Box<[u8]>| {
             let everywhere = state.partitions.values().filter_map(|counts| counts.by_domain.get(&domain));
             let count: i64 = everywhere.flatten().sum();
@@ -465,7 +443,7 @@ impl QueueCounts {
 
     /// The domains with the most recipients in a partition, in no order.
     fn longest_of(&self, partition: u16, top: usize) -> Vec<Box<[u8]>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(counts) = state.partitions.get(&partition) else { return Vec::new() };
         // Min-heap of the largest counts.
         let mut longest = BinaryHeap::new();

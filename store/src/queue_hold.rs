@@ -16,7 +16,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 const VERSION: u8 = 0;
@@ -26,7 +26,6 @@ const BACKFILLED: u8 = 3;
 /// Rows per read.
 const PAGE: usize = 10_000;
 
-/// Scope of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldScope {
     /// The whole queue.
@@ -41,23 +40,19 @@ pub struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifted_at: Option<Timestamp>,
 }
-stored!(Hold as Hold);
+stored!(Hold);
 
 impl Hold {
-    /// Creates a hold that begins now.
-    #[must_use]
     pub fn begin(now: Timestamp) -> Self {
         Self { since: now, lifted_at: None }
     }
 
     /// Returns the hold, lifted now.
-    #[must_use]
     pub fn lift(self, now: Timestamp) -> Self {
         Self { lifted_at: Some(now), ..self }
     }
 
     /// Returns whether the hold is not lifted.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.lifted_at.is_none()
     }
@@ -73,13 +68,11 @@ pub struct QueueHolds {
     pub version: HoldsVersion,
     /// Hold of the whole queue.
     pub queue: Option<Hold>,
-    /// Holds of accounts.
     pub accounts: HashMap<AccountId, Hold>,
 }
 
 impl QueueHolds {
     /// The hold with this scope, active or lifted.
-    #[must_use]
     pub fn get(&self, scope: HoldScope) -> Option<Hold> {
         match scope {
             HoldScope::Queue => self.queue,
@@ -104,19 +97,13 @@ fn backfilled_key() -> Key {
 }
 
 /// Reads the hold of the whole queue, active or lifted.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>, ReadError> {
+pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>> {
     let row = store.get(&key_of(HoldScope::Queue)).await?;
     row.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Returns whether accounts suspended by older versions have their holds.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn is_backfilled(store: &Store) -> Result<bool, ReadError> {
+pub async fn is_backfilled(store: &Store) -> Result<bool> {
     Ok(store.get(&backfilled_key()).await?.is_some())
 }
 
@@ -126,19 +113,12 @@ pub fn mark_backfilled(batch: &mut Batch) {
     batch.put(backfilled_key(), Value::new());
 }
 
-/// Reads the current version.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn current_version(store: &Store) -> Result<HoldsVersion, ReadError> {
+pub async fn current_version(store: &Store) -> Result<HoldsVersion> {
     Ok(HoldsVersion(store.get(&version_key()).await?))
 }
 
 /// Lists all holds.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store) -> Result<QueueHolds, ReadError> {
+pub async fn list(store: &Store) -> Result<QueueHolds> {
     // Read the version first: a change in between makes the next poll read again.
     let version = current_version(store).await?;
     let queue = store.get(&key_of(HoldScope::Queue)).await?.map(|row| codec::decode(&row)).transpose()?;

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use model::task_filter::TaskFilter;
 
-use crate::engine::{Key, ReadError, ScanOrder, Store};
+use crate::engine::{Key, Result, ScanOrder, Store};
 use crate::task::{self, PARTITIONS, TaskPage};
 
 /// Rows per read of the store.
@@ -32,7 +32,6 @@ pub struct QueueWalk<'a> {
 
 impl<'a> QueueWalk<'a> {
     /// A walk that reads at most `rows_max` rows, those that do not match included.
-    #[must_use]
     pub fn new(store: &'a Store, filter: TaskFilter, rows_max: usize) -> Self {
         let ranges = match &filter.to {
             Some(domain) => (0..PARTITIONS).map(|partition| task::domain_range(partition, domain)).collect(),
@@ -55,10 +54,7 @@ impl<'a> QueueWalk<'a> {
 
     /// Reads the next page, with the tasks that match; it can be empty. `None` at the end of the queue, and when the
     /// limit is reached. Gives way to other work of the runtime's thread before each page.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn next_page(&mut self) -> Result<Option<TaskPage>, ReadError> {
+    pub async fn next_page(&mut self) -> Result<Option<TaskPage>> {
         let rows = PAGE_ROWS.min(self.rows_max.saturating_sub(self.rows_read));
         let Some(range) = self.ranges.front_mut().filter(|_| rows > 0) else { return Ok(None) };
         tokio::task::yield_now().await;
@@ -74,14 +70,11 @@ impl<'a> QueueWalk<'a> {
         Ok(Some(page))
     }
 
-    /// The number of rows read.
-    #[must_use]
     pub fn rows_read(&self) -> usize {
         self.rows_read
     }
 
     /// The key at which another walk goes on; `None` after the end of the queue.
-    #[must_use]
     pub fn rest(&self) -> Option<&Key> {
         self.ranges.front().map(|range| &range.start)
     }

@@ -11,7 +11,7 @@ use model::received::ReceivedEmail;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 /// The size field of an email's row; the other fields are skipped.
@@ -23,7 +23,6 @@ struct EmailSizeRow {
 /// The limit on the number of rows in a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowBound {
-    /// Quotas of these nouns.
     Quota(&'static [Noun]),
     /// Another limit, described in words.
     Other(&'static str),
@@ -34,7 +33,6 @@ macro_rules! bounds {
         impl RowBound {
             /// Returns what limits the rows of a space. A new space must be added to the table, or this does not
             /// compile.
-            #[must_use]
             pub fn for_space(space: Space) -> Self {
                 match space {
                     $(Space::$counted => Self::Quota(&[$(Noun::$noun),+]),)*
@@ -146,18 +144,12 @@ pub struct QuotaCount {
 }
 
 impl QuotaCount {
-    /// Starts to count a noun of an account.
-    #[must_use]
     pub fn start(account: AccountId, noun: Noun) -> Self {
         let rest = key(space_of(noun)).account(account).range();
         Self { noun, rest, sum: 0, cost: 0, is_whole: false }
     }
 
-    /// Counts the next page.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn count_next_page(&mut self, store: &Store) -> Result<(), ReadError> {
+    pub async fn count_next_page(&mut self, store: &Store) -> Result<()> {
         let limit = page_rows(self.noun);
         let page = store.scan(self.rest.clone(), ScanOrder::Ascending, limit).await?;
         self.is_whole = page.len() < limit;
@@ -206,7 +198,7 @@ fn page_rows(noun: Noun) -> usize {
     }
 }
 
-fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64, ReadError> {
+fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64> {
     match noun {
         // Bodies are stored elsewhere; the rows record their size.
         Noun::EmailBytes => Ok(codec::decode::<SerdeRow<EmailSizeRow>>(value)?.0.size_bytes),

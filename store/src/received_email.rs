@@ -13,37 +13,14 @@
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use message::address::Address;
-use message::received::{AuthenticationResults, ReceivedHeader};
-use model::id::{AccountId, DomainId, ReceivedId};
-use model::received::{ReceivedEmail, SpamScore, SpamStatus};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, ReceivedId};
+use model::received::ReceivedEmail;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReceivedEmail")]
-struct ReceivedRow {
-    id: ReceivedId,
-    account: AccountId,
-    domain: DomainId,
-    sequence: u64,
-    rcpt_to: Address,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_from: Option<Address>,
-    heading: ReceivedHeader,
-    auth: AuthenticationResults,
-    spam_status: SpamStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    spam_score: Option<SpamScore>,
-    trace: String,
-    body: ReceivedId,
-    size_bytes: u64,
-    received_at: Timestamp,
-}
-stored!(ReceivedEmail as ReceivedRow);
+stored!(ReceivedEmail);
 
 /// Maximum number of rows scanned for one page. A page that reaches it is short and has a cursor.
 const LOOKED_AT_MAX: usize = 2_000;
@@ -83,7 +60,6 @@ pub struct ReceivedSequence {
 }
 
 impl ReceivedSequence {
-    #[must_use]
     pub fn account(&self) -> AccountId {
         self.account
     }
@@ -102,16 +78,13 @@ impl ReceivedSequence {
 }
 
 /// Reads the last sequence numbers of accounts.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>, ReadError> {
+pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>> {
     let keys: Vec<Key> = accounts.iter().map(|account| head_key(*account)).collect();
     let rows = store.get_many(&keys).await?;
     accounts.iter().zip(rows).map(|(account, row)| decode_sequence(*account, row)).collect()
 }
 
-fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence, ReadError> {
+fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence> {
     let sequence = match &row {
         None => Some(0),
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
@@ -121,7 +94,6 @@ fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSeq
 }
 
 /// Returns whether the conflicting key is an account's last sequence number.
-#[must_use]
 pub fn is_order_conflict(conflict: &[u8]) -> bool {
     KeyReader::new(Space::ReceivedHead, conflict).is_ok()
 }
@@ -139,21 +111,14 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
     batch.put_body(body_key(account, body), bytes);
 }
 
-/// Reads a received email of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>> {
     let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let sequence = decode_sequence(account, Some(sequence_row))?.sequence;
     store.get(&key_of(account, sequence)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads the message of a received email, with our trace fields prepended; `None` if the body is not stored.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>> {
     let body = store.body(&body_key(received.account, received.body)).await?;
     Ok(body.map(|body| {
         let mut whole = Vec::with_capacity(received.trace.len() + body.len());
@@ -186,7 +151,7 @@ pub struct ReceivedPage {
 }
 
 /// The first sequence number of an email that arrived at or after a time; `None` if there is none.
-async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>, ReadError> {
+async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>> {
     let mut range = key(Space::ReceivedEmailById).account(account).range();
     range.start = key_by_id(account, ReceivedId::new(time, 0));
     let rows = store.scan(range, ScanOrder::Ascending, 1).await?;
@@ -197,15 +162,12 @@ async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -
 }
 
 /// Lists a page of an account's received emails that pass.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     query: &ReceivedQuery,
     passes: impl Fn(&ReceivedEmail) -> bool,
-) -> Result<ReceivedPage, ReadError> {
+) -> Result<ReceivedPage> {
     let mut range = key(Space::ReceivedEmail).account(account).range();
     if let Some(time) = query.after.and_then(|time| time.checked_sub(SLACK).ok()) {
         match first_sequence_at(store, account, time).await? {
@@ -255,10 +217,7 @@ pub async fn list(
 
 /// Deletes a received email, its events, and its body if no other email refers to it. The commit conflicts if it, or
 /// another email of the same message, is deleted concurrently.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<(), ReadError> {
+pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<()> {
     /// Maximum number of events deleted; a received email has one today.
     const EVENTS_MAX: usize = 100;
     let ReceivedEmail { account, id, body, sequence, .. } = received;
@@ -285,15 +244,12 @@ pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) 
 }
 
 /// Lists the oldest received emails of an account that arrived before a time, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_older_than(
     store: &Store,
     account: AccountId,
     time: Timestamp,
     limit: usize,
-) -> Result<Vec<ReceivedEmail>, ReadError> {
+) -> Result<Vec<ReceivedEmail>> {
     let range = key(Space::ReceivedEmail).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let all: Vec<ReceivedEmail> = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<_, _>>()?;
@@ -302,6 +258,10 @@ pub async fn list_older_than(
 
 #[cfg(test)]
 mod tests {
+    use message::received::{AuthenticationResults, ReceivedHeader};
+    use model::id::DomainId;
+    use model::received::{SpamScore, SpamStatus};
+
     use super::*;
     use crate::engine::CommitError;
 

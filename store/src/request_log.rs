@@ -6,38 +6,14 @@
 //! AuditLog   · account · id  ─►  a request that changed something, sent email or revealed a secret
 //! ```
 
-use jiff::Timestamp;
-use model::id::{AccountId, ApiKeyId, GrantId, RequestId, UserId};
-use model::request_log::{AuditRecord, LoggedRequest};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, RequestId};
+use model::request_log::LoggedRequest;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LoggedRequest")]
-struct LoggedRequestRow {
-    id: RequestId,
-    account: AccountId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    api_key: Option<ApiKeyId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<UserId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    grant: Option<GrantId>,
-    method: String,
-    path: String,
-    operation: String,
-    status: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error_code: Option<String>,
-    duration_ms: u32,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audit: Option<AuditRecord>,
-}
-stored!(LoggedRequest as LoggedRequestRow);
+stored!(LoggedRequest);
 
 /// The two parts of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,27 +41,20 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
     batch.put(part.key_of(request.account, request.id), codec::encode(request));
 }
 
-/// Reads a logged request of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>> {
     let rows = store.get_many(&[LogPart::Reads.key_of(account, id), LogPart::Audit.key_of(account, id)]).await?;
     rows.iter().flatten().next().map(|row| codec::decode(row)).transpose()
 }
 
 /// Lists an account's requests of both parts, newest first, from `since` (inclusive) to `before` (exclusive), at most
 /// `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     since: Option<RequestId>,
     before: Option<RequestId>,
     limit: usize,
-) -> Result<Vec<LoggedRequest>, ReadError> {
+) -> Result<Vec<LoggedRequest>> {
     let mut all = list_part(store, LogPart::Reads, account, since, before, limit).await?;
     all.extend(list_part(store, LogPart::Audit, account, since, before, limit).await?);
     all.sort_unstable_by_key(|request| std::cmp::Reverse(request.id));
@@ -94,9 +63,6 @@ pub async fn list(
 }
 
 /// Lists an account's requests of one part, as [`list`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_part(
     store: &Store,
     part: LogPart,
@@ -104,7 +70,7 @@ pub async fn list_part(
     since: Option<RequestId>,
     before: Option<RequestId>,
     limit: usize,
-) -> Result<Vec<LoggedRequest>, ReadError> {
+) -> Result<Vec<LoggedRequest>> {
     let mut range = key(part.space()).account(account).range();
     if let Some(since) = since {
         range.start = part.key_of(account, since);
@@ -120,9 +86,6 @@ pub async fn list_part(
 }
 
 /// Deletes an account's requests of a part before an id, oldest first, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     part: LogPart,
@@ -130,7 +93,7 @@ pub async fn purge_before(
     account: AccountId,
     before: RequestId,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let range = key(part.space()).account(account).build()..part.key_of(account, before);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

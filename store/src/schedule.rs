@@ -11,31 +11,14 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::id::{AccountId, EmailId};
-use model::recipient::DsnOptions;
-use model::schedule::{Schedule, ScheduleState};
-use serde::{Deserialize, Serialize};
+use model::schedule::Schedule;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Schedule")]
-struct ScheduleRow {
-    scheduled_at: Timestamp,
-    state: ScheduleState,
-    due: Timestamp,
-    partition: u16,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    require_tls: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    notify: Vec<DsnOptions>,
-}
-stored!(Schedule as ScheduleRow);
+stored!(Schedule);
 
-/// Account and email.
 pub type ScheduleKey = (AccountId, EmailId);
 
 fn key_of((account, email): ScheduleKey) -> Key {
@@ -76,30 +59,18 @@ pub fn delete(batch: &mut Batch, about: ScheduleKey) {
     batch.delete(key_of(about));
 }
 
-/// Returns whether the conflicting key is a schedule.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Schedule as u8))
 }
 
 /// Reads the schedule of an email, if it was scheduled.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSchedule>, ReadError> {
+pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSchedule>> {
     let row = store.get(&key_of(about)).await?;
     row.map(|row| Ok(StoredSchedule { schedule: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the schedules of several emails of an account, in the order of `emails`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_many(
-    store: &Store,
-    account: AccountId,
-    emails: &[EmailId],
-) -> Result<Vec<Option<Schedule>>, ReadError> {
+pub async fn get_many(store: &Store, account: AccountId, emails: &[EmailId]) -> Result<Vec<Option<Schedule>>> {
     let keys: Vec<Key> = emails.iter().map(|email| key_of((account, *email))).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
@@ -124,10 +95,7 @@ const LOOKS_MAX: usize = 8;
 /// Lists emails of a partition that are due, at most [`LOOKS_MAX`] reads. After each full read it skips the rest of
 /// what the last account has due at that time. An account that schedules very many emails for one moment therefore
 /// cannot starve others.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<DueSchedules, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<DueSchedules> {
     let range = key(Space::ScheduledByTime).u16(partition).range();
     let (mut from, mut first) = (range.start, DueSchedules::default());
     for _ in 0..LOOKS_MAX {
@@ -150,10 +118,7 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
 }
 
 /// Returns whether nothing is scheduled in these partitions, with one read for all of them.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool, ReadError> {
+pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool> {
     let start = key(Space::ScheduledByTime).u16(*partitions.start()).build();
     let end = key(Space::ScheduledByTime).u16(*partitions.end()).range().end;
     Ok(store.scan(start..end, ScanOrder::Ascending, 1).await?.is_empty())
@@ -168,6 +133,8 @@ fn read_key(at: &Key) -> Result<(u16, (Timestamp, ScheduleKey)), KeyDecodeError>
 
 #[cfg(test)]
 mod tests {
+    use model::schedule::ScheduleState;
+
     use super::*;
 
     #[tokio::test]

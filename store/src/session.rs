@@ -1,61 +1,27 @@
 //! User sessions: one row each under account and user, at the key that the cookie names.
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
-use model::credential::SecretHash;
 use model::id::{AccountId, SessionId, UserId};
-use model::user::{SignInMethod, UserSession};
-use serde::{Deserialize, Serialize};
+use model::user::UserSession;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
 /// Maximum number of sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 50;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "UserSession")]
-struct SessionRow {
-    id: SessionId,
-    account: AccountId,
-    user: UserId,
-    secret: SecretHash,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-    ends_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    method: Option<SignInMethod>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_agent: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_used_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reauthenticated_at: Option<Timestamp>,
-}
-stored!(UserSession as SessionRow);
+stored!(UserSession);
 
 pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
     key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<UserSession> {
     codec::decode(row)
 }
 
-/// Reads a session.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    user: UserId,
-    id: SessionId,
-) -> Result<Option<UserSession>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, user: UserId, id: SessionId) -> Result<Option<UserSession>> {
     store.get(&key_of(account, user, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -75,10 +41,7 @@ pub fn delete(batch: &mut Batch, session: &UserSession) {
 }
 
 /// Lists a user's sessions, oldest first, including expired ones.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>, ReadError> {
+pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
@@ -86,16 +49,13 @@ pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Re
 }
 
 /// Deletes a user's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     user: UserId,
     now: Timestamp,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let (live, ended): (Vec<_>, Vec<_>) =
         list_by_user(store, account, user).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
@@ -105,9 +65,6 @@ pub async fn evict_oldest(
 
 /// Deletes an account's expired sessions, scanning at most `limit` rows from a key on. Returns the key to continue from
 /// if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
@@ -115,7 +72,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let mut range = key(Space::Session).account(account).range();
     range.start = from.unwrap_or(range.start);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

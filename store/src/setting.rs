@@ -1,6 +1,6 @@
 //! Settings that the installation generates itself: byte strings by name.
 
-use crate::engine::{Batch, CommitError, Key, ReadError, Store, Value};
+use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store, Value};
 use crate::key::{Space, key};
 
 fn key_of(name: &str) -> Key {
@@ -16,18 +16,11 @@ pub enum SettingError {
     Commit(#[from] CommitError),
 }
 
-/// Reads a setting.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> {
+pub async fn get(store: &Store, name: &str) -> Result<Option<Value>> {
     store.get(&key_of(name)).await
 }
 
 /// Writes a setting, unchecked.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn put(store: &Store, name: &str, value: Value) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.put(key_of(name), value);
@@ -48,10 +41,6 @@ pub async fn change(store: &Store, name: &str, before: Option<Value>, after: Opt
     store.commit(batch).await
 }
 
-/// Deletes a setting.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.delete(key_of(name));
@@ -59,9 +48,6 @@ pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
 }
 
 /// Reads a setting, or creates it with `make` if it does not exist.
-///
-/// # Errors
-/// [`SettingError`].
 pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, SettingError> {
     loop {
         if let Some(found) = store.get(&key_of(name)).await? {

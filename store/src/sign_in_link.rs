@@ -2,31 +2,13 @@
 //! in order.
 
 use jiff::Timestamp;
-use model::id::{AccountId, UserId};
-use model::user::{SignInLink, SignInLinkKind, SignInLinkToken};
-use serde::{Deserialize, Serialize};
+use model::user::{SignInLink, SignInLinkToken};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SignInLink")]
-struct SignInLinkRow {
-    account: AccountId,
-    user: UserId,
-    #[serde(default)]
-    series: u32,
-    expires_at: Timestamp,
-    #[serde(default, skip_serializing_if = "is_sign_in")]
-    kind: SignInLinkKind,
-}
-stored!(SignInLink as SignInLinkRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_sign_in(kind: &SignInLinkKind) -> bool {
-    *kind == SignInLinkKind::SignIn
-}
+stored!(SignInLink);
 
 fn key_of(token: &SignInLinkToken) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()
@@ -37,10 +19,7 @@ pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Reads an unused link.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>, ReadError> {
+pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>> {
     store.get(&key_of(token)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -50,10 +29,7 @@ pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 }
 
 /// Deletes expired links, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = key(Space::SignInLink).build()..key(Space::SignInLink).time(now).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

@@ -1,41 +1,24 @@
 //! Cached MTA-STS policies (RFC 8461): one row for each domain that has one.
 
-use jiff::Timestamp;
 use message::address::DomainName;
-use message::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
-use serde::{Deserialize, Serialize};
+use message::mta_sts::CachedMtaStsPolicy;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, CommitError, Key, ReadError, Store};
+use crate::engine::{Batch, CommitError, Key, Result, Store};
 use crate::key::{Space, key};
 
-/// A policy as stored.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CachedMtaStsPolicy")]
-struct StsPolicyRow {
-    id: String,
-    fetched_at: Timestamp,
-    policy: MtaStsPolicy,
-    lines: Vec<String>,
-}
-stored!(CachedMtaStsPolicy as StsPolicyRow);
+stored!(CachedMtaStsPolicy);
 
 fn key_of(domain: &DomainName) -> Key {
     key(Space::StsPolicy).text(domain.as_str()).build()
 }
 
 /// Reads the cached policy of a domain, which may have expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>, ReadError> {
+pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>> {
     store.get(&key_of(domain)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Stores the policy of a domain, replacing an earlier one.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.put(key_of(domain), codec::encode(policy));
@@ -43,9 +26,6 @@ pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy
 }
 
 /// Deletes the cached policy of a domain.
-///
-/// # Errors
-/// The store cannot be written.
 pub async fn delete(store: &Store, domain: &DomainName) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.delete(key_of(domain));

@@ -13,44 +13,18 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use message::address::Address;
 use model::email::Category;
-use model::id::{AccountId, EmailId, SuppressionId};
+use model::id::{AccountId, SuppressionId};
 use model::suppression::{
-    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, SmtpDiagnostic, Suppression, SuppressionReason,
-    SuppressionSource, SuppressionTarget, address_key, domain_key,
+    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, Suppression, SuppressionReason, SuppressionSource,
+    SuppressionTarget, address_key, domain_key,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::opt_out;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Suppression")]
-struct SuppressionRow {
-    id: SuppressionId,
-    account: AccountId,
-    target: SuppressionTarget,
-    reason: SuppressionReason,
-    source: SuppressionSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<EmailId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    detail: Option<SmtpDiagnostic>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    soft_bounces: u32,
-    created_at: Timestamp,
-}
-stored!(Suppression as SuppressionRow);
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
+stored!(Suppression);
 
 /// A suppression with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,44 +55,27 @@ fn index(suppression: &Suppression) -> [Key; 2] {
     [key_by_id(*account, *id), key_by_kind(*account, *reason, *source, *id)]
 }
 
-fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
+fn decode_stored(row: Value) -> Result<StoredSuppression> {
     Ok(StoredSuppression { suppression: codec::decode(&row)?, row })
 }
 
 /// Reads the suppressions of several targets, in the order of `targets`, including expired ones.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_many(
     store: &Store,
     account: AccountId,
     targets: &[SuppressionTarget],
-) -> Result<Vec<Option<StoredSuppression>>, ReadError> {
+) -> Result<Vec<Option<StoredSuppression>>> {
     let keys: Vec<Key> = targets.iter().map(|target| row_key(account, &target.key())).collect();
     store.get_many(&keys).await?.into_iter().map(|row| row.map(decode_stored).transpose()).collect()
 }
 
 /// Reads the suppression of a target, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    target: &SuppressionTarget,
-) -> Result<Option<StoredSuppression>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, target: &SuppressionTarget) -> Result<Option<StoredSuppression>> {
     Ok(get_many(store, account, std::slice::from_ref(target)).await?.pop().flatten())
 }
 
 /// Finds a suppression by its id, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_id(
-    store: &Store,
-    account: AccountId,
-    id: SuppressionId,
-) -> Result<Option<StoredSuppression>, ReadError> {
+pub async fn find_by_id(store: &Store, account: AccountId, id: SuppressionId) -> Result<Option<StoredSuppression>> {
     let Some(row_key) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let found = store.get(&row_key).await?.map(decode_stored).transpose()?;
     Ok(found.filter(|found| found.suppression.id == id))
@@ -147,24 +104,19 @@ pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     }
 }
 
-/// Returns whether the conflicting key is a suppression.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Suppression as u8))
 }
 
 /// Returns the addresses that mail of this category must not be sent to, with the reason: a suppression of the address,
 /// of its domain, or an opt-out of the category, in this order. One read for all addresses.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_blocked(
     store: &Store,
     account: AccountId,
     category: Category,
     addresses: &[&Address],
     now: Timestamp,
-) -> Result<Vec<BlockedRecipient>, ReadError> {
+) -> Result<Vec<BlockedRecipient>> {
     let optional = OPTIONAL_CATEGORIES.contains(&category);
     let mut keys = Vec::with_capacity(addresses.len() * 3);
     for address in addresses {
@@ -190,7 +142,7 @@ fn block_reason(
     opted_out: &[Option<Value>],
     suppressed: &[Option<Value>],
     now: Timestamp,
-) -> Result<Option<BlockReason>, ReadError> {
+) -> Result<Option<BlockReason>> {
     for row in suppressed.iter().flatten() {
         let suppression: Suppression = codec::decode(row)?;
         if suppression.is_active(now) {
@@ -213,15 +165,12 @@ pub struct AddressSuppression {
 }
 
 /// Reads the suppression state of several targets, in the order of `targets`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_address_suppressions(
     store: &Store,
     account: AccountId,
     targets: &[SuppressionTarget],
     now: Timestamp,
-) -> Result<Vec<AddressSuppression>, ReadError> {
+) -> Result<Vec<AddressSuppression>> {
     /// The address's suppression, its domain's, and one opt-out per category.
     const KEYS_EACH: usize = 2 + OPTIONAL_CATEGORIES.len();
     let mut keys = Vec::with_capacity(targets.len() * KEYS_EACH);
@@ -269,8 +218,6 @@ pub struct SuppressionFilter {
 }
 
 impl SuppressionFilter {
-    /// Returns whether a suppression matches.
-    #[must_use]
     pub fn matches(&self, suppression: &Suppression) -> bool {
         let millisecond = |at: Timestamp| at.as_millisecond();
         let began = millisecond(suppression.created_at);
@@ -302,8 +249,8 @@ impl SuppressionFilter {
             let range = cut(all, &|id| key_by_id(account, id));
             return Some(range).filter(|range| range.start < range.end).into_iter().collect();
         }
-        let reasons = if self.reasons.is_empty() { SuppressionReason::ALL } else { &self.reasons };
-        let sources = if self.sources.is_empty() { SuppressionSource::ALL } else { &self.sources };
+        let reasons = if self.reasons.is_empty() { &SuppressionReason::ALL[..] } else { &self.reasons };
+        let sources = if self.sources.is_empty() { &SuppressionSource::ALL[..] } else { &self.sources };
         let kinds = reasons.iter().flat_map(|reason| sources.iter().map(|source| (*reason, *source)));
         kinds
             .map(|(reason, source)| {
@@ -328,16 +275,13 @@ pub struct SuppressionPage {
 const PAGES_MAX: usize = 10;
 
 /// Lists an account's suppressions that match, before `before`, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<SuppressionPage, ReadError> {
+) -> Result<SuppressionPage> {
     let mut listed = SuppressionPage { suppressions: Vec::new(), next: before };
     for _ in 0..PAGES_MAX {
         let page = scan_page(store, account, filter, listed.next, limit).await?;
@@ -361,7 +305,7 @@ async fn scan_page(
     filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<SuppressionPage, ReadError> {
+) -> Result<SuppressionPage> {
     let ranges = filter.ranges(account, before);
     let scans = ranges.into_iter().map(|range| store.scan(range, ScanOrder::Descending, limit + 1));
     let mut entries = Vec::new();
@@ -384,7 +328,7 @@ async fn scan_page(
 }
 
 /// The id at the end of an index key.
-fn id_of(entry: &Key) -> Result<SuppressionId, ReadError> {
+fn id_of(entry: &Key) -> Result<SuppressionId> {
     let space = if entry.first() == Some(&(Space::SuppressionById as u8)) {
         Space::SuppressionById
     } else {

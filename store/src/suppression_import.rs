@@ -1,29 +1,13 @@
 //! Suppression imports: one row each, the uploaded list as a body, and an index of open imports.
 
-use jiff::Timestamp;
 use model::id::{AccountId, ImportId};
-use model::import::{ImportCounts, ImportLineError, ImportStatus, SuppressionImport};
-use serde::{Deserialize, Serialize};
+use model::import::{ImportStatus, SuppressionImport};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SuppressionImport")]
-struct ImportRow {
-    id: ImportId,
-    account: AccountId,
-    status: ImportStatus,
-    counts: ImportCounts,
-    place: (u64, u64),
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<ImportLineError>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    completed_at: Option<Timestamp>,
-}
-stored!(SuppressionImport as ImportRow);
+stored!(SuppressionImport);
 
 /// An import with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,38 +44,22 @@ pub fn update(batch: &mut Batch, before: &StoredImport, after: &SuppressionImpor
     batch.put(row_key, codec::encode(after));
 }
 
-/// Returns whether the conflicting key is an import.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::SuppressionImport as u8))
 }
 
-/// Reads an import.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>> {
     let row = store.get(&key_of(account, id)).await?;
     row.map(|row| Ok(StoredImport { import: codec::decode(&row)?, row })).transpose()
 }
 
 /// Reads the list of an open import.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_list(store: &Store, account: AccountId, id: ImportId) -> Result<Option<bytes::Bytes>, ReadError> {
+pub async fn get_list(store: &Store, account: AccountId, id: ImportId) -> Result<Option<bytes::Bytes>> {
     store.body(&key_of(account, id)).await
 }
 
 /// Lists the open imports of all accounts or of one, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_open(
-    store: &Store,
-    account: Option<AccountId>,
-    limit: usize,
-) -> Result<Vec<(AccountId, ImportId)>, ReadError> {
+pub async fn list_open(store: &Store, account: Option<AccountId>, limit: usize) -> Result<Vec<(AccountId, ImportId)>> {
     let all = key(Space::SuppressionImportOpen);
     let range = account.map_or_else(|| all.clone().range(), |account| all.clone().account(account).range());
     let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -99,10 +67,7 @@ pub async fn list_open(
 }
 
 /// Finds the oldest open import of the first account after `after` that has one.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option<(AccountId, ImportId)>, ReadError> {
+pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option<(AccountId, ImportId)>> {
     let mut range = key(Space::SuppressionImportOpen).range();
     if let Some(after) = after {
         range.start = key(Space::SuppressionImportOpen).account(after).range().end;
@@ -111,7 +76,7 @@ pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option
     entries.first().map(|(entry, _)| read_key(Space::SuppressionImportOpen, entry)).transpose()
 }
 
-fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadError> {
+fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId)> {
     let mut reader = KeyReader::new(space, entry).map_err(codec::damaged)?;
     let account = reader.account().map_err(codec::damaged)?;
     let id = reader.id().map(ImportId::from_bytes).map_err(codec::damaged)?;
@@ -119,15 +84,12 @@ fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadErro
 }
 
 /// Lists an account's imports before one, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<ImportId>,
     limit: usize,
-) -> Result<Vec<SuppressionImport>, ReadError> {
+) -> Result<Vec<SuppressionImport>> {
     let mut range = key(Space::SuppressionImport).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -137,15 +99,7 @@ pub async fn list(
 }
 
 /// Deletes an account's oldest finished imports beyond the newest `kept_max`; open ones remain.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_oldest(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    kept_max: usize,
-) -> Result<(), ReadError> {
+pub async fn purge_oldest(store: &Store, batch: &mut Batch, account: AccountId, kept_max: usize) -> Result<()> {
     let range = key(Space::SuppressionImport).account(account).range();
     let rows = store.scan(range, ScanOrder::Descending, 2 * kept_max).await?;
     for (row_key, row) in rows.into_iter().skip(kept_max) {
@@ -159,6 +113,9 @@ pub async fn purge_oldest(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::import::ImportCounts;
+
     use super::*;
 
     fn import(n: u32) -> SuppressionImport {

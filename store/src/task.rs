@@ -12,81 +12,22 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use message::address::{Address, DomainName};
-use model::account::Plan;
-use model::destination::RouteOverride;
-use model::email::Priority;
+use message::address::DomainName;
 use model::id::{AccountId, EmailId};
-use model::recipient::{DsnOptions, RecipientKind};
-use model::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
-use serde::{Deserialize, Serialize};
+use model::task::{QueueName, Task, TaskClass, TaskId};
 
 use crate::codec::{self, stored};
 use crate::deadline;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::queue_counts::{CountedTask, TaskChange};
 
 /// Number of partitions of the task space. Never change it: the partition is part of every task's key.
 pub const PARTITIONS: u16 = 64;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TaskId")]
-struct TaskIdRow {
-    email: EmailId,
-    recipient: u16,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Task")]
-struct TaskRow {
-    #[serde(with = "TaskIdRow")]
-    id: TaskId,
-    partition: u16,
-    account: AccountId,
-    class: TaskClass,
-    due: Timestamp,
-    address: Address,
-    kind: RecipientKind,
-    domain: Option<DomainName>,
-    attempts: u32,
-    replies: u32,
-    accepted_at: Timestamp,
-    expires_at: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    has_deadline: bool,
-    size_bytes: u64,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    smtputf8: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    require_tls: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    tls_enforced: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    tls_optional: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    eight_bit: bool,
-    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
-    notify: DsnOptions,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    envelope_id: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    return_full: bool,
-    #[serde(default, rename = "by", skip_serializing_if = "Option::is_none")]
-    deliver_by: Option<DeliverByTime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    held: bool,
-    #[serde(default, rename = "way", skip_serializing_if = "Option::is_none")]
-    route: Option<RouteOverride>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    plan: Option<Plan>,
-}
-stored!(Task as TaskRow);
+stored!(Task);
 
 /// Maps a domain to one of `count` slots, always the same: folded FNV-1a.
-#[must_use]
 pub fn slot_for_domain(domain: &DomainName, count: usize) -> usize {
     let hash = domain
         .as_str()
@@ -100,14 +41,11 @@ fn queue_prefix(queue: &QueueName) -> KeyBuilder {
     key(Space::Task).u16(queue.partition).text(queue.domain.as_str()).u8(queue.class as u8).account(queue.account)
 }
 
-/// The key of a task.
-#[must_use]
 pub fn key_of(task: &Task) -> Key {
     queue_prefix(&task.queue_name()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
 }
 
 /// The key at which a queue's tasks due at `due` or later begin.
-#[must_use]
 pub fn due_start(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
@@ -153,9 +91,6 @@ pub fn update(batch: &mut Batch, before: &Task, row: &Value, after: &Task) {
 }
 
 /// Finds the task of a recipient by its due time, in any partition, with its row.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find(
     store: &Store,
     domain: &DomainName,
@@ -163,7 +98,7 @@ pub async fn find(
     account: AccountId,
     due: Timestamp,
     id: TaskId,
-) -> Result<Option<(Task, Value)>, ReadError> {
+) -> Result<Option<(Task, Value)>> {
     let keys: Vec<Key> = (0..PARTITIONS)
         .map(|partition| {
             let queue = QueueName { partition, domain: domain.clone(), class, account };
@@ -201,14 +136,7 @@ impl PartitionHint {
 }
 
 /// Lists the hints of all partitions that follow `after`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_hints(
-    store: &Store,
-    after: Option<&PartitionHint>,
-    limit: usize,
-) -> Result<Vec<PartitionHint>, ReadError> {
+pub async fn list_hints(store: &Store, after: Option<&PartitionHint>, limit: usize) -> Result<Vec<PartitionHint>> {
     let mut range = key(Space::Hint).range();
     if let Some(PartitionHint { row: (last, _), .. }) = after {
         range.start = successor(last);
@@ -250,7 +178,7 @@ impl TaskPage {
 }
 
 /// Decodes a task. A task stored at another task's key is an error, because it could never be removed.
-pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
+pub(crate) fn read(at: &Key, row: &Value) -> Result<Task> {
     let task = codec::decode(row)?;
     if key_of(&task) == *at { Ok(task) } else { Err(codec::damaged("the row is stored at the key of another task")) }
 }
@@ -271,19 +199,13 @@ pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)>
 }
 
 /// Lists a queue's tasks from a key on, by due time, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage, ReadError> {
+pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage> {
     let range = from..queue_prefix(queue).range().end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// Counts the tasks that are due before this one in its queue, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
+pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize> {
     let range = queue_prefix(&task.queue_name()).range().start..key_of(task);
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
@@ -291,14 +213,11 @@ pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Resul
 /// Finds the first queue of a partition from a key on. Returns its name, the due time of its first task, and the key
 /// from which to search for the next queue. Iterating over the queues costs one read each, regardless of the number of
 /// tasks. Invalid keys are skipped.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_queue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(QueueName, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(QueueName, Timestamp, Key)>> {
     let whole = partition_range(partition);
     let mut from = from.unwrap_or(whole.start);
     while let Some((found, _)) = store.scan(from..whole.end.clone(), ScanOrder::Ascending, 1).await?.pop() {
@@ -330,15 +249,7 @@ pub(crate) fn after_row(row: &Key, wanted: impl FnOnce(&QueueName) -> bool) -> K
 }
 
 /// Lists the first tasks of a domain in a partition, queue by queue, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_domain(
-    store: &Store,
-    partition: u16,
-    domain: &DomainName,
-    limit: usize,
-) -> Result<TaskPage, ReadError> {
+pub async fn list_domain(store: &Store, partition: u16, domain: &DomainName, limit: usize) -> Result<TaskPage> {
     let range = domain_range(partition, domain);
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
@@ -348,7 +259,6 @@ fn partition_range(partition: u16) -> Range<Key> {
 }
 
 /// The partition of a task's key or key prefix; `None` for other keys.
-#[must_use]
 pub fn partition_of_key(task_key: &[u8]) -> Option<u16> {
     let partition = KeyReader::new(Space::Task, task_key).ok()?.u16().ok()?;
     (partition < PARTITIONS).then_some(partition)
@@ -365,24 +275,13 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyDe
 }
 
 /// Lists the tasks of a partition from a key on, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub(crate) async fn list_partition(
-    store: &Store,
-    partition: u16,
-    from: Key,
-    limit: usize,
-) -> Result<TaskPage, ReadError> {
+pub(crate) async fn list_partition(store: &Store, partition: u16, from: Key, limit: usize) -> Result<TaskPage> {
     let range = from..partition_range(partition).end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// Lists all tasks, queue by queue, one page at a time, for the operator.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage, ReadError> {
+pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage> {
     let whole = all_range();
     let range = from.unwrap_or(whole.start)..whole.end;
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
@@ -390,6 +289,8 @@ pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use model::recipient::{DsnOptions, RecipientKind};
+
     use super::*;
 
     /// First attempt of a transactional email.

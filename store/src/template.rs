@@ -3,18 +3,11 @@
 //!
 //! Bodies are separate rows, one for the draft and one for each version, so that lists do not read them.
 
-use jiff::Timestamp;
-use message::address::Mailbox;
-use model::email::Category;
 use model::id::{AccountId, TemplateId};
-use model::template::{
-    PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVariable, TemplateVersion,
-    VERSIONS_KEPT,
-};
-use serde::{Deserialize, Serialize};
+use model::template::{Template, TemplateBodies, TemplateKey, TemplateVersion, VERSIONS_KEPT};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of rows that one call of [`list`] scans. A page that reaches it is short and has a cursor.
@@ -22,70 +15,11 @@ pub const LOOKED_AT_MAX: usize = 2_000;
 /// Rows per read.
 const SCAN_ROWS: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateSettings")]
-struct TemplateSettingsRow {
-    category: Category,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    unsubscribe_enabled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<Mailbox>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reply_to: Vec<Mailbox>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    preheader: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    variables: Vec<TemplateVariable>,
-}
+stored!(Template);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Template")]
-struct TemplateRow {
-    id: TemplateId,
-    account: AccountId,
-    name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    alias: Option<String>,
-    #[serde(with = "TemplateSettingsRow")]
-    draft: TemplateSettings,
-    draft_version: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    published: Option<PublishedVersion>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    changed: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    archived: bool,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Template as TemplateRow);
+stored!(TemplateVersion);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateVersion")]
-struct TemplateVersionRow {
-    number: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-    published_at: Timestamp,
-    published_by: String,
-    #[serde(with = "TemplateSettingsRow")]
-    settings: TemplateSettings,
-}
-stored!(TemplateVersion as TemplateVersionRow);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TemplateBodies")]
-struct BodiesRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    html: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mjml: Option<String>,
-}
-stored!(TemplateBodies as BodiesRow);
+stored!(TemplateBodies);
 
 /// Types of rows in the space of versions.
 #[derive(Clone, Copy)]
@@ -125,7 +59,6 @@ pub enum TemplateConflict {
 }
 
 /// The unique field that caused a conflict; `None` if the template itself was changed concurrently.
-#[must_use]
 pub fn conflict_kind(conflict: &Key) -> Option<TemplateConflict> {
     match conflict.first().copied() {
         Some(space) if space == Space::TemplateByAlias as u8 => Some(TemplateConflict::Alias),
@@ -203,10 +136,7 @@ pub fn delete(batch: &mut Batch, before: &Template) {
 }
 
 /// Finds a template of an account by its id or alias.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>, ReadError> {
+pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>> {
     let id = match named {
         TemplateKey::Id(id) => Some(*id),
         TemplateKey::Alias(alias) => {
@@ -219,10 +149,7 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
 }
 
 /// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>, ReadError> {
+pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>> {
     let (account, id) = (template.account, template.id);
     let rows = store.get_many(&[key_of(account, id), part_key(account, id, TemplateRowKind::Bodies, DRAFT)]).await?;
     match rows.as_slice() {
@@ -232,15 +159,12 @@ pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<Temp
 }
 
 /// Reads a version of a template with its bodies.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_version(
     store: &Store,
     account: AccountId,
     id: TemplateId,
     number: u32,
-) -> Result<Option<(TemplateVersion, TemplateBodies)>, ReadError> {
+) -> Result<Option<(TemplateVersion, TemplateBodies)>> {
     let keys = [TemplateRowKind::Version, TemplateRowKind::Bodies].map(|part| part_key(account, id, part, number));
     match store.get_many(&keys).await?.as_slice() {
         [Some(version), Some(bodies)] => Ok(Some((codec::decode(version)?, codec::decode(bodies)?))),
@@ -249,15 +173,12 @@ pub async fn get_version(
 }
 
 /// Lists a template's versions before `before`, without their bodies, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_versions(
     store: &Store,
     template: &Template,
     before: Option<u32>,
     limit: usize,
-) -> Result<Vec<TemplateVersion>, ReadError> {
+) -> Result<Vec<TemplateVersion>> {
     let (account, id) = (template.account, template.id);
     let mut range =
         key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(TemplateRowKind::Version as u8).range();
@@ -269,16 +190,13 @@ pub async fn list_versions(
 }
 
 /// Lists an account's templates that pass, newest first, at most `limit`; also returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<TemplateId>,
     limit: usize,
     passes: impl Fn(&Template) -> bool,
-) -> Result<(Vec<Template>, Option<TemplateId>), ReadError> {
+) -> Result<(Vec<Template>, Option<TemplateId>)> {
     let mut range = key(Space::Template).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -311,6 +229,10 @@ pub async fn list(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::email::Category;
+    use model::template::{PublishedVersion, TemplateSettings};
+
     use super::*;
     use crate::engine::CommitError;
 

@@ -11,20 +11,12 @@ use jiff::Timestamp;
 use message::address::DomainName;
 use message::tls_report::{Day, DomainTlsCounts};
 use model::tls_report_delivery::{DomainTlsDay, ReportDelivery};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainTlsDay")]
-struct TlsDailyStatsRow {
-    counts: DomainTlsCounts,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    book: Option<ReportDelivery>,
-}
-stored!(DomainTlsDay as TlsDailyStatsRow);
+stored!(DomainTlsDay);
 
 /// Stats with the row they were read from.
 #[derive(Debug, Clone)]
@@ -53,14 +45,7 @@ fn key_of(day: Day, domain: &DomainName) -> Key {
 }
 
 /// Adds counts. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn add(
-    store: &Store,
-    batch: &mut Batch,
-    counts: &[((Day, DomainName), DomainTlsCounts)],
-) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, counts: &[((Day, DomainName), DomainTlsCounts)]) -> Result<()> {
     let keys: Vec<Key> = counts.iter().map(|((day, domain), _)| key_of(*day, domain)).collect();
     let rows = store.get_many(&keys).await?;
     for ((at, row), (_, counts)) in keys.into_iter().zip(rows).zip(counts) {
@@ -75,11 +60,7 @@ pub async fn add(
     Ok(())
 }
 
-/// Reads the stats of a domain on a day.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>, ReadError> {
+pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>> {
     let Some(row) = store.get(&key_of(day, domain)).await? else { return Ok(None) };
     Ok(Some(StoredTlsStats { day, domain: domain.clone(), stats: codec::decode(&row)?, row }))
 }
@@ -95,16 +76,7 @@ pub struct TlsStatsPage {
 }
 
 /// Lists the stats of a range of days, inclusive, at most `limit` rows from a key on.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    first: Day,
-    last: Day,
-    from: Option<Key>,
-    limit: usize,
-) -> Result<TlsStatsPage, ReadError> {
+pub async fn list(store: &Store, first: Day, last: Day, from: Option<Key>, limit: usize) -> Result<TlsStatsPage> {
     let end = key(Space::TlsDailyStats).i64(last.0.saturating_add(1)).build();
     let start = from.unwrap_or_else(|| key(Space::TlsDailyStats).i64(first.0).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
@@ -119,7 +91,7 @@ pub async fn list(
     Ok(slice)
 }
 
-fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats, ReadError> {
+fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats> {
     let mut reader = KeyReader::new(Space::TlsDailyStats, at).map_err(codec::damaged)?;
     let day = Day(reader.i64().map_err(codec::damaged)?);
     let domain = reader.text().map_err(codec::damaged)?.parse().map_err(codec::damaged)?;
@@ -127,15 +99,7 @@ fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats, ReadError> {
 }
 
 /// Deletes days before a time, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_before(
-    store: &Store,
-    batch: &mut Batch,
-    before: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let all = key(Space::TlsDailyStats).range();
     let old = all.start..key(Space::TlsDailyStats).i64(Day::containing(before).0).build();
     let rows = store.scan(old, ScanOrder::Ascending, limit).await?;

@@ -8,28 +8,16 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use message::address::DomainName;
-use message::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
-use serde::{Deserialize, Serialize};
+use message::tls_report::{Day, ReceivedTlsReport};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Maximum number of reports stored for a domain and day.
 const REPORTS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReceivedTlsReport")]
-struct TlsReportRow {
-    reporter: DomainName,
-    organization: String,
-    report_id: String,
-    begins_at: Timestamp,
-    ends_at: Timestamp,
-    policies: Vec<ReceivedPolicyCounts>,
-    received_at: Timestamp,
-}
-stored!(ReceivedTlsReport as TlsReportRow);
+stored!(ReceivedTlsReport);
 
 fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
     key(Space::TlsReportReceived).i64(day.0).text(domain.as_str())
@@ -37,15 +25,7 @@ fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
 
 /// Stores a report. Returns false if it is stored already or if the day has reached its maximum. The commit conflicts
 /// if the same report is stored concurrently.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn save(
-    store: &Store,
-    batch: &mut Batch,
-    domain: &DomainName,
-    report: &ReceivedTlsReport,
-) -> Result<bool, ReadError> {
+pub async fn save(store: &Store, batch: &mut Batch, domain: &DomainName, report: &ReceivedTlsReport) -> Result<bool> {
     let rows = day_prefix(report.day(), domain);
     let at = rows.clone().text(report.reporter.as_str()).text(&report.report_id).build();
     let existing = store.scan(rows.range(), ScanOrder::Ascending, REPORTS_MAX).await?;
@@ -57,16 +37,13 @@ pub async fn save(
 }
 
 /// Lists the reports of a range of days, inclusive, of one domain or of all, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     first: Day,
     last: Day,
     domain: Option<&DomainName>,
     limit: usize,
-) -> Result<Vec<(DomainName, ReceivedTlsReport)>, ReadError> {
+) -> Result<Vec<(DomainName, ReceivedTlsReport)>> {
     let mut found = Vec::new();
     let Some(domain) = domain else {
         let start = key(Space::TlsReportReceived).i64(first.0).build();
@@ -86,7 +63,7 @@ async fn scan_reports(
     range: Range<Key>,
     limit: usize,
     found: &mut Vec<(DomainName, ReceivedTlsReport)>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     for (at, row) in store.scan(range, ScanOrder::Ascending, limit).await? {
         let mut reader = KeyReader::new(Space::TlsReportReceived, &at).map_err(codec::damaged)?;
         let domain = reader.i64().and_then(|_| reader.text()).map_err(codec::damaged)?;
@@ -96,15 +73,7 @@ async fn scan_reports(
 }
 
 /// Deletes days before a time, at most `limit` rows. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_before(
-    store: &Store,
-    batch: &mut Batch,
-    before: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let all = key(Space::TlsReportReceived).range();
     let old = all.start..key(Space::TlsReportReceived).i64(Day::containing(before).0).build();
     let rows = store.scan(old, ScanOrder::Ascending, limit).await?;

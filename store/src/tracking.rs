@@ -9,29 +9,14 @@ use model::email::Email;
 use model::id::{AccountId, EmailId};
 use model::recipient::Recipient;
 use model::tracking::TrackingTarget;
-use model::tracking::counters::{HitCount, RecentHit, TrackingCounters};
-use serde::{Deserialize, Serialize};
+use model::tracking::counters::TrackingCounters;
 
 use crate::codec::{self, stored};
 use crate::email;
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TrackingCounters")]
-struct TrackingTallyRow {
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    opened: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    clicked: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    machine_opened: HitCount,
-    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
-    machine_clicked: HitCount,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    recent: Vec<RecentHit>,
-}
-stored!(TrackingCounters as TrackingTallyRow);
+stored!(TrackingCounters);
 
 /// Stands for the recipient in keys of targets without one.
 const NO_RECIPIENT: u16 = u16::MAX;
@@ -58,10 +43,7 @@ pub struct TrackingRecord {
 }
 
 /// Reads the tracking state of a target; `None` if the email was deleted.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
+pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>> {
     let keys = [email::key_of(target.account, target.email), key_of(target)];
     let mut rows = store.get_many(&keys).await?.into_iter();
     let (Some(email_row), row) = (rows.next().flatten(), rows.next().flatten()) else { return Ok(None) };
@@ -92,14 +74,11 @@ pub fn save(batch: &mut Batch, target: TrackingTarget, found: &TrackingRecord, t
 
 /// Reads the counters of several emails of an account, given with their numbers of recipients, in order; empty if there
 /// was no open or click.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_tallies(
     store: &Store,
     account: AccountId,
     emails: impl Iterator<Item = (EmailId, usize)>,
-) -> Result<Vec<TrackingCounters>, ReadError> {
+) -> Result<Vec<TrackingCounters>> {
     let keys: Vec<Key> =
         emails.map(|(email, recipients)| key_of(TrackingTarget::new(account, email, recipients))).collect();
     let rows = store.get_many(&keys).await?;
@@ -108,15 +87,7 @@ pub async fn list_tallies(
 
 /// Deletes the counters of an email, in the commit that deletes the email. The commit conflicts with a concurrent open
 /// or click, so that its event does not remain.
-///
-/// # Errors
-/// The store cannot be read.
-pub(crate) async fn purge(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    email: EmailId,
-) -> Result<(), ReadError> {
+pub(crate) async fn purge(store: &Store, batch: &mut Batch, account: AccountId, email: EmailId) -> Result<()> {
     let keys = [Some(0), None].map(|recipient| key_of(TrackingTarget { account, email, recipient }));
     for (row_key, row) in keys.iter().zip(store.get_many(&keys).await?) {
         if row.is_some() {

@@ -7,7 +7,7 @@ use model::id::AccountId;
 use model::usage::{PlanUsage, UsagePeriod};
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
 fn key_of(account: AccountId, period: UsagePeriod) -> Key {
@@ -20,7 +20,7 @@ fn key_of(account: AccountId, period: UsagePeriod) -> Key {
     key(Space::Usage).account(account).u8(kind).i64(number).build()
 }
 
-fn decode_count(row: Option<&Value>) -> Result<i64, ReadError> {
+fn decode_count(row: Option<&Value>) -> Result<i64> {
     let Some(row) = row else { return Ok(0) };
     std::str::from_utf8(row)
         .ok()
@@ -29,10 +29,7 @@ fn decode_count(row: Option<&Value>) -> Result<i64, ReadError> {
 }
 
 /// Reads an account's usage in the day and the month of a time.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<PlanUsage, ReadError> {
+pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<PlanUsage> {
     let keys = [key_of(account, UsagePeriod::day(at)), key_of(account, UsagePeriod::month(at))];
     let rows = store.get_many(&keys).await?;
     let mut rows = rows.iter().map(|row| decode_count(row.as_ref()));
@@ -43,10 +40,7 @@ pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<Pla
 pub type UsageIncrements = BTreeMap<(AccountId, UsagePeriod), i64>;
 
 /// Adds usage. The commit conflicts if a row has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) -> Result<()> {
     let keys: Vec<Key> = additions.keys().map(|(account, period)| key_of(*account, *period)).collect();
     let rows = store.get_many(&keys).await?;
     for ((row_key, row), count) in keys.into_iter().zip(rows).zip(additions.values()) {

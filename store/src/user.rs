@@ -3,49 +3,19 @@
 //! An invited user does not own the address yet. An invitation has a key by address and account, so that an account can
 //! invite an address once, and invitations can be found by address. Accepting one claims the address, or conflicts.
 
-use jiff::Timestamp;
-use message::address::Address;
 use model::id::{AccountId, UserId};
-use model::totp::Totp;
-use model::user::{PasswordHash, User, UserRole};
-use serde::{Deserialize, Serialize};
+use model::user::User;
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "User")]
-struct UserRow {
-    id: UserId,
-    account: AccountId,
-    email: Address,
-    role: UserRole,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    password: Option<PasswordHash>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    invited: bool,
-    #[serde(default, skip_serializing_if = "is_first")]
-    link_series: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    totp: Option<Totp>,
-    created_at: Timestamp,
-}
-stored!(User as UserRow);
+account_rows!(User, UserId, User);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_first(series: &u32) -> bool {
-    *series == 0
-}
-
-pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
-    key(Space::User).account(account).id(id.to_bytes()).build()
-}
-
-pub(crate) fn from_row(row: &Value) -> Result<User, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<User> {
     codec::decode(row)
 }
 
@@ -85,11 +55,6 @@ pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     batch.delete(key_invited(&email, invited.account));
 }
 
-/// Makes the commit conflict if the user has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, user: &User) {
-    batch.check(key_of(user.account, user.id), Some(codec::encode(user)));
-}
-
 /// Updates a user that was read as `before`. The commit conflicts if the stored row has changed since. The address must
 /// not change.
 pub fn update(batch: &mut Batch, before: &User, after: &User) {
@@ -105,28 +70,14 @@ pub fn delete(batch: &mut Batch, user: &User) {
     batch.delete(key_of(user.account, user.id));
 }
 
-/// Reads a user of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Finds the user with an address.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
+pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the invitations of an address, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
+pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>> {
     let by_email = key_by_email(email);
     // The key of the address's user is the first of the range.
     let range = key(Space::UserByEmail).text(&email.to_lowercase()).range();
@@ -138,10 +89,7 @@ pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Resul
 }
 
 /// Lists all users of an account, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>> {
     let range = key(Space::User).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;
     rows.iter().map(|(_, row)| codec::decode(row)).collect()

@@ -3,73 +3,14 @@
 //! The version serves to invalidate caches with one read, and makes concurrent additions conflict, so that an account
 //! cannot exceed its maximum.
 
-use jiff::Timestamp;
-use message::address::DomainName;
-use message::address_pattern::AddressPattern;
-use model::domain::SealedSecret;
-use model::id::{AccountId, DomainId, WebhookId};
-use model::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, WebhookId};
+use model::webhook::{ENDPOINTS_MAX, Webhook};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "FormerSecret")]
-struct FormerSecretRow {
-    sealed: SealedSecret,
-    until: Timestamp,
-}
-
-/// Serde for former secrets.
-mod former {
-    use serde::{Deserializer, Serializer};
-
-    use super::{Deserialize, FormerSecret, FormerSecretRow, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedFormerSecret(#[serde(with = "FormerSecretRow")] FormerSecret);
-
-    #[derive(Serialize)]
-    struct FormerSecretRef<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
-
-    pub(super) fn serialize<S: Serializer>(former: &[FormerSecret], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(former.iter().map(FormerSecretRef))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<FormerSecret>, D::Error> {
-        Ok(Vec::<OwnedFormerSecret>::deserialize(input)?.into_iter().map(|row| row.0).collect())
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Webhook")]
-struct WebhookRow {
-    id: WebhookId,
-    account: AccountId,
-    url: String,
-    events: Vec<String>,
-    enabled: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    domains: Vec<(DomainId, DomainName)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    addresses: Vec<AddressPattern>,
-    #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
-    retry: RetryPolicy,
-    secret: SealedSecret,
-    #[serde(default, with = "former", skip_serializing_if = "Vec::is_empty")]
-    former_secrets: Vec<FormerSecret>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failing_since: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    disabled_reason: Option<DisabledReason>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Webhook as WebhookRow);
+stored!(Webhook);
 
 fn key_of(account: AccountId, id: WebhookId) -> Key {
     key(Space::Webhook).account(account).id(id.to_bytes()).build()
@@ -85,7 +26,6 @@ pub struct WebhookSetVersion(Option<Value>);
 
 impl WebhookSetVersion {
     /// Returns whether the account never had an endpoint.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }
@@ -99,10 +39,7 @@ impl WebhookSetVersion {
 }
 
 /// Reads the versions of several accounts, in order.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>, ReadError> {
+pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>> {
     let keys: Vec<Key> = accounts.iter().map(|account| set_key(*account)).collect();
     Ok(store.get_many(&keys).await?.into_iter().map(WebhookSetVersion).collect())
 }
@@ -131,24 +68,14 @@ pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion)
 }
 
 /// Reads an endpoint and the current version.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: WebhookId,
-) -> Result<Option<(Webhook, WebhookSetVersion)>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: WebhookId) -> Result<Option<(Webhook, WebhookSetVersion)>> {
     let mut rows = store.get_many(&[key_of(account, id), set_key(account)]).await?.into_iter();
     let Some(row) = rows.next().flatten() else { return Ok(None) };
     Ok(Some((codec::decode(&row)?, WebhookSetVersion(rows.next().flatten()))))
 }
 
 /// Lists all endpoints of an account, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>> {
     let range = key(Space::Webhook).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await?;

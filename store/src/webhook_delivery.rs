@@ -13,58 +13,19 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use model::event::Subject;
-use model::id::{AccountId, DeliveryId, EventId, WebhookId};
+use model::id::{AccountId, DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, successor};
 
 /// Maximum number of attempts stored for one delivery.
 pub const ATTEMPTS_MAX: usize = 100;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WebhookDelivery")]
-struct DeliveryRow {
-    id: DeliveryId,
-    account: AccountId,
-    webhook: WebhookId,
-    event: EventId,
-    kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<Subject>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-    status: WebhookDeliveryStatus,
-    attempts: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    by_hand: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_status: Option<u16>,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<Timestamp>,
-}
-stored!(WebhookDelivery as DeliveryRow);
+stored!(WebhookDelivery);
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WebhookDeliveryAttempt")]
-struct DeliveryAttemptRow {
-    number: u32,
-    at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_status: Option<u16>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    response_body: String,
-    duration_ms: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-stored!(WebhookDeliveryAttempt as DeliveryAttemptRow);
+stored!(WebhookDeliveryAttempt);
 
 /// The queue of an endpoint in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,28 +106,18 @@ pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &Webh
     batch.put(prefix.id(delivery.id.to_bytes()).u32(attempt.number).build(), codec::encode(attempt));
 }
 
-/// Reads a delivery.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
     webhook: WebhookId,
     id: DeliveryId,
-) -> Result<Option<WebhookDelivery>, ReadError> {
+) -> Result<Option<WebhookDelivery>> {
     let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
     store.get(&at).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists the attempts of a delivery, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_attempts(
-    store: &Store,
-    delivery: &WebhookDelivery,
-) -> Result<Vec<WebhookDeliveryAttempt>, ReadError> {
+pub async fn list_attempts(store: &Store, delivery: &WebhookDelivery) -> Result<Vec<WebhookDeliveryAttempt>> {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     let range = prefix.id(delivery.id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, ATTEMPTS_MAX).await?;
@@ -175,15 +126,12 @@ pub async fn list_attempts(
 
 /// Lists the deliveries of an endpoint's queue that are due until a time, longest due first, at most `limit`. A
 /// delivery that no longer exists is `None`. Also returns the next due time, if known.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     line: EndpointQueueName,
     until: Timestamp,
     limit: usize,
-) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>), ReadError> {
+) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>)> {
     let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
     let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
     for (due_key, _) in &rows {
@@ -200,19 +148,16 @@ pub async fn list_due(
     let found = store.get_many(&keys).await?;
     let read = |row: Option<Value>| row.map(|row| codec::decode(&row)).transpose();
     let due = due.into_iter().zip(found).map(|(due, row)| Ok((due, read(row)?)));
-    Ok((due.collect::<Result<_, ReadError>>()?, next))
+    Ok((due.collect::<Result<_>>()?, next))
 }
 
 /// Finds the first endpoint queue of a partition from a key on. Returns its name, its first due time, and the key from
 /// which to search for the next queue.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn next_endpoint_queue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(EndpointQueueName, Timestamp, Key)>, ReadError> {
+) -> Result<Option<(EndpointQueueName, Timestamp, Key)>> {
     let whole = key(Space::WebhookDeliveryDue).u16(partition).range();
     let from = from.unwrap_or(whole.start);
     let Some((found, _)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
@@ -229,9 +174,6 @@ pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
 
 /// Lists the deliveries of an endpoint that pass, newest first, and returns the cursor of the next page. Scans at most
 /// `looked_at_max` rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
@@ -240,7 +182,7 @@ pub async fn list(
     limit: usize,
     looked_at_max: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
-) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>)> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let mut range = prefix.clone().range();
     if let Some(before) = before {
@@ -278,9 +220,6 @@ fn cursor_including(delivery: &WebhookDelivery) -> DeliveryId {
 
 /// Lists the deliveries of an endpoint that were created between two ids and pass, oldest first. Scans at most `limit`
 /// rows and returns the cursor of the next page.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_created_between(
     store: &Store,
     account: AccountId,
@@ -289,7 +228,7 @@ pub async fn list_created_between(
     until: DeliveryId,
     limit: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
-) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>)> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let range = prefix.clone().id(since.to_bytes()).build()..prefix.id(until.to_bytes()).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -308,9 +247,6 @@ pub async fn list_created_between(
 
 /// Deletes an account's deliveries created before `before` that are not pending, with their attempts. Scans at most
 /// `limit` rows from a key on and returns the key to continue from if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
@@ -318,7 +254,7 @@ pub async fn purge_before(
     from: Option<Key>,
     before: DeliveryId,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::WebhookDelivery).account(account).range();
     let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
     let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
@@ -352,6 +288,8 @@ fn delete_attempts(batch: &mut Batch, delivery: &WebhookDelivery) {
 
 #[cfg(test)]
 mod tests {
+    use model::id::EventId;
+
     use super::*;
 
     fn delivery(webhook: u128, number: u128) -> (WebhookDelivery, DueDelivery) {

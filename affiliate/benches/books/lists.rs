@@ -148,12 +148,12 @@ impl Lists<'_> {
             ("referrals, active", statuses(&[Active])),
             ("referrals, refunded", statuses(&[Refunded])),
             ("referrals, lead or trialing", statuses(&[Lead, Trialing])),
-            ("referrals of all statuses", statuses(ReferralStatus::ALL)),
+            ("referrals of all statuses", statuses(&ReferralStatus::ALL)),
             ("referrals by checkout", ReferralFilter { sources: vec![Checkout], ..none() }),
             ("referrals by metadata, very few", ReferralFilter { sources: vec![Metadata], ..none() }),
             (
                 "referrals by metadata, of all statuses",
-                ReferralFilter { sources: vec![Metadata], ..statuses(ReferralStatus::ALL) },
+                ReferralFilter { sources: vec![Metadata], ..statuses(&ReferralStatus::ALL) },
             ),
         ];
         for (name, filter) in filters {
@@ -205,13 +205,13 @@ impl Lists<'_> {
             ("commissions, earned", statuses(&[Earned])),
             ("commissions, paid", statuses(&[Paid])),
             ("commissions, paid or reversed", statuses(&[Paid, Reversed])),
-            ("commissions of all statuses", statuses(CommissionStatus::ALL)),
+            ("commissions of all statuses", statuses(&CommissionStatus::ALL)),
             ("commissions in usd", CommissionFilter { currencies: currency("usd"), ..none() }),
             ("commissions in eur, one in fifteen", CommissionFilter { currencies: currency("eur"), ..none() }),
             ("commissions in gbp, none", CommissionFilter { currencies: currency("gbp"), ..none() }),
             (
                 "commissions in gbp, none, of all statuses",
-                CommissionFilter { currencies: currency("gbp"), ..statuses(CommissionStatus::ALL) },
+                CommissionFilter { currencies: currency("gbp"), ..statuses(&CommissionStatus::ALL) },
             ),
         ];
         for (name, filter) in filters {

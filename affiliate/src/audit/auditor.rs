@@ -38,7 +38,6 @@ pub(super) struct Auditor<'l> {
     pub(super) is_complete: bool,
     /// Whether these referrals may not earn.
     pub(super) barred: HashMap<ReferralId, bool>,
-    /// Payouts that exist.
     pub(super) existing_payouts: HashSet<PayoutId>,
     pub(super) checked: AuditCounts,
     pub(super) broken: Vec<Violation>,

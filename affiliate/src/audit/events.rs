@@ -32,7 +32,6 @@ const EVENTS_MAX: usize = 500;
 /// Required creation time of the event of a change.
 #[derive(Clone, Copy)]
 enum EventTime {
-    /// At exactly this time.
     Exactly(Timestamp),
     /// Once, at this time or later.
     NotBefore(Timestamp),

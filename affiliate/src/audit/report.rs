@@ -5,10 +5,9 @@ use serde::Serialize;
 
 use crate::api_timestamp::ApiTimestamp;
 
-/// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-model::words! {
+message::words! {
     /// An invariant of the ledger.
     Invariant {
         /// One line per invoice and level, one bounty per referral.
@@ -41,7 +40,6 @@ model::words! {
 
 impl Invariant {
     /// The rule, in a sentence without its full stop.
-    #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
             Self::I1 => "One line per invoice and level, and one bounty per referral",
@@ -97,7 +95,7 @@ pub struct AuditCounts {
     pub payouts: usize,
 }
 
-model::words! {
+message::words! {
     /// The state of an audit.
     AuditStatus {
         /// The audit has not ended.
@@ -129,7 +127,6 @@ pub struct AuditReport {
 
 impl AuditReport {
     /// The report of an audit that has not ended.
-    #[must_use]
     pub fn running() -> Self {
         Self {
             status: AuditStatus::Running,

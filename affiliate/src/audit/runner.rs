@@ -109,7 +109,6 @@ impl FinishedAudit {
     }
 }
 
-/// The audits of an account.
 #[derive(Default)]
 struct AccountAudits {
     /// Locked while an audit runs.
@@ -132,7 +131,6 @@ impl AccountAudits {
 pub struct AuditRunner {
     accounts: Arc<SyncMutex<HashMap<AccountId, Arc<AccountAudits>>>>,
     permits: Arc<Semaphore>,
-    /// The number of audits that have begun.
     begun: Arc<AtomicU64>,
 }
 

@@ -32,7 +32,6 @@ pub struct HoldReleaseCounts {
 }
 
 impl HoldReleaseCounts {
-    /// Counts the result of one line.
     pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool>) {
         match earned {
             Ok(is_earned) => self.earned += usize::from(is_earned),

@@ -66,7 +66,6 @@ pub struct FactIngest {
 }
 
 impl FactIngest {
-    #[must_use]
     pub fn new(context: &Context, enrichment: Option<Enrichment>) -> Self {
         Self { context: context.clone(), enrichment }
     }

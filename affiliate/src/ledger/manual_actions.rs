@@ -28,7 +28,6 @@ pub enum ReferralDecision {
     Reject,
 }
 
-/// A manual reversal of a commission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommissionReversal {
     pub reason: ReversalReason,

@@ -19,7 +19,6 @@ use crate::error::LedgerResult as Result;
 /// The pending commit of a referral.
 pub(crate) struct ReferralCommit {
     pub(crate) batch: Batch,
-    /// The referral as it is after the commit.
     pub(crate) referral: Referral,
     /// True if nothing is left to do. False for a customer with many invoices: call [`follow_up`] after the
     /// commit.

@@ -38,7 +38,6 @@ pub(super) struct EmailFacts {
     pub(super) payout: Option<PayoutEmailDetails>,
 }
 
-/// Details of a payout for its email.
 #[derive(Debug, Clone)]
 pub(crate) struct PayoutEmailDetails {
     /// In minor units.
@@ -50,7 +49,6 @@ pub(crate) struct PayoutEmailDetails {
     pub(crate) note: Option<String>,
 }
 
-/// A block of an email.
 enum EmailBlock {
     Paragraph(String),
     /// A link with its label, shown as a button in HTML.
@@ -68,7 +66,6 @@ pub(super) struct PartnerEmailContent {
 }
 
 /// Returns the display name of a payout method.
-#[must_use]
 pub fn method_name(method: PayoutMethod) -> &'static str {
     match method {
         PayoutMethod::Paypal => "PayPal",
@@ -80,7 +77,6 @@ pub fn method_name(method: PayoutMethod) -> &'static str {
 }
 
 /// Returns method and first line of a payout destination.
-#[must_use]
 pub fn destination_line(method: PayoutMethod, destination: &str) -> String {
     let first = destination.lines().next().unwrap_or_default();
     format!("{}: {first}", method_name(method))

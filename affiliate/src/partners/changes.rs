@@ -75,7 +75,6 @@ pub struct PartnerOrigin {
 
 impl PartnerOrigin {
     /// The partner was entered by another than itself.
-    #[must_use]
     pub fn entered(source: PartnerSource) -> Self {
         Self { source, terms_accepted: false }
     }
@@ -604,7 +603,6 @@ impl Partners {
     }
 
     /// Returns the signing secret of a partner's postbacks; `None` if it cannot be unsealed.
-    #[must_use]
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
         secrets::open(&self.vault, &partner.id.to_bytes(), &partner.postback_secret)
     }

@@ -120,7 +120,6 @@ fn email_key(email: &Address) -> String {
     email.to_string().to_lowercase()
 }
 
-/// Imports of partners.
 #[derive(Clone)]
 pub struct PartnerImports {
     pub(crate) partners: Partners,

@@ -8,7 +8,6 @@ const VIA: &str = "via";
 
 /// Returns a link's address: its destination on the website, with its token. A destination that is invalid since the
 /// website was changed falls back to the front page.
-#[must_use]
 pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
     let found = parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
     let mut url = match found.or_else(|_| parse_destination(website_url, "")) {

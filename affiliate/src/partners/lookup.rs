@@ -28,13 +28,11 @@ pub struct PartnerView {
 }
 
 impl PartnerView {
-    #[must_use]
     pub fn of(partner: Partner, links: Vec<PartnerLink>, program: AffiliateProgram) -> Self {
         Self { partner, links, program, warning: None, is_recruiter_gone: false }
     }
 
     /// Builds the API object.
-    #[must_use]
     pub fn object(&self) -> PartnerObject {
         let mut partner = Cow::Borrowed(&self.partner);
         if self.is_recruiter_gone {
@@ -43,7 +41,6 @@ impl PartnerView {
         PartnerObject::of(&partner, &self.links, &self.program)
     }
 
-    /// Builds the event of the partner.
     pub(crate) fn event(&self) -> EventBuilder<'_> {
         EventBuilder::for_partner(&self.program, self.partner.id).with("affiliate", &self.object())
     }
@@ -63,9 +60,6 @@ pub struct PartnerLookup {
 
 impl PartnerLookup {
     /// Fetches a partner.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner> {
         partner::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }

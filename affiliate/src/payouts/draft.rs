@@ -203,7 +203,6 @@ impl DraftStep<'_> {
         fits(payout) && fits(run)
     }
 
-    /// Adds a line to a payout.
     fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<()> {
         let mut drafted = line.clone();
         if drafted.enter_payout(payout.id, self.now).is_err() {
@@ -215,7 +214,6 @@ impl DraftStep<'_> {
         self.add(payout, line.amount)
     }
 
-    /// Nets adjustments in a payout.
     fn net_adjustments(&mut self, payout: &mut Payout, adjustments: &[Adjustment]) -> Result<()> {
         for before in adjustments {
             let after = Adjustment { payout: Some(payout.id), ..before.clone() };

@@ -16,10 +16,8 @@ use crate::error::{AffiliateError, ConflictReason, Result};
 
 /// Page size.
 const ROWS_AT_ONCE: usize = 500;
-/// Maximum part number.
 pub(super) const PART_MAX: usize = 100_000;
 
-/// Selection of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileSelection {
     /// All methods paid by hand if `None`.
@@ -37,7 +35,6 @@ pub struct PayoutFile {
     pub method: PayoutMethod,
     pub currency: Currency,
     pub format: PayoutFileFormat,
-    /// Number of payouts.
     pub rows: usize,
     pub content: String,
 }

@@ -28,7 +28,6 @@ const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 const PAGE_JOBS: usize = 200;
 /// Jobs that run concurrently, so that a slow processor does not delay other accounts.
 const CONCURRENT_JOBS_MAX: usize = 32;
-/// Concurrent jobs of one account.
 const CONCURRENT_JOBS_PER_ACCOUNT_MAX: usize = 2;
 
 /// Results of the due jobs.
@@ -59,12 +58,10 @@ pub struct PayoutJobs<'a> {
 }
 
 impl<'a> PayoutJobs<'a> {
-    #[must_use]
     pub fn new(context: &'a Context, processor: &'a dyn PayoutProcessor) -> Self {
         Self { context, payouts: Payouts { context: context.clone() }, processor }
     }
 
-    /// Runs the due jobs of these partitions.
     pub async fn run_due_jobs(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<JobCounts> {
         let due = self.due_jobs(partitions, now).await?;
         let begin = |job| self.run_job(job);

@@ -106,9 +106,6 @@ fn invoice(line: &Commission) -> Option<String> {
 }
 
 /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
-///
-/// # Errors
-/// `NotFound` if the run does not exist; the store failed.
 pub(crate) async fn finish_and_reconcile(
     runs: &PayoutRuns,
     client: &dyn Reconciler,

@@ -40,9 +40,6 @@ pub struct SkippedResultRow {
 }
 
 /// Applies the rows of a result file to a run's payouts.
-///
-/// # Errors
-/// `NotFound` if the run does not exist; the store cannot be read or written.
 pub async fn apply_result_file(
     payouts: &Payouts,
     account: AccountId,

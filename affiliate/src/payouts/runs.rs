@@ -24,7 +24,6 @@ use crate::if_match::IfMatch;
 /// Maximum skipped partners returned when the run has no payouts.
 const SKIPPED_MAX: usize = 10_000;
 
-/// Result of drafting.
 #[derive(Debug, Clone)]
 pub struct DraftResult {
     /// `None` if no partner is to be paid.
@@ -205,9 +204,6 @@ impl PayoutRuns {
     }
 
     /// Returns a run whose drafting is complete.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
         let found = payout_run::get(&self.context.store, account, id).await?;
         found.filter(PayoutRun::is_drafted).ok_or(AffiliateError::NotFound(AffiliateNoun::Run))

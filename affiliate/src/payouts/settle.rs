@@ -57,9 +57,6 @@ pub struct Payouts {
 
 impl Payouts {
     /// Returns a payout as it is visible to API clients.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn get_payout(&self, account: AccountId, id: PayoutId) -> Result<PayoutView> {
         let unknown = || AffiliateError::NotFound(AffiliateNoun::Payout);
         let payout = payout::get(&self.context.store, account, id).await?.ok_or_else(unknown)?;

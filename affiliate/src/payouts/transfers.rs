@@ -60,7 +60,6 @@ const SHORT_MAX: u32 = 3;
 /// Maximum characters of a stored failure reason.
 const REASON_CHARS_MAX: usize = 500;
 
-/// A transfer to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRequest {
     /// The payout as stored with the request.
@@ -75,7 +74,6 @@ impl TransferRequest {
     }
 
     /// Returns the form-encoded body of the request.
-    #[must_use]
     pub fn request_body(&self) -> String {
         let Payout { id, partner, run, amount, currency, destination, .. } = &self.payout;
         let mut form = Serializer::new(String::new());
@@ -140,7 +138,6 @@ pub struct StripeTransfer {
 
 /// Creates and looks up transfers.
 pub trait PayoutGateway: Send + Sync {
-    /// Requests a transfer.
     fn transfer<'a>(&'a self, order: &'a TransferRequest) -> BoxFuture<'a, TransferResponse>;
     /// Looks up transfers of one run, in the order of `orders`.
     fn look_up<'a>(&'a self, orders: &'a [TransferRequest]) -> BoxFuture<'a, Vec<TransferResponse>>;
@@ -162,7 +159,6 @@ pub(crate) fn response_of_error(error: &HttpClientError) -> TransferResponse {
 }
 
 /// Maps the response to a transfer request to its result.
-#[must_use]
 pub fn read_response(status: u16, body: &[u8]) -> TransferResponse {
     let parsed = TransferResponseBody::read(body);
     let reason = || -> String {
@@ -204,7 +200,6 @@ pub struct Transfers<'a> {
 }
 
 impl<'a> Transfers<'a> {
-    #[must_use]
     pub fn new(context: &'a Context, gateway: &'a dyn PayoutGateway) -> Self {
         Self { context, payouts: Payouts { context: context.clone() }, gateway }
     }

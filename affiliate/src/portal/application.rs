@@ -28,7 +28,6 @@ pub struct PartnerApplication {
     pub accepts_terms: bool,
 }
 
-/// Applications of partners.
 #[derive(Clone)]
 pub struct Applications {
     pub(crate) partners: Partners,

@@ -19,7 +19,6 @@ use crate::partners::lookup::PartnerView;
 
 /// Returns the payout methods that a partner may choose: the allowed ones except transfers, whose accounts the owner
 /// connects.
-#[must_use]
 pub fn payout_methods(program: &AffiliateProgram) -> Vec<PayoutMethod> {
     let allowed = &program.settings.allowed_methods;
     allowed.iter().copied().filter(|method| method.is_manual()).collect()

@@ -17,7 +17,6 @@ use crate::partner_emails::email_texts::PayoutEmailDetails;
 use crate::payouts::settle::{PayoutPage, PayoutQuery, Payouts};
 use crate::payouts::view::PayoutView;
 
-/// Maximum lines of a receipt.
 pub const LINES_MAX: usize = 500;
 /// Maximum adjustments that are summed per currency.
 const ADJUSTMENTS_MAX: usize = 500;

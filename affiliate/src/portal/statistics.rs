@@ -62,7 +62,6 @@ pub struct ClickStatistics {
 }
 
 /// Returns the index of a time's day (UTC) among the last [`DAYS`] days; `None` if it is older or in the future.
-#[must_use]
 pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
     let date = |at: Timestamp| TimeZone::UTC.to_datetime(at).date();
     let days_ago = date(now).duration_since(date(at)).as_hours() / 24;

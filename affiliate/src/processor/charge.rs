@@ -60,13 +60,11 @@ impl StripeObject for Charge {
 
 impl Charge {
     /// True if the charge has no refund, no dispute and no exclusion flag.
-    #[must_use]
     pub fn has_no_effect(&self) -> bool {
         self.amount_refunded == 0 && !self.is_disputed && !self.marks.excluded && self.refunds.is_empty()
     }
 
     /// Returns the refunded total with its version, for the stored state.
-    #[must_use]
     pub fn figure(&self) -> ChargeFigure {
         ChargeFigure { as_of: self.as_of, refunded: self.amount_refunded }
     }

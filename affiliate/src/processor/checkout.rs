@@ -63,7 +63,6 @@ impl Checkout {
     ///
     /// The program's settings decide whether such sales count. Sessions do not list products, so the sale has one line
     /// without a product.
-    #[must_use]
     pub fn sale(&self) -> Option<Sale> {
         if !self.is_paid || self.invoice.is_some() {
             return None;

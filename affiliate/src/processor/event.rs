@@ -20,7 +20,6 @@ use super::state_version::StateVersion;
 use super::transfer::ReversedTransfer;
 
 /// Wraps a fetched object as the body of an event with the given time.
-#[must_use]
 pub fn synthesize_event(object: &str, id: &str, kind: &str, at: Timestamp, mode: ProcessorMode) -> String {
     let quoted = serde_json::Value::from;
     format!(
@@ -102,13 +101,11 @@ impl WebhookEvent {
     }
 
     /// Length of the object's JSON.
-    #[must_use]
     pub fn object_bytes(&self) -> usize {
         self.object.as_ref().map_or(0, |object| object.len())
     }
 
     /// Drops the object's JSON after it was parsed.
-    #[must_use]
     pub fn without_object(self) -> Self {
         Self { object: None, ..self }
     }

@@ -28,7 +28,6 @@ const FIELDS_MAX: usize = 1_000;
 pub const AMOUNT_MAX: i64 = 1_000_000_000_000;
 /// Maximum size of an object, in a list or by itself.
 pub const OBJECT_BYTES_MAX: usize = 64 << 10;
-/// Maximum objects of a page.
 pub const PAGE_OBJECTS: usize = 100;
 /// Maximum size of a page: all objects of the maximum size, and the text between them.
 pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
@@ -327,7 +326,6 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(Some(id.into_owned()))
     }
 
-    /// Returns the first id at one of these paths.
     pub(super) fn first_id(&self, field_paths: &[&str]) -> JsonResult<Option<String>> {
         field_paths.iter().map(|field_path| self.id(field_path)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
     }

@@ -32,7 +32,6 @@ pub enum ReferralHint {
 
 impl ReferralHint {
     /// Parses an id; `None` for any other value.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let visit = text.parse().ok().map(Self::Visit);

@@ -43,7 +43,6 @@ impl StripeObject for Refund {
 
 impl Refund {
     /// Returns the fields of the stored state.
-    #[must_use]
     pub fn figure(&self) -> RefundFigure {
         let Self { as_of, created_at, amount, is_live, .. } = *self;
         RefundFigure { as_of, created_at, amount, is_live }
@@ -84,13 +83,11 @@ pub struct RefundFigure {
 
 impl RefundFigure {
     /// Returns the creation time, or the version's time if it is unknown.
-    #[must_use]
     pub fn made_at(&self) -> Timestamp {
         self.created_at.unwrap_or(self.as_of.at)
     }
 
     /// Returns the newer of two states of one refund, with the creation time from either.
-    #[must_use]
     pub fn newer(self, other: Self) -> Self {
         let (newer, older) = if self < other { (other, self) } else { (self, other) };
         Self { created_at: newer.created_at.or(older.created_at), ..newer }
@@ -103,7 +100,6 @@ impl RefundFigure {
 /// before it was reported. So newer refunds are added: those created since, minus those that failed since. Within the
 /// charge's own second the total may or may not include a refund: then the higher known amount is used. The same
 /// applies to a refund without a creation time.
-#[must_use]
 pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
     let live = refunds.iter().filter(|refund| refund.is_live);
     let refunds_total: i128 = live.clone().map(|refund| i128::from(refund.amount)).sum();

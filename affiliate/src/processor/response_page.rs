@@ -40,45 +40,37 @@ impl ProcessorJson {
         Self { bytes: serde_json::json!({"id": id}).to_string().into(), is_too_large: true }
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         // Checked to be UTF-8 when it was parsed.
         std::str::from_utf8(&self.bytes).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn id(&self) -> Option<Cow<'_, str>> {
         text_in(self.text(), "id")
     }
 
     /// Returns the id in a field, which may be expanded to an object.
-    #[must_use]
     pub fn id_in(&self, field: &str) -> Option<Cow<'_, str>> {
         let found = field_of(self.text(), field)?;
         if found.starts_with('{') { text_in(found, "id") } else { text_in(self.text(), field) }
     }
 
-    /// Returns the string in a field.
-    #[must_use]
     pub fn text_in(&self, field: &str) -> Option<Cow<'_, str>> {
         text_in(self.text(), field)
     }
 
     /// Returns the string at a path, e.g. `metadata.payout_id`.
-    #[must_use]
     pub fn text_at(&self, path: &str) -> Option<Cow<'_, str>> {
         let (parent, field) = path.rsplit_once('.')?;
         text_in(parent.split('.').try_fold(self.text(), field_of)?, field)
     }
 
     /// Returns the integer at a path, e.g. `created`, `status_transitions.paid_at`.
-    #[must_use]
     pub fn number_in(&self, path: &str) -> Option<i64> {
         serde_json::from_str(path.split('.').try_fold(self.text(), field_of)?).ok()
     }
 
     /// Returns the boolean in a field.
-    #[must_use]
     pub fn flag_in(&self, field: &str) -> Option<bool> {
         serde_json::from_str(field_of(self.text(), field)?).ok()
     }
@@ -96,13 +88,11 @@ impl ProcessorJson {
     }
 
     /// True if the object exceeds [`OBJECT_BYTES_MAX`].
-    #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 }
 
-/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponsePage {
     pub objects: Vec<ProcessorJson>,
@@ -128,7 +118,6 @@ impl ResponsePage {
     }
 
     /// Returns the `starting_after` of the next page; `None` on the last page.
-    #[must_use]
     pub fn next(&self) -> Option<Cow<'_, str>> {
         self.objects.last().filter(|_| self.has_more)?.id()
     }

@@ -30,7 +30,6 @@ pub enum ObjectStage {
 
 impl StateVersion {
     /// Returns the version of an event of this type, created then.
-    #[must_use]
     pub fn event(kind: &str, created: Timestamp) -> Self {
         let step = match kind.rsplit('.').next() {
             Some("created") => ObjectStage::Begun,
@@ -42,7 +41,6 @@ impl StateVersion {
 
     /// Returns the version of a fetched object. `answered_at` is the response's `Date`, the processor's time: the local
     /// clock may be ahead, and later events would then seem older than the response.
-    #[must_use]
     pub fn fetched(answered_at: Timestamp) -> Self {
         Self { at: answered_at, step: ObjectStage::Fetched }
     }

@@ -19,7 +19,6 @@ pub struct TransferResponseBody {
 
 impl TransferResponseBody {
     /// Parses a response; returns no fields if it is not a JSON object.
-    #[must_use]
     pub fn read(body: &[u8]) -> Self {
         let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::parse(text, "")) else {
             return Self::default();

@@ -28,7 +28,6 @@ pub struct CampaignDraft {
 
 impl CampaignDraft {
     /// Returns the current fields of a campaign, as the base of a partial change.
-    #[must_use]
     pub fn from_campaign(campaign: &Campaign) -> Self {
         Self {
             name: campaign.name.clone(),
@@ -59,9 +58,6 @@ pub struct Campaigns {
 
 impl Campaigns {
     /// Fetches a campaign.
-    ///
-    /// # Errors
-    /// `NotFound`; the store cannot be read.
     pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign> {
         campaign::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
@@ -108,9 +104,6 @@ impl Campaigns {
     }
 
     /// Creates the program's default campaign, or changes the existing one.
-    ///
-    /// # Errors
-    /// See [`AffiliateError`]: `NotSetUp`, field errors, a conflict, or the store failed.
     pub async fn set_default_campaign(
         &self,
         account: AccountId,

@@ -331,7 +331,7 @@ impl Backfills {
         backfill::update(&mut batch, before, after);
         let is_committed = self.context.commit(batch).await?;
         if is_committed && after.status != BackfillStatus::Running {
-            let (account, status) = (after.account, after.status.as_str());
+            let (account, status) = (after.account, after.status.word());
             tracing::info!(%account, status, error = after.error, "back-fill ended");
         }
         Ok(is_committed)

@@ -200,7 +200,6 @@ impl StripeProcessor {
         Ok(StripeAccount { id: id.into_owned(), livemode })
     }
 
-    /// Returns the client of an API key.
     fn client_with(&self, account: AccountId, api_base: &str, key: String) -> StripeClient {
         let (webhooks, clock) = (Arc::clone(&self.webhooks), self.context.clock.clone());
         StripeClient { webhooks, clock, account, api_base: api_base.trim_end_matches('/').to_owned(), key }

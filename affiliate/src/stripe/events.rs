@@ -92,7 +92,7 @@ impl ProcessorEvents {
         after: Option<&ProcessorEventCursor>,
         limit: usize,
     ) -> Result<ProcessorEventPage> {
-        let statuses = if statuses.is_empty() { EventStatus::ALL } else { statuses };
+        let statuses = if statuses.is_empty() { &EventStatus::ALL[..] } else { statuses };
         let mut events = Vec::new();
         for status in statuses {
             let found = processor_event::list(&self.context.store, account, *status, after, limit + 1).await?;

@@ -29,7 +29,6 @@ const PACE: SignedDuration = SignedDuration::from_secs(1);
 /// Time limit of one invoice; no request is sent after it.
 const INVOICE_TURN: SignedDuration = SignedDuration::from_secs(30);
 
-/// Reconciliation of one invoice.
 struct InvoiceReconciliation {
     client: StripeClient,
     ingest: FactIngest,

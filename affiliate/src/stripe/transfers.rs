@@ -28,7 +28,6 @@ use crate::stripe::client::{StripeClient, StripeProcessor};
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum pages of a run's transfers; beyond that, a missing transfer is not proven.
 const PAGES_MAX: usize = 500;
-/// Maximum pages of the transfers to a destination.
 const DESTINATION_PAGES_MAX: usize = 20;
 /// Time limit of reading all pages.
 const LOOKUP_TIMEOUT: Duration = Duration::from_mins(5);

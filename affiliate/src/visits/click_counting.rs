@@ -21,7 +21,6 @@ const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
 const BATCH_CLICKS_MAX: usize = 500;
 
-/// Counts clicks.
 #[derive(Clone)]
 pub struct ClickCounter {
     pub(crate) context: Context,
@@ -68,9 +67,6 @@ impl ClickCounter {
     }
 
     /// Returns the total clicks of each link, including pending ones.
-    ///
-    /// # Errors
-    /// As [`Self::count_clicks`].
     pub async fn count_clicks_of_links(&self, partner: PartnerId, links: &[PartnerLink]) -> Result<Vec<u64>> {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         self.count_clicks(0..=PARTITIONS - 1).await?;
@@ -79,9 +75,6 @@ impl ClickCounter {
     }
 
     /// Returns a partner's clicks per day, link and tag, including pending ones; oldest first.
-    ///
-    /// # Errors
-    /// As [`Self::count_clicks`].
     pub async fn list_clicks_by_day(
         &self,
         account: AccountId,

@@ -74,7 +74,7 @@ async fn a_lapsed_lead_can_be_claimed_by_another_partner() {
     };
     let new = world.ledger.referrals.refer(world.account, &draft, &no_extension).await.unwrap();
     assert!(new.created && new.referral.partner == world.bob);
-    assert_eq!(world.referral(lead.id).await.status.as_str(), "rejected");
+    assert_eq!(world.referral(lead.id).await.status.word(), "rejected");
     world.audit().await;
     let after = world.clock.now().as_second() - world.start + 10;
     let mut paid = invoice("in_1", "cus_1", 10_000, world.start + after);

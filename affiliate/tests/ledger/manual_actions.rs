@@ -172,7 +172,7 @@ async fn the_audit_finds_missing_and_duplicate_events() {
     let events = store::event::list(world.store(), world.account, line, 10).await.unwrap();
     let broken = async || {
         let audit = affiliate::audit::audit(&world.ledger.context, world.account).await.unwrap();
-        audit.broken.into_iter().map(|broken| (broken.invariant.as_str(), broken.subject)).collect::<Vec<_>>()
+        audit.broken.into_iter().map(|broken| (broken.invariant.word(), broken.subject)).collect::<Vec<_>>()
     };
     let mut batch = Batch::progress();
     store::event::delete(&mut batch, world.account, line.into(), events[0].id);

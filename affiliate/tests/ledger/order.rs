@@ -157,7 +157,7 @@ async fn ledger(world: &World) -> Value {
             "sale": line.sale_amount(),
             "charge": sale.charge,
             "status": line.status.word(),
-            "reason": line.status.reversed().map(|(_, reason)| reason.as_str()),
+            "reason": line.status.reversed().map(|(_, reason)| reason.word()),
             "frozen": line.status.frozen(),
             // `earns_at` is left out: after a reversal and reopening the hold starts at the local time.
             "base": sale.calculation.base,

@@ -201,7 +201,7 @@ impl World {
 
     fn words(&self, line: &Commission) -> String {
         let invoice = line.sold_invoice().map_or("bounty", |sale| sale.invoice.as_str());
-        let reason = line.status.reversed().map_or("", |(_, reason)| reason.as_str());
+        let reason = line.status.reversed().map_or("", |(_, reason)| reason.word());
         let ice = if line.status.frozen().is_frozen() { "frozen" } else { "" };
         let text = format!(
             "{invoice}/{} {} of {} {} {reason}{ice}",

@@ -116,7 +116,7 @@ pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.draft_run(None).await.unwrap();
     assert!(drafted.run.is_none());
-    let mut reasons: Vec<_> = drafted.skipped.iter().map(|one| one.reason.as_str()).collect();
+    let mut reasons: Vec<_> = drafted.skipped.iter().map(|one| one.reason.word()).collect();
     reasons.sort_unstable();
     assert_eq!(reasons, ["not_active", "not_ready"]);
     // The attempt leaves no open run.

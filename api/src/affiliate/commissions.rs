@@ -23,7 +23,7 @@ use crate::handler::Owner;
 use crate::prelude::*;
 
 const NOTE_BYTES_MAX: usize = 1_000;
-const REASONS: &[&str] = &[ReversalReason::Manual.as_str(), ReversalReason::Fraud.as_str()];
+const REASONS: &[&str] = &[ReversalReason::Manual.word(), ReversalReason::Fraud.word()];
 
 /// Query of `GET /affiliate-commissions`.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ pub struct ReversalFields {
     /// The reason; `fraud` also reverses the recruiting partner's commission
     #[field(
         parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual,
-        default = ReversalReason::Manual.as_str(),
+        default = ReversalReason::Manual.word(),
     )]
     reason: ReversalReason,
     /// Your team's note; sent with the event
@@ -141,7 +141,7 @@ fn reversed_schema(_: &mut Schemas) -> Value {
 }
 
 fn parse_reason(value: &RawValue) -> Result<ReversalReason, String> {
-    let from_word = |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.as_str()));
+    let from_word = |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.word()));
     parse_word(REASONS, from_word, value)
 }
 

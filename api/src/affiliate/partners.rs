@@ -490,7 +490,7 @@ async fn apply_transition<F: Into<TransitionOptions>>(
     let id = target.id(AffiliateNoun::Partner)?;
     // The fingerprint includes the action, so that one key can be used once per action.
     let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
-        fingerprint: format!("{} {}", action.as_str(), claim.fingerprint),
+        fingerprint: format!("{} {}", action.word(), claim.fingerprint),
         ..claim
     });
     let in_progress = match begin_for_tenant(state, tenant, IdempotencyScope::MovePartner, claim).await? {

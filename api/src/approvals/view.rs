@@ -7,7 +7,6 @@ use model::client_policy::ApprovalKind;
 use model::email::Category;
 use model::held_email::HeldEmail;
 use model::id::{ApprovalId, UserId};
-use model::suppression::category_word;
 
 list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
@@ -144,7 +143,7 @@ impl From<HeldEmail> for HeldEmailView {
             html: email.html,
             headers: email.headers.into_iter().map(|(name, value)| HeldHeaderView { name, value }).collect(),
             attachments: attachments.collect(),
-            category: category_word(email.category),
+            category: email.category.word(),
             scheduled_at: email.scheduled_at.map(JsonTimestamp),
         }
     }

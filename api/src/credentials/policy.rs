@@ -9,7 +9,6 @@ use message::address::Address;
 use message::address_pattern::AddressPattern;
 use model::client_policy::{ApprovalKind, ClientPolicy, RECIPIENT_PATTERNS_MAX, SENDS_PER_DAY_MAX};
 use model::email::Category;
-use model::suppression::category_word;
 use schema::Schemas;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -135,7 +134,7 @@ pub(crate) fn policy_view(policy: &ClientPolicy) -> Value {
         recipients: &policy.recipients,
         from: policy.from.as_ref(),
         sends_per_day: policy.sends_per_day,
-        categories: policy.categories.iter().map(|category| category_word(*category)).collect(),
+        categories: policy.categories.iter().map(|category| category.word()).collect(),
         approve: policy.approve.iter().map(|kind| kind.word()).collect(),
     };
     json!(view)

@@ -15,7 +15,6 @@ use model::delivery_time::percentile;
 use model::email::Category;
 use model::id::AccountId;
 use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
-use model::suppression::category_word;
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
 
@@ -96,7 +95,7 @@ impl MetricsFilter {
         dimension: Option<Dimension>,
         hours: Range<Hour>,
     ) -> Result<Option<Vec<MetricPoint>>, ReadError> {
-        let category = self.category.map(category_word);
+        let category = self.category.map(Category::word);
         let (source, values): (Dimension, Vec<String>) = match (&self.domain, category, dimension) {
             (None, None, dimension) => return store::metric::read(store, account, dimension, hours, READ_MAX).await,
             (None, Some(category), Some(Dimension::Domain)) => {

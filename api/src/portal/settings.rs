@@ -74,7 +74,7 @@ fn payout_form(view: &PageContext<'_>, choices: &[PayoutMethod]) -> Fragment {
                     label for="method" { "Method" }
                     select #method name="method" {
                         @for method in choices {
-                            option value=(method.as_str()) selected[chosen == method.as_str()] { (method_name(*method)) }
+                            option value=(method.word()) selected[chosen == method.word()] { (method_name(*method)) }
                         }
                     }
                 }

@@ -6,7 +6,7 @@
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::BatchEntryError;
 use model::id::SuppressionId;
-use model::suppression::{SuppressionReason, SuppressionTarget, category_word};
+use model::suppression::{SuppressionReason, SuppressionTarget};
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
@@ -116,7 +116,7 @@ impl SuppressionStatus {
             email: target.key(),
             suppressed: suppression.is_some(),
             reason: suppression.as_ref().map(|suppression| suppression.reason),
-            categories: categories.into_iter().map(category_word).collect(),
+            categories: categories.into_iter().map(model::email::Category::word).collect(),
             suppression_id: suppression.as_ref().map(|suppression| suppression.id),
             expires_at: suppression.and_then(|suppression| suppression.expires_at).map(JsonTimestamp),
             error: None,

@@ -13,7 +13,7 @@ use mjml::CompiledMjml;
 use model::email::Category;
 use model::id::{AccountId, TemplateId};
 use model::raw_number;
-use model::suppression::{OPTIONAL_CATEGORIES, category_word};
+use model::suppression::OPTIONAL_CATEGORIES;
 use model::template::{
     ALIAS_BYTES_MAX, FALLBACKS_BYTES_MAX, KEY_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX,
     ParsedTemplate, SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable,
@@ -162,7 +162,7 @@ impl TemplateEdit {
     /// (product email and newsletters).
     fn unsubscribe_warning(&self, category: Category) -> Option<String> {
         let is_overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL_CATEGORIES.contains(&category);
-        is_overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
+        is_overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category.word()))
     }
 
     /// The MJML source, if one is given.

@@ -5,7 +5,7 @@ use html::fragment::Fragment;
 use html::message::{MessagePage, Sentence};
 use hypertext::prelude::*;
 use model::email::Category;
-use model::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
+use model::suppression::{OPTIONAL_CATEGORIES, category_label};
 use model::unsubscribe::UnsubscribeScope;
 
 use super::form::{FORM, NOTHING};
@@ -104,7 +104,7 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
                 fieldset {
                     legend { "I want to receive" }
                     @for category in OPTIONAL_CATEGORIES {
-                        (checkbox_choice(category_word(category), category_label(category), is_chosen(category)))
+                        (checkbox_choice(category.word(), category_label(category), is_chosen(category)))
                     }
                 }
                 @if !content.blocked {

@@ -30,9 +30,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::dmarc::{AuthenticatedIdentifier, DmarcUnavailable};
-use super::{DkimKeySource, DkimResultCode, DkimVerdict, limit_signatures, verify_signatures};
+use super::{DkimKeySource, DkimVerdict, limit_signatures, verify_signatures};
 use crate::resolver::{Resolver, parse_wire_name};
-use crate::spf::{SpfOutcome, SpfQuery, SpfResult, check_host};
+use crate::spf::{SpfOutcome, SpfQuery, check_host};
 
 /// Maximum messages checked at once: most of the time is spent waiting for name servers.
 const CHECKS_MAX: usize = 512;
@@ -151,7 +151,7 @@ async fn run_checks(resolver: &Resolver, raw: &[u8], source: MessageSource) -> A
     );
     // With a null reverse path, SPF uses the HELO name (RFC 7208 2.4).
     let sender = if source.reverse_path.is_some() { &mail } else { &helo };
-    let (spf, sender_domain) = (auth_result(sender.result), sender_domain(&source));
+    let (spf, sender_domain) = (sender.result, sender_domain(&source));
     let proof = authenticated_identifier(spf, sender_domain.as_ref());
     let (dmarc, policy) = match &author {
         AuthorDomain::Single(domain) => check_dmarc(resolver, domain, proof, &dkim).await,
@@ -159,7 +159,7 @@ async fn run_checks(resolver: &Resolver, raw: &[u8], source: MessageSource) -> A
     };
     let auth = AuthenticationResults { spf, dkim: combine_dkim(&dkim), dmarc, arc };
     let passed = sender_domain.filter(|_| auth.spf == AuthResult::Pass);
-    let signed = dkim.iter().filter(|verdict| verdict.result == DkimResultCode::Pass);
+    let signed = dkim.iter().filter(|verdict| verdict.result == AuthResult::Pass);
     let mut authenticated: Vec<DomainName> = Vec::new();
     for name in signed.filter_map(|verdict| verdict.domain.parse().ok()).chain(passed) {
         if !authenticated.contains(&name) && authenticated.len() < AUTHENTICATED_MAX {
@@ -167,14 +167,13 @@ async fn run_checks(resolver: &Resolver, raw: &[u8], source: MessageSource) -> A
         }
     }
     let spf_explanation = sender.explanation.clone();
-    let helo = auth_result(helo.result);
+    let helo = helo.result;
     AuthenticationVerdict { auth, helo, spf_explanation, iprev, dkim, author, policy, authenticated, source }
 }
 
 impl AuthenticationVerdict {
     /// The authenticated domains. Empty if the message has several authors, since a signature may then cover a From
     /// field other than the one that is displayed.
-    #[must_use]
     pub fn authenticated_domains(&self) -> &[DomainName] {
         match self.author {
             AuthorDomain::Single(_) => &self.authenticated,
@@ -252,14 +251,9 @@ async fn check_dmarc(
     spf: Option<AuthenticatedIdentifier>,
     dkim: &[DkimVerdict],
 ) -> (AuthResult, DmarcPolicy) {
-    let proofs = dkim.iter().filter_map(|verdict| {
-        let is_verified = match verdict.result {
-            DkimResultCode::Pass => true,
-            DkimResultCode::TempError => false,
-            _ => return None,
-        };
-        Some(AuthenticatedIdentifier { domain: verdict.domain.parse().ok()?, is_verified })
-    });
+    let proofs = dkim
+        .iter()
+        .filter_map(|verdict| authenticated_identifier(verdict.result, verdict.domain.parse().ok().as_ref()));
     let proofs: Vec<AuthenticatedIdentifier> = proofs.collect();
     match timeout(DMARC_DEADLINE, dmarc::evaluate(resolver, author, spf, &proofs)).await {
         Ok(Ok(outcome)) => outcome,
@@ -267,29 +261,13 @@ async fn check_dmarc(
     }
 }
 
-fn auth_result(result: SpfResult) -> AuthResult {
-    match result {
-        SpfResult::Pass => AuthResult::Pass,
-        SpfResult::Fail => AuthResult::Fail,
-        SpfResult::SoftFail => AuthResult::SoftFail,
-        SpfResult::Neutral => AuthResult::Neutral,
-        SpfResult::TempError => AuthResult::TempError,
-        SpfResult::PermError => AuthResult::PermError,
-        SpfResult::None => AuthResult::None,
-    }
-}
-
 /// Combines the results of all signatures. One valid signature is sufficient; otherwise the most significant result is
 /// used. The header has a field for each (RFC 8601 2.7.1).
 fn combine_dkim(verdicts: &[DkimVerdict]) -> AuthResult {
-    let rank = |verdict: &DkimVerdict| match verdict.result {
-        DkimResultCode::Pass => (0, AuthResult::Pass),
-        DkimResultCode::TempError => (1, AuthResult::TempError),
-        DkimResultCode::Fail => (2, AuthResult::Fail),
-        DkimResultCode::PermError => (3, AuthResult::PermError),
-        DkimResultCode::Neutral => (4, AuthResult::Neutral),
-    };
-    verdicts.iter().map(rank).min_by_key(|(rank, _)| *rank).map_or(AuthResult::None, |(_, word)| word)
+    let most_significant_first =
+        [AuthResult::Pass, AuthResult::TempError, AuthResult::Fail, AuthResult::PermError, AuthResult::Neutral];
+    let is_found = |result: &AuthResult| verdicts.iter().any(|verdict| verdict.result == *result);
+    most_significant_first.into_iter().find(is_found).unwrap_or_default()
 }
 
 impl AuthenticationVerdict {
@@ -310,14 +288,12 @@ impl AuthenticationVerdict {
     }
 
     /// Returns whether the verdict can change once DNS lookups succeed.
-    #[must_use]
     pub fn has_temporary_error(&self) -> bool {
         let AuthenticationResults { spf, dkim, dmarc, .. } = self.auth;
         dmarc == AuthResult::TempError || dmarc != AuthResult::Pass && [spf, dkim].contains(&AuthResult::TempError)
     }
 
     /// Returns whether DMARC fails and the author's domain has the policy `reject`.
-    #[must_use]
     pub fn is_dmarc_reject(&self) -> bool {
         self.auth.dmarc == AuthResult::Fail && self.policy == DmarcPolicy::Reject
     }

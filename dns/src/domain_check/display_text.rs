@@ -51,7 +51,6 @@ pub(super) fn repair_text(text: &str) -> Option<(String, TextFlaw)> {
     trimmed.contains('\\').then(|| (trimmed.replace('\\', ""), TextFlaw::Escaped))
 }
 
-/// A value for display.
 pub(super) fn display_value(text: &str) -> String {
     truncate(text, SHOWN_BYTES_MAX)
 }

@@ -15,7 +15,6 @@ use super::{rules, spf_check};
 /// Maximum CNAMEs followed from a name to the required host.
 const CHAIN_MAX: usize = 8;
 
-/// The observations for one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordObservation {
     /// The zone of the domain, if NS records lead to it.
@@ -51,7 +50,6 @@ pub struct SpfObservation {
 
 impl RecordObservation {
     /// Creates an observation of the records at the name only.
-    #[must_use]
     pub fn from_records(records: RecordSetResult) -> Self {
         Self {
             zone: None,

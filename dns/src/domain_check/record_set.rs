@@ -20,7 +20,6 @@ const ALIASES_MAX: usize = 8;
 /// The obsolete type of SPF records (RFC 4408 3.1.1), abolished by RFC 7208 3.1.
 pub(super) const OBSOLETE_SPF: RecordType = RecordType::Unknown(99);
 
-/// The data of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordData {
     /// TXT with its strings joined.
@@ -68,7 +67,6 @@ impl RecordSet {
     }
 
     /// Returns whether there is neither a record nor a CNAME.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.aliases.is_empty() && self.data.is_empty()
     }

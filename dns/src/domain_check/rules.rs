@@ -24,7 +24,6 @@ const FOUND_MAX: usize = 10;
 /// Returns the finding for a record of a domain.
 ///
 /// A verified record can also have an error: it works, but should be changed.
-#[must_use]
 pub fn apply_rules(domain: &str, record: &DomainRecord, answers: &RecordObservation, now: Timestamp) -> RecordFinding {
     let RuleResult { status, error, merged } = rule_result(domain, record, answers);
     RecordFinding { status, found: found_values(record, answers), error, merged, checked_at: now }

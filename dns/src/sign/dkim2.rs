@@ -38,9 +38,6 @@ const SIGNATURE_BYTES: usize = 768;
 
 /// Returns the `Message-Instance` line to prepend to a message that is sent for the first time, ending in CRLF. `None`
 /// if the message must not be signed. `chunks` as for [`Signer::sign`].
-///
-/// # Errors
-/// [`SignError::Malformed`].
 pub fn message_instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> {
     let message = split_message(chunks)?;
     let Some(header) = header_hash(&message.fields) else { return Ok(None) };
@@ -49,7 +46,6 @@ pub fn message_instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> 
 }
 
 /// The length of the [`message_instance`] line at the start of a message; `None` if there is none.
-#[must_use]
 pub fn instance_length(message: &[u8]) -> Option<usize> {
     let rest = message.strip_prefix(INSTANCE_FIELD.as_bytes())?;
     rest.starts_with(b": ").then(|| field_end(message))
@@ -58,9 +54,6 @@ pub fn instance_length(message: &[u8]) -> Option<usize> {
 impl Signer {
     /// Returns the `DKIM2-Signature` lines to prepend to a message and its [`message_instance`]. They are valid only
     /// for the transaction from `sender` (`None` is the null reverse path) to `recipient`.
-    ///
-    /// # Errors
-    /// [`SignError::Failed`].
     pub fn sign_transaction(
         &self,
         instance: &[u8],

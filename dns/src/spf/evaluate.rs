@@ -8,10 +8,11 @@
 use std::net::IpAddr;
 
 use hickory_proto::rr::{Name as WireName, RData, RecordType};
+use message::received::AuthResult;
 
+use super::SpfQuery;
 use super::domain_spec::{DomainSpec, MacroContext, MacroString};
 use super::record::{PrefixLengths, SpfMechanism, SpfQualifier, SpfRecord, SpfTerm, is_record};
-use super::{SpfQuery, SpfResult};
 use crate::resolver::{Resolver, parse_wire_name, txt_strings};
 
 /// Maximum terms with DNS lookups, in all records together.
@@ -63,26 +64,26 @@ impl<'a> SpfEvaluation<'a> {
     }
 
     /// Returns the result, and for a fail the explanation of the domain's owner.
-    pub(super) async fn evaluate(mut self) -> (SpfResult, Option<String>) {
+    pub(super) async fn evaluate(mut self) -> (AuthResult, Option<String>) {
         let domain = self.request.domain.strip_suffix('.').unwrap_or(self.request.domain);
         // An invalid name, an address literal, or a name with a single label has no record (RFC 7208 4.3).
         if !domain.contains('.') || domain.starts_with('[') || parse_wire_name(domain).is_none() {
-            return (SpfResult::None, None);
+            return (AuthResult::None, None);
         }
         match self.first_match(domain.to_owned()).await {
-            Err(SpfError::Temporary) => (SpfResult::TempError, None),
-            Err(SpfError::Permanent) => (SpfResult::PermError, None),
-            Ok(SpfMatch::NoRecord) => (SpfResult::None, None),
-            Ok(SpfMatch::Nothing) => (SpfResult::Neutral, None),
-            Ok(SpfMatch::Mechanism(SpfQualifier::Pass, ..)) => (SpfResult::Pass, None),
-            Ok(SpfMatch::Mechanism(SpfQualifier::SoftFail, ..)) => (SpfResult::SoftFail, None),
-            Ok(SpfMatch::Mechanism(SpfQualifier::Neutral, ..)) => (SpfResult::Neutral, None),
+            Err(SpfError::Temporary) => (AuthResult::TempError, None),
+            Err(SpfError::Permanent) => (AuthResult::PermError, None),
+            Ok(SpfMatch::NoRecord) => (AuthResult::None, None),
+            Ok(SpfMatch::Nothing) => (AuthResult::Neutral, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::Pass, ..)) => (AuthResult::Pass, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::SoftFail, ..)) => (AuthResult::SoftFail, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::Neutral, ..)) => (AuthResult::Neutral, None),
             Ok(SpfMatch::Mechanism(SpfQualifier::Fail, domain, why)) => {
                 let why = match why {
                     Some(target) => self.explanation(&target, &domain).await,
                     None => None,
                 };
-                (SpfResult::Fail, why)
+                (AuthResult::Fail, why)
             }
         }
     }

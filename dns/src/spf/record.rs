@@ -38,7 +38,6 @@ pub(crate) enum SpfQualifier {
 /// A mechanism or a modifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SpfTerm {
-    /// A mechanism with its qualifier.
     Mechanism(SpfQualifier, SpfMechanism),
     /// `redirect=`.
     Redirect(DomainSpec),
@@ -51,7 +50,6 @@ pub(crate) enum SpfTerm {
     },
 }
 
-/// A mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SpfMechanism {
     /// `all`: later terms are ignored.

@@ -42,33 +42,26 @@ pub enum AddressError {
 }
 
 /// A DNS name: lower case, A-labels (RFC 5890), no final dot, at least one label.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(Arc<str>);
 
 impl DomainName {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Prepends labels to this name: `rp` and `example.com` make `rp.example.com`.
-    ///
-    /// # Errors
-    /// [`AddressError::Domain`] if the result is not a valid name, for example because it is too long.
     pub fn child(&self, labels: &str) -> Result<Self, AddressError> {
         format!("{labels}.{}", self.0).parse()
     }
 
     /// The name for display, with U-labels in place of A-labels (RFC 5890 2.3.2.1). Labels that cannot be decoded are
     /// left as they are.
-    #[must_use]
     pub fn to_unicode(&self) -> String {
         idna::domain_to_unicode(&self.0).0
     }
 
     /// The name without its first label; `None` for a single label.
-    #[must_use]
     pub fn parent(&self) -> Option<Self> {
         self.0.split_once('.').map(|(_, rest)| Self(rest.into()))
     }
@@ -108,18 +101,7 @@ impl FromStr for DomainName {
     }
 }
 
-impl TryFrom<String> for DomainName {
-    type Error = AddressError;
-    fn try_from(text: String) -> Result<Self, AddressError> {
-        text.parse()
-    }
-}
-
-impl From<DomainName> for String {
-    fn from(name: DomainName) -> Self {
-        name.0.as_ref().to_owned()
-    }
-}
+crate::stored_as_text!(DomainName);
 
 impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -192,14 +174,12 @@ impl Address {
     }
 
     /// The part before the `@` as it was written, quotes included.
-    #[must_use]
     pub fn local_part(&self) -> &str {
         &self.local
     }
 
     /// The local part without quotes and backslashes. Quoting changes the spelling of a mailbox, not its identity (RFC
     /// 5321 4.1.2).
-    #[must_use]
     pub fn unquoted_local_part(&self) -> Cow<'_, str> {
         let quoted = self.local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         quoted.map_or(Cow::Borrowed(&*self.local), |quoted| {
@@ -216,20 +196,17 @@ impl Address {
     ///
     /// The receiving domain may define its local parts as case-insensitive (RFC 5321 2.4), so this form is used for
     /// local domains. It also serves to recognise one person, because mailboxes that differ in case alone are rare.
-    #[must_use]
     pub fn to_canonical(&self) -> Self {
         let plain = self.unquoted_local_part().to_lowercase();
         let local = if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
         Self::without_length_limit(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
     }
 
-    #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
     /// True if the next hop must offer SMTPUTF8 for this address (RFC 6531 3.2).
-    #[must_use]
     pub fn needs_smtputf8(&self) -> bool {
         !self.local.is_ascii()
     }
@@ -324,9 +301,6 @@ impl FromStr for Mailbox {
 impl Mailbox {
     /// Parses a mailbox that a foreign sender wrote, whose local part may be longer than 64 bytes
     /// ([`Address::parse_lenient`]).
-    ///
-    /// # Errors
-    /// [`AddressError`].
     pub fn foreign(text: &str) -> Result<Self, AddressError> {
         Self::parse_with(text, Address::parse_lenient)
     }

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::address::{Address, AddressError, DomainName, is_dot_string};
@@ -44,21 +43,17 @@ enum LocalPartPattern {
 }
 
 /// A pattern that matches addresses of one domain.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AddressPattern {
     locals: LocalPartPattern,
     domain: DomainName,
 }
 
 impl AddressPattern {
-    #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
-    /// True if the pattern matches this address.
-    #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
         let local = address.unquoted_local_part();
         let is_local_match = match &self.locals {
@@ -93,19 +88,7 @@ impl FromStr for AddressPattern {
     }
 }
 
-impl TryFrom<String> for AddressPattern {
-    type Error = AddressPatternError;
-
-    fn try_from(text: String) -> Result<Self, AddressPatternError> {
-        text.parse()
-    }
-}
-
-impl From<AddressPattern> for String {
-    fn from(pattern: AddressPattern) -> Self {
-        pattern.to_string()
-    }
-}
+crate::stored_as_text!(AddressPattern);
 
 impl fmt::Display for AddressPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

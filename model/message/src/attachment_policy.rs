@@ -58,7 +58,6 @@ pub enum AttachmentError {
 }
 
 /// True if a message can have attachments. Most messages are a single text and need no check.
-#[must_use]
 pub fn may_have_attachments(submitted: &SubmittedMessage) -> bool {
     let message = submitted.bytes();
     let is_text = |field: &HeaderField| {
@@ -91,7 +90,6 @@ pub fn check_attached_message(message: &[u8]) -> Result<(), AttachmentError> {
 }
 
 /// True if an attachment is a message by its type or name, so that its own attachments are checked too.
-#[must_use]
 pub fn is_message(content_type: &str, name: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let name = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();

@@ -61,7 +61,6 @@ pub struct BounceDetail {
 impl BounceDetail {
     /// Classifies the bounce by the rules for direct replies. A report without a cause is attributed to the recipient's
     /// mailbox: a problem with this server would have been reported during delivery.
-    #[must_use]
     pub fn class(&self) -> BounceClass {
         classify::classify(self.host.as_deref(), &self.reply, AttemptPhase::Rcpt)
     }
@@ -100,7 +99,6 @@ impl Complaint {
 /// knows the signed return path can also use the null reverse path, so requiring it gives no protection: RFC 3464
 /// reports are accepted from any sender. Free-form bounces are recognised by phrases that people also quote. They are
 /// accepted only from the null reverse path, or from a sender whose name is that of a mail daemon.
-#[must_use]
 pub fn parse(message: &[u8], about: Option<&Address>, sender: Option<&Address>) -> ParsedReport {
     let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
     let parts = report_parts::parse_parts(message);
@@ -112,7 +110,6 @@ pub fn parse(message: &[u8], about: Option<&Address>, sender: Option<&Address>) 
 }
 
 /// Parses a message sent to the complaint address: an RFC 5965 report, or a provider's own format.
-#[must_use]
 pub fn parse_complaint(message: &[u8]) -> Option<Complaint> {
     let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
     let parts = report_parts::parse_parts(message);
@@ -125,7 +122,6 @@ pub fn parse_complaint(message: &[u8]) -> Option<Complaint> {
 
 /// Returns the `b=` value of each DKIM signature in a header, without white space. Only its holders can read it,
 /// and it stays intact when a provider redacts the rest.
-#[must_use]
 pub fn dkim_signature_values(header: &[u8]) -> Vec<String> {
     complaint::dkim_signature_values(header)
 }

@@ -17,76 +17,48 @@ mod reply_action;
 mod reply_pattern;
 mod table;
 
-use serde::{Deserialize, Serialize};
-
 use crate::address::DomainName;
 use crate::outcome::AttemptPhase;
 use crate::reply::SmtpReply;
+use crate::words;
 
 pub use reply_action::{PAUSE_DEFAULT, ReplyAction, ReplyRule, ReplyRules};
 pub use reply_pattern::{ClassifierInput, CodePattern, TextPattern};
 
-/// Category of a bounce or failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BounceClass {
-    UnknownUser,
-    MailboxFull,
-    /// The mailbox is disabled.
-    Inactive,
-    /// The domain does not exist or accepts no mail.
-    DomainNotFound,
-    /// The message exceeds a size limit of the recipient or host.
-    MessageTooLarge,
-    /// Concerns the recipient, for an unknown reason.
-    Undetermined,
-    ContentRejected,
-    /// A policy of the destination: authentication, relaying, access.
-    Policy,
-    /// The sending address or domain has a bad reputation at the destination.
-    Reputation,
+words! {
+    /// Category of a bounce or failure.
+    BounceClass {
+        UnknownUser = "unknown_user",
+        MailboxFull = "mailbox_full",
+        /// The mailbox is disabled.
+        Inactive = "inactive",
+        /// The domain does not exist or accepts no mail.
+        DomainNotFound = "domain_not_found",
+        /// The message exceeds a size limit of the recipient or host.
+        MessageTooLarge = "message_too_large",
+        /// Concerns the recipient, for an unknown reason.
+        Undetermined = "undetermined",
+        ContentRejected = "content_rejected",
+        /// A policy of the destination: authentication, relaying, access.
+        Policy = "policy",
+        /// The sending address or domain has a bad reputation at the destination.
+        Reputation = "reputation",
+    }
 }
 
 impl BounceClass {
-    const WORDS: [(Self, &'static str); 9] = [
-        (Self::UnknownUser, "unknown_user"),
-        (Self::MailboxFull, "mailbox_full"),
-        (Self::Inactive, "inactive"),
-        (Self::DomainNotFound, "domain_not_found"),
-        (Self::MessageTooLarge, "message_too_large"),
-        (Self::Undetermined, "undetermined"),
-        (Self::ContentRejected, "content_rejected"),
-        (Self::Policy, "policy"),
-        (Self::Reputation, "reputation"),
-    ];
-
     /// True if the address is invalid for good. Such a bounce suppresses it permanently, any other bounce for a limited
     /// time.
-    #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)
     }
 
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("", |(_, word)| word)
-    }
-
-    /// The category with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
-    }
-
     /// True if the refusal concerns the recipient, which makes it a bounce.
-    #[must_use]
     pub fn is_about_recipient(self) -> bool {
         !matches!(self, Self::ContentRejected | Self::Policy | Self::Reputation)
     }
 
     /// Classifies a text without codes; `None` if no rule matches.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         table::classify_text(&reply_pattern::normalize_text(text))
     }
@@ -101,13 +73,11 @@ pub struct Classification {
 }
 
 /// The mailbox provider that operates a mail host. All hosts of a provider share one view of a sender's reputation.
-#[must_use]
 pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
     table::mailbox_provider(host)
 }
 
 /// Classifies a refusal of this host.
-#[must_use]
 pub fn classify(host: Option<&str>, reply: &SmtpReply, phase: AttemptPhase) -> BounceClass {
     let input = ClassifierInput::new(host, reply, phase);
     match table::classify(&input).reason {

@@ -82,9 +82,6 @@ pub struct CustomHeader {
 
 impl CustomHeader {
     /// Validates a name and a value.
-    ///
-    /// # Errors
-    /// [`HeaderError`].
     pub fn new(name: &str, value: &str) -> Result<Self, HeaderError> {
         let printable = || name.chars().filter(|c| !c.is_control()).take(64).collect::<String>();
         if !(1..=HEADER_NAME_BYTES_MAX).contains(&name.len())
@@ -109,12 +106,10 @@ impl CustomHeader {
 }
 
 impl CustomHeader {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -148,7 +143,6 @@ pub struct Composition {
 }
 
 /// Composes the message. `message_id` has no angle brackets.
-#[must_use]
 pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8> {
     let mut builder = MessageBuilder::new()
         .message_id(message_id.to_owned())
@@ -208,7 +202,6 @@ fn estimated_size(parts: &Composition) -> usize {
 
 /// Composes one or two bodies, in the form that follows `MIME-Version: 1.0` in a header: fields, an empty line, the
 /// content.
-#[must_use]
 pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     let mut builder = MessageBuilder::new().message_id("x").date(0_i64);
     if text.is_some() || html.is_none() {
@@ -313,7 +306,6 @@ fn crlf_lines(data: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The MIME part of an attachment.
 fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> MimePart<'a> {
     let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());

@@ -47,7 +47,6 @@ pub struct Tlsa {
 impl Tlsa {
     /// Creates a record from its numbers; `None` if it is unusable (RFC 7672 2.2, 3.1.3): another usage, an unknown
     /// selector or matching type, or data of a wrong length.
-    #[must_use]
     pub fn from_fields(usage: u8, selector: u8, matching: u8, data: Vec<u8>) -> Option<Self> {
         let usage = match usage {
             2 => TlsaUsage::TrustAnchor,
@@ -70,7 +69,6 @@ impl Tlsa {
     }
 
     /// True if the record matches a certificate, given as DER bytes and its SubjectPublicKeyInfo.
-    #[must_use]
     pub fn matches(&self, certificate: &[u8], public_key: &[u8]) -> bool {
         let part = match self.selector {
             TlsaSelector::Certificate => certificate,
@@ -84,7 +82,6 @@ impl Tlsa {
     }
 
     /// The data of a `3 1 1` record for a public key in hex, as a host publishes it (RFC 7672 3.1.1).
-    #[must_use]
     pub fn public_key_digest(public_key: &[u8]) -> String {
         Sha256::digest(public_key).iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -51,9 +51,7 @@ pub struct DmarcMessageCounts {
     pub messages: u64,
     /// Messages with aligned DKIM or SPF.
     pub passed: u64,
-    /// Messages with aligned DKIM.
     pub dkim_aligned: u64,
-    /// Messages with aligned SPF.
     pub spf_aligned: u64,
     /// Messages treated as spam because of the policy.
     pub quarantined: u64,
@@ -62,13 +60,10 @@ pub struct DmarcMessageCounts {
 }
 
 impl DmarcMessageCounts {
-    /// The number of messages that failed DMARC.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.messages.saturating_sub(self.passed)
     }
 
-    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for (sum, other) in [
             (&mut self.messages, other.messages),
@@ -83,18 +78,19 @@ impl DmarcMessageCounts {
     }
 }
 
-/// The counts of one source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcSource {
     /// The source address; `None` for the sum of the sources that are not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
     /// True for an address of this service: it passes the SPF record that customers include.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
     pub tally: DmarcMessageCounts,
 }
 
 /// An aggregate report.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcReport {
     /// The authenticated domain of the reporter, which cannot be forged.
     pub reporter: DomainName,
@@ -114,7 +110,6 @@ pub struct DmarcReport {
 
 impl DmarcReport {
     /// True if the time range is possible at `now`.
-    #[must_use]
     pub fn has_plausible_range(&self, now: Timestamp) -> bool {
         let oldest = now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
         // Allows for clock skew and for different time zones.
@@ -128,7 +123,6 @@ impl DmarcReport {
 
 /// Limits the list to [`SOURCES_MAX`] entries: the sources with the most messages, and the sum of the others without an
 /// address.
-#[must_use]
 pub fn cap_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
     sources.sort_unstable_by_key(|source| (std::cmp::Reverse(source.tally.messages), source.ip));
     if sources.len() > SOURCES_MAX {

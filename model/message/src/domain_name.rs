@@ -16,7 +16,6 @@ pub enum SendingDomainError {
     /// An IP address.
     #[error("must be a domain name, not an IP address")]
     Address,
-    /// A public suffix.
     #[error("`{0}` is a public suffix under which others register names: add a domain of your own")]
     PublicSuffix(DomainName),
 }
@@ -25,9 +24,6 @@ pub enum SendingDomainError {
 ///
 /// Public suffixes are rejected, whether a registry assigns names under them (`co.uk`) or a company does for its
 /// customers (`github.io`): their sender would speak for everybody below.
-///
-/// # Errors
-/// Returns [`SendingDomainError`] if the text is not a valid sending domain.
 pub fn parse(text: &str) -> Result<DomainName, SendingDomainError> {
     let text = text.trim();
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -55,7 +51,6 @@ pub fn parse(text: &str) -> Result<DomainName, SendingDomainError> {
 
 /// Returns whether the name cannot exist in the public DNS: names of RFC 6761, RFC 6762 (`local`), RFC 7686 (`onion`),
 /// and `internal`, which ICANN reserves for private networks.
-#[must_use]
 pub fn is_never_public(name: &DomainName) -> bool {
     const TOPS: [&str; 7] = ["test", "example", "invalid", "localhost", "local", "onion", "internal"];
     name.as_str().rsplit('.').next().is_some_and(|top| TOPS.contains(&top))
@@ -63,7 +58,6 @@ pub fn is_never_public(name: &DomainName) -> bool {
 
 /// The organizational domain of a name (RFC 7489 3.2): one label below a public suffix, or the name itself if there is
 /// none.
-#[must_use]
 pub fn organizational_domain(name: &DomainName) -> DomainName {
     let found = psl::domain(name.as_str().as_bytes());
     let found = found.and_then(|domain| std::str::from_utf8(domain.as_bytes()).ok()?.parse().ok());

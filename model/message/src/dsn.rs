@@ -57,13 +57,10 @@ impl DsnMessage<'_> {
             || self.recipients.iter().any(|notice| notice.smtputf8 || notice.address.needs_smtputf8())
     }
 
-    #[must_use]
     pub fn subject(&self) -> &'static str {
         self.worst_action().subject_line()
     }
 
-    /// Composes the DSN as a message.
-    #[must_use]
     pub fn compose(&self) -> Vec<u8> {
         let (utf8, eight) = (self.accepts_utf8(), self.to.needs_smtputf8());
         let text = self.human_readable_part();

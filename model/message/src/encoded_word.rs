@@ -30,7 +30,6 @@ struct EncodedWord<'a> {
     charset: &'a [u8],
     is_base64: bool,
     text: &'a [u8],
-    /// Encoded length.
     length: usize,
 }
 
@@ -212,7 +211,6 @@ pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'sta
 
 /// Decodes the encoded words in a text. Blanks between two encoded words are dropped (RFC 2047 6.2); all others stay,
 /// so that JSON is unchanged.
-#[must_use]
 pub fn decode_encoded_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut follows_word) = (text, false);

@@ -28,7 +28,6 @@ const IGNORED_FIELDS: &[&str] = &[
 ];
 
 /// SHA-256 of the recipients and the message, in hexadecimal.
-#[must_use]
 pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> String {
     let mut sum = FingerprintHasher(Sha256::new());
     let mut recipients: Vec<String> = recipients.map(ToString::to_string).collect();

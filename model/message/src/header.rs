@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::address::{Address, DomainName, Mailbox};
@@ -83,9 +84,7 @@ pub enum MessageError {
 /// Byte offsets of one header field in its message, line ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField {
-    /// Start of the field.
     pub start: usize,
-    /// End of the field name.
     pub name_end: usize,
     /// End of the field, which is the start of the next.
     pub end: usize,
@@ -93,7 +92,6 @@ pub struct HeaderField {
 
 impl HeaderField {
     /// Compares the field name, ignoring case.
-    #[must_use]
     pub fn has_name(&self, message: &[u8], name: &str) -> bool {
         message.get(self.start..self.name_end).is_some_and(|n| n.eq_ignore_ascii_case(name.as_bytes()))
     }
@@ -101,7 +99,6 @@ impl HeaderField {
 
 /// Returns the header fields of a message and the offset of its body: the empty line, or, if there is none, the first
 /// line that is not a header field.
-#[must_use]
 pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     let mut fields: Vec<HeaderField> = Vec::with_capacity(16);
     let mut at = 0;
@@ -170,7 +167,6 @@ impl SubmittedMessage {
 }
 
 /// Returns whether a field is a `Service-*` field.
-#[must_use]
 pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
     let name = message.get(field.start..field.name_end).unwrap_or_default();
     name.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
@@ -180,9 +176,6 @@ pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
 ///
 /// Other hosts would fold such a line (Postfix), which breaks the signature, or reject it (Exim). The search jumps from
 /// each line start to the last line end within the limit, so it skips short lines.
-///
-/// # Errors
-/// Returns [`MessageError::LongLine`] with the number of the first long line.
 pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
     let mut start = 0;
     while message.len() - start > LINE_BYTES_MAX {
@@ -200,12 +193,15 @@ pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
 }
 
 /// Header fields that are stored for lists and events; empty where the message has none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HeaderSummary {
     pub to: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<Mailbox>,
     /// Blind recipients, if the listener has parsed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bcc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<Mailbox>,
     /// `Subject`, decoded.
     pub subject: String,
@@ -362,9 +358,6 @@ pub struct CompletedMessage {
 
 /// Completes a submitted message (RFC 6409 8): adds missing Date, Message-ID and From, and applies the header edits of
 /// `header`.
-///
-/// # Errors
-/// Returns [`MessageError::NoFrom`] if there is neither a From field nor a reverse path.
 pub fn complete_message(
     submitted: &SubmittedMessage,
     header: ParsedHeader,
@@ -407,20 +400,17 @@ pub fn complete_message(
 }
 
 /// Generates the Message-ID of a message that has none, without angle brackets.
-#[must_use]
 pub fn generate_message_id(id_left: &str, author: &Address) -> String {
     format!("{id_left}@{}", author.domain())
 }
 
 /// Formats a date as RFC 5322 3.3 requires, in UTC.
-#[must_use]
 pub fn format_date(now: Timestamp) -> String {
     jiff::fmt::rfc2822::to_string(&now.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
 }
 
 /// Replaces the Date of a message: scheduled mail is dated when it is sent (RFC 5322 3.6.1). Only the field is
 /// allocated; the rest is shared.
-#[must_use]
 pub fn replace_date(message: &Bytes, now: Timestamp) -> Vec<Bytes> {
     let field = Bytes::from(format!("Date: {}\r\n", format_date(now)));
     let Some(old) = date_field(message) else { return vec![field, message.clone()] };

@@ -24,5 +24,7 @@ pub mod outcome;
 pub mod pending_dsn;
 pub mod received;
 pub mod reply;
+pub mod row;
 pub mod sender_fields;
 pub mod tls_report;
+mod word_enum;

@@ -62,7 +62,6 @@ struct MimeParser<'p, 'x> {
 }
 
 /// Parses a message; `None` if it has no header.
-#[must_use]
 pub fn parse<'x>(parser: &MessageParser, raw: &'x [u8]) -> Option<Message<'x>> {
     let mut mime_parser = MimeParser {
         parser,

@@ -40,7 +40,6 @@ pub struct MtaStsMxPattern {
 
 impl MtaStsMxPattern {
     /// Returns whether the pattern matches a host (RFC 8461 4.1; a wildcard matches one label, RFC 6125 6.4.3).
-    #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         match self.is_wildcard {
             true => host.parent().is_some_and(|parent| parent == self.name),
@@ -112,9 +111,6 @@ fn truncate(text: &str) -> String {
 
 impl MtaStsPolicy {
     /// Parses a policy (RFC 8461 3.2). If a key other than `mx` is repeated, the first value counts.
-    ///
-    /// # Errors
-    /// Returns [`MtaStsPolicyError`] if the policy is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, MtaStsPolicyError> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= POLICY_BYTES_MAX);
         let mut fields: Vec<(&str, &str)> = Vec::new();
@@ -145,14 +141,12 @@ impl MtaStsPolicy {
     }
 
     /// Returns whether a host matches one of the `mx` patterns.
-    #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         self.mx.iter().any(|pattern| pattern.covers(host))
     }
 }
 
 /// Formats the policy of a domain with one mail host. The lifetime is a week in mode `enforce`, otherwise a day.
-#[must_use]
 pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
     let (mode, max_age_s) = match mode {
         MtaStsMode::Enforce => ("enforce", 604_800),
@@ -163,7 +157,7 @@ pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
 }
 
 /// A domain's cached policy. The cache protects against an attacker who blocks DNS or HTTPS (RFC 8461 10.2).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedMtaStsPolicy {
     /// The `id` of the TXT record that announced it.
     pub id: String,
@@ -175,7 +169,6 @@ pub struct CachedMtaStsPolicy {
 
 impl CachedMtaStsPolicy {
     /// Creates the entry of a policy that was fetched at `now`.
-    #[must_use]
     pub fn new(id: String, policy: MtaStsPolicy, text: &[u8], now: Timestamp) -> Self {
         let text = String::from_utf8_lossy(text);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(truncate);
@@ -183,7 +176,6 @@ impl CachedMtaStsPolicy {
     }
 
     /// End of the policy's lifetime.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let age = SignedDuration::from_secs(i64::try_from(self.policy.max_age_s).unwrap_or(i64::MAX));
         self.fetched_at.checked_add(age).unwrap_or(Timestamp::MAX)
@@ -192,7 +184,6 @@ impl CachedMtaStsPolicy {
 
 /// Returns the `id` announced at `_mta-sts.{domain}` (RFC 8461 3.1). Returns `None` if there is no record, if there are
 /// several, or if the id is invalid.
-#[must_use]
 pub fn policy_id(texts: &[String]) -> Option<String> {
     let mut records = texts.iter().filter(|text| is_policy_record(text));
     let (Some(text), None) = (records.next(), records.next()) else { return None };

@@ -50,7 +50,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// The destination's reply, if there was one.
-    #[must_use]
     pub fn reply(&self) -> Option<&SmtpReply> {
         match self {
             Self::Delivered(reply) | Self::Deferred(reply) | Self::Failed(reply) => Some(reply),
@@ -59,7 +58,6 @@ impl Outcome {
     }
 
     /// The locally generated reply, with the status code for a DSN (RFC 3464 2.3.4).
-    #[must_use]
     pub fn verdict(&self) -> Option<&SmtpReply> {
         match self {
             Self::Withheld(verdict) | Self::Undeliverable(verdict) => Some(verdict),
@@ -68,7 +66,6 @@ impl Outcome {
     }
 
     /// The cause of a failure without a remote reply.
-    #[must_use]
     pub fn error(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Unreachable(why) | Self::Unconfirmed(why) => Some(why.as_str().into()),

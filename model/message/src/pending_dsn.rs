@@ -23,7 +23,6 @@ pub enum DsnAction {
 
 impl DsnAction {
     /// Value of the Action field.
-    #[must_use]
     pub fn action_field(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -33,7 +32,6 @@ impl DsnAction {
     }
 
     /// Subject of a report whose most severe action this is.
-    #[must_use]
     pub fn subject_line(self) -> &'static str {
         match self {
             Self::Failed => "Undelivered mail returned to sender",
@@ -43,7 +41,6 @@ impl DsnAction {
     }
 
     /// Introductory text of a report; the recipients follow.
-    #[must_use]
     pub fn intro_text(self) -> &'static str {
         match self {
             Self::Failed => "Your message could not be delivered to",
@@ -54,7 +51,6 @@ impl DsnAction {
 
     /// Enhanced status code for the Status field. The action determines its class, even if the last reply had another
     /// class (RFC 3464 2.3.4, RFC 3463 2).
-    #[must_use]
     pub fn status_code(self, reply: Option<&SmtpReply>) -> String {
         let (class, otherwise) = match self {
             Self::Failed => (5, "5.4.7"),
@@ -67,22 +63,26 @@ impl DsnAction {
 }
 
 /// One recipient's entry of a DSN.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingDsn {
     /// Index of the recipient in the email.
     pub recipient: u16,
     pub address: Address,
     pub action: DsnAction,
     /// ORCPT, decoded (RFC 3461 4.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_recipient: Option<String>,
     /// Last reply of the destination, or a local one in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<SmtpReply>,
     /// The host that sent the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
     /// Human-readable cause, as a sentence.
     pub explanation: String,
     pub accepted_at: Timestamp,
     pub last_attempt_at: Timestamp,
     /// The sender used SMTPUTF8 and can therefore read reports in UTF-8 (RFC 6533).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
 }

@@ -16,6 +16,8 @@ mod trace_fields;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words;
+
 pub use author::author_domain;
 pub use auto_reply::{AutoReplyRefusal, thread_headers};
 pub use header::{ReceivedHeader, field_count};
@@ -23,40 +25,23 @@ pub use parse::{ParsedReceivedEmail, ReceivedAttachment};
 pub use reply_text::strip_quote;
 pub use trace_fields::{LOOP_HEADER, TraceFields, strip_forged_auth_results};
 
-/// Result of one authentication check (RFC 8601 2.7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AuthResult {
-    /// Nothing to check.
-    #[default]
-    None,
-    Pass,
-    Fail,
-    /// Weak failure (SPF's `~all`).
-    SoftFail,
-    /// No statement is published, or no result is possible.
-    Neutral,
-    /// The check failed temporarily.
-    TempError,
-    /// The check is impossible: the published record or the message is malformed.
-    PermError,
-}
-
-impl AuthResult {
-    pub const WORDS: [&str; 7] = ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
-
-    /// Result keyword of an Authentication-Results field.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::SoftFail => "softfail",
-            Self::Neutral => "neutral",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
+words! {
+    /// Result of one authentication check (RFC 8601 2.7).
+    #[derive(Default)]
+    AuthResult {
+        /// Nothing to check.
+        #[default]
+        None = "none",
+        Pass = "pass",
+        Fail = "fail",
+        /// Weak failure (SPF's `~all`).
+        SoftFail = "softfail",
+        /// No statement is published, or no result is possible.
+        Neutral = "neutral",
+        /// The check failed temporarily.
+        TempError = "temperror",
+        /// The check is impossible: the published record or the message is malformed.
+        PermError = "permerror",
     }
 }
 
@@ -91,8 +76,8 @@ mod tests {
     #[test]
     fn authentication_words_match_serialization() {
         for word in AuthResult::WORDS {
-            let result: AuthResult = serde_json::from_value(word.into()).unwrap();
-            assert_eq!(result.word(), word);
+            let result: AuthResult = serde_json::from_value((*word).into()).unwrap();
+            assert_eq!(result.word(), *word);
         }
     }
 }

@@ -24,7 +24,6 @@ pub struct Enhanced {
 }
 
 impl Enhanced {
-    #[must_use]
     pub const fn new(class: u8, subject: u16, detail: u16) -> Self {
         Self { class, subject, detail }
     }
@@ -33,7 +32,6 @@ impl Enhanced {
     ///
     /// Subject and detail have one to three digits, without leading zeros (RFC 3463 2). Text that only starts like a
     /// number (`5.1 users`) is not a code.
-    #[must_use]
     pub fn split_prefix(text: &str) -> Option<(Self, &str)> {
         let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
         let mut parts = code.split('.');
@@ -98,19 +96,16 @@ pub struct SmtpReply {
 
 impl SmtpReply {
     /// Creates a one-line reply with an enhanced status code.
-    #[must_use]
     pub fn new(code: u16, enhanced: Enhanced, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code, enhanced: Some(enhanced), lines: vec![text.into()] }
     }
 
     /// Creates a reply without an enhanced status code: greetings, 3yz and the EHLO reply have none (RFC 2034 4).
-    #[must_use]
     pub fn without_enhanced(code: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code, enhanced: None, lines: vec![text.into()] }
     }
 
     /// Parses the one-line form: `550 5.1.1 user unknown`.
-    #[must_use]
     pub fn parse_line(line: &str) -> Option<Self> {
         let line = line.trim();
         let (code, text) = line.split_once([' ', '-']).unwrap_or((line, ""));
@@ -122,7 +117,6 @@ impl SmtpReply {
 
     /// Severity by the first digit. An invalid code counts as transient, so that a malformed reply does not fail the
     /// mail.
-    #[must_use]
     pub fn severity(&self) -> Severity {
         match self.code {
             200..=299 => Severity::Completed,
@@ -133,7 +127,6 @@ impl SmtpReply {
     }
 
     /// All text lines joined by blanks.
-    #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.lines.as_slice() {
             [line] => Cow::Borrowed(line),
@@ -171,7 +164,6 @@ impl fmt::Display for SmtpReply {
 }
 
 /// Truncates a remote text to the stored length.
-#[must_use]
 pub fn truncate_diagnostic(text: &str) -> String {
     text.chars().take(DIAGNOSTIC_CHARS_MAX).collect()
 }

@@ -13,9 +13,6 @@ const NAMES: &[&str] = &["Sender", "Resent-From", "Resent-Sender"];
 pub const DOMAINS_MAX: usize = 16;
 
 /// Returns the domains in the sender fields of a message.
-///
-/// # Errors
-/// Returns [`MessageError::SenderDomains`] if there are more than [`DOMAINS_MAX`].
 pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<BTreeSet<DomainName>, MessageError> {
     let mut found = BTreeSet::new();
     for field in fields.iter().filter(|field| NAMES.iter().any(|name| field.has_name(message, name))) {

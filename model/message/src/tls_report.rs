@@ -39,30 +39,24 @@ pub struct Day(pub i64);
 impl Day {
     const SECONDS: i64 = 24 * 3600;
 
-    /// The day that contains a timestamp.
-    #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
-    #[must_use]
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
     /// Start of the next day.
-    #[must_use]
     pub fn ends_at(self) -> Timestamp {
         self.begins_at().checked_add(SignedDuration::from_secs(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
-    #[must_use]
     pub fn days_before(self, days: i64) -> Self {
         Self(self.0.saturating_sub(days))
     }
 
     /// Parses `2026-11-22`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let date: Date = text.parse().ok()?;
         Some(Self::containing(date.to_zoned(TimeZone::UTC).ok()?.timestamp()))
@@ -110,7 +104,6 @@ pub struct TlsFault {
 }
 
 impl TlsFault {
-    #[must_use]
     pub fn new(result: TlsResultType, reason: impl Into<String>) -> Self {
         Self { result, reason: reason.into() }
     }
@@ -148,19 +141,16 @@ pub struct AppliedTlsPolicy {
 
 impl AppliedTlsPolicy {
     /// No policy.
-    #[must_use]
     pub fn no_policy() -> Self {
         Self { kind: TlsPolicyType::NoPolicyFound, lines: Vec::new(), mx: Vec::new() }
     }
 
     /// TLSA records that cannot be looked up, because DNSSEC validation fails on the way to the hosts.
-    #[must_use]
     pub fn unverifiable_tlsa() -> Self {
         Self { kind: TlsPolicyType::Tlsa, ..Self::no_policy() }
     }
 
     /// An MTA-STS policy that could not be fetched.
-    #[must_use]
     pub fn missing_sts_policy() -> Self {
         Self { kind: TlsPolicyType::Sts, ..Self::no_policy() }
     }
@@ -185,7 +175,6 @@ pub struct TlsFailure {
 
 impl TlsFailure {
     /// Creates a failure at a host, or without a host.
-    #[must_use]
     pub fn new(fault: &TlsFault, sending_ip: Option<IpAddr>, host: Option<(DomainName, IpAddr)>) -> Self {
         let reason = fault.reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect();
         let (mx_host, receiving_ip) = host.unzip();
@@ -231,13 +220,8 @@ pub struct DomainTlsCounts {
     /// Counts per policy, in order of first use.
     pub policies: Vec<TlsPolicyCounts>,
     /// Sessions under policies beyond `POLICIES_MAX`.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::row::is_default")]
     pub dropped: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 impl DomainTlsCounts {

@@ -10,9 +10,9 @@
 //! many is halved. A window that cannot be read is retried with backoff; after three failures the backfill is failed.
 
 use jiff::{SignedDuration, Timestamp};
+use message::words;
 use serde::{Deserialize, Serialize};
 
-use super::string_enum::words;
 use crate::id::{AccountId, BackfillId};
 
 words! {
@@ -104,7 +104,6 @@ pub struct WindowResult {
 
 impl Backfill {
     /// Creates a backfill from `since`, or from `beginning` if it is `None`, until now.
-    #[must_use]
     pub fn new(
         id: BackfillId,
         account: AccountId,
@@ -137,7 +136,6 @@ impl Backfill {
     }
 
     /// The start and the end of the next window.
-    #[must_use]
     pub fn window(&self) -> (Timestamp, Timestamp) {
         let end = self.read_until.checked_add(SignedDuration::from_secs(self.window_s));
         let last = self.since.filter(|_| self.is_before_since()).unwrap_or(self.until);
@@ -145,13 +143,11 @@ impl Backfill {
     }
 
     /// True if the next window is before `since`: only invoices that were paid since then count in it.
-    #[must_use]
     pub fn is_before_since(&self) -> bool {
         self.since.is_some_and(|since| self.read_until < since)
     }
 
     /// True if the next window is the last one. The last window includes its final second.
-    #[must_use]
     pub fn is_last_window(&self) -> bool {
         self.window().1 >= self.until
     }

@@ -29,7 +29,6 @@ pub enum BalancePart {
 
 impl BalancePart {
     /// The part that a commission line counts in; `None` for a reversed line.
-    #[must_use]
     pub fn of_commission(line: &Commission) -> Option<Self> {
         match line.status {
             CommissionState::Pending { .. } => Some(Self::Pending),

@@ -1,10 +1,10 @@
 //! Campaign: the commission terms for partners: rates, duration, cap and hold period.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::BasisPoints;
-use super::string_enum::words;
 use crate::id::{AccountId, CampaignId};
 
 /// The commission of one sale.
@@ -24,12 +24,8 @@ pub struct RateTier {
     pub min_paid_customers: u32,
     pub rate: CommissionRate,
     /// As [`CommissionTerms::unused`].
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub unused: i64,
-}
-
-fn is_zero(number: &i64) -> bool {
-    *number == 0
 }
 
 /// A rate for one product or one price.
@@ -43,7 +39,7 @@ pub struct ProductRate {
     /// `None` excludes the product: it earns nothing.
     pub rate: Option<CommissionRate>,
     /// As [`CommissionTerms::unused`].
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub unused: i64,
     /// Display name.
     pub label: Option<String>,
@@ -79,7 +75,7 @@ pub struct CommissionTerms {
     pub base: CommissionRate,
     /// The value for the other kind of rate, stored so that changing the kind restores it. Minor units beside a percent
     /// rate, basis points beside a flat rate; zero if not set.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub unused: i64,
     /// Tiers in ascending order of `min_paid_customers`, without duplicates.
     pub tiers: Vec<RateTier>,
@@ -98,7 +94,7 @@ pub struct CommissionTerms {
 }
 
 /// A campaign. The program names the default campaign, which partners join if they name none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Campaign {
     pub id: CampaignId,
     pub account: AccountId,
@@ -109,6 +105,7 @@ pub struct Campaign {
     pub auto_approve: bool,
     pub terms: CommissionTerms,
     /// Since this time no new partner can join. Existing partners still earn.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
     /// Revision, incremented by every change.
     pub rev: u64,

@@ -56,7 +56,6 @@ pub enum CommissionLevel {
 
 impl CommissionLevel {
     /// The level in the API (`tier`).
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::One | Self::OneFixed => 1,
@@ -120,7 +119,6 @@ pub struct Commission {
 
 impl Commission {
     /// The invoice; `None` for a bounty.
-    #[must_use]
     pub fn sold_invoice(&self) -> Option<&SoldInvoice> {
         match &self.origin {
             CommissionOrigin::Sale(sold) => Some(sold),
@@ -129,19 +127,16 @@ impl Commission {
     }
 
     /// The recipient's level; [`CommissionLevel::One`] for a bounty.
-    #[must_use]
     pub fn level(&self) -> CommissionLevel {
         self.sold_invoice().map_or(CommissionLevel::One, |sold| sold.level)
     }
 
     /// The base after refunds (`sale_amount_cents`); zero for a bounty.
-    #[must_use]
     pub fn sale_amount(&self) -> i64 {
         self.sold_invoice().map_or(0, |sold| sold.amount)
     }
 
     /// A short description for people.
-    #[must_use]
     pub fn description(&self) -> String {
         match self.sold_invoice() {
             None => "Bounty for a lead".to_owned(),
@@ -155,13 +150,11 @@ impl Commission {
     }
 
     /// Explains the amount in one line: `20 % of 49.00 usd = 9.80 usd (tier from 21 customers)`.
-    #[must_use]
     pub fn formula(&self) -> String {
         snapshot::formula(self)
     }
 
     /// When the scheduler must process this pending commission next: to query the charge, or to earn it.
-    #[must_use]
     pub fn next_check_at(&self) -> Timestamp {
         if let ReconciliationState::Due(at) = self.comparison { at } else { self.earns_at }
     }
@@ -176,7 +169,6 @@ impl Commission {
     }
 
     /// True if the commission is pending, not frozen, and past the end of its hold.
-    #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         matches!(self.status, CommissionState::Pending { frozen } if !frozen.is_frozen()) && self.earns_at <= now
     }
@@ -245,19 +237,16 @@ impl Commission {
     }
 
     /// True if the owner waived this dispute.
-    #[must_use]
     pub fn waives_dispute(&self, id: &str) -> bool {
         self.waived.iter().any(|waiver| matches!(waiver, Waiver::Dispute { dispute } if dispute == id))
     }
 
     /// True if the owner waived the refunds in `returned`.
-    #[must_use]
     pub fn waives_refund(&self, returned: &SaleReturns) -> bool {
         self.waived.iter().any(|waiver| waiver.covers(returned))
     }
 
     /// True if the owner waived a reversal reason other than refund or dispute.
-    #[must_use]
     pub fn waives(&self, reason: ReversalReason) -> bool {
         self.waived.contains(&Waiver::Reason(reason))
     }

@@ -220,7 +220,6 @@ fn is_free(name: &DomainName) -> bool {
 }
 
 /// True if the URL has the click id of an advertising network.
-#[must_use]
 pub fn is_paid_click(url: &str) -> bool {
     let query = url.split('#').next().unwrap_or_default().split_once('?').map_or("", |(_, query)| query);
     let mut names = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -228,7 +227,6 @@ pub fn is_paid_click(url: &str) -> bool {
 }
 
 /// True if the referrer's host is a banned host or a subdomain of one.
-#[must_use]
 pub fn is_banned_referrer(referrer: &str, banned: &[DomainName]) -> bool {
     let Some(host) = host_of(referrer) else { return false };
     banned.iter().any(|name| {
@@ -238,7 +236,6 @@ pub fn is_banned_referrer(referrer: &str, banned: &[DomainName]) -> bool {
 }
 
 /// True if the address is at a disposable email provider or a subdomain of one.
-#[must_use]
 pub fn is_disposable(person: &Address) -> bool {
     let name = person.domain();
     matches_list(DISPOSABLE, name) || matches_list(DISPOSABLE, &organizational_domain(name))
@@ -246,7 +243,6 @@ pub fn is_disposable(person: &Address) -> bool {
 
 /// True if the person's domain is the domain of the partner's email address or website. Free email providers do not
 /// count.
-#[must_use]
 pub fn is_company_address(partner: &Partner, person: &Address) -> bool {
     let name = person.domain();
     if is_free(name) {

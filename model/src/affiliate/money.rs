@@ -18,8 +18,7 @@ pub const CENTS_MAX: i64 = 1_000_000_000_000;
 pub struct CurrencyError;
 
 /// An ISO 4217 currency code in lower case, as payment processors write it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency([u8; 3]);
 
 /// Currencies without decimals: the minor unit is the whole unit.
@@ -39,18 +38,15 @@ const IN_USE: &str = "\
 
 impl Currency {
     /// True if the code is on ISO 4217 list one. Currencies from the payment processor are accepted without this check.
-    #[must_use]
     pub fn is_in_use(self) -> bool {
         IN_USE.split(' ').any(|code| code == self.as_str())
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
     }
 
     /// Number of decimals for display.
-    #[must_use]
     pub fn exponent(self) -> u32 {
         let code = self.as_str();
         if WITHOUT_DECIMALS.contains(&code) {
@@ -64,7 +60,6 @@ impl Currency {
 
     /// The smallest amount, in minor units, that can be paid out. ISK amounts have two decimals, but only whole krónur
     /// can be paid.
-    #[must_use]
     pub fn payout_step(self) -> i64 {
         match self.as_str() {
             "isk" => 100,
@@ -74,7 +69,6 @@ impl Currency {
     }
 
     /// Formats an amount for people and payment files: `10.00`, `396`, `0.770`.
-    #[must_use]
     pub fn format_amount(self, amount: i64) -> String {
         let sign = if amount < 0 { "-" } else { "" };
         let (exponent, units) = (self.exponent(), amount.unsigned_abs());
@@ -98,19 +92,7 @@ impl FromStr for Currency {
     }
 }
 
-impl TryFrom<String> for Currency {
-    type Error = CurrencyError;
-
-    fn try_from(text: String) -> Result<Self, CurrencyError> {
-        text.parse()
-    }
-}
-
-impl From<Currency> for String {
-    fn from(currency: Currency) -> Self {
-        currency.as_str().to_owned()
-    }
-}
+message::stored_as_text!(Currency);
 
 impl fmt::Display for Currency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +120,6 @@ impl BasisPoints {
     /// 100 %.
     pub const ALL: Self = Self(10_000);
 
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }

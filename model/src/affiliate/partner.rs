@@ -2,17 +2,17 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
 use super::money::BasisPoints;
 use super::program::PayoutMethod;
-use super::string_enum::words;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
-/// Maximum number of tags of a partner.
 pub const TAGS_MAX: usize = 20;
 /// Maximum number of links of a partner, including the primary link.
 pub const LINKS_MAX: usize = 50;
@@ -85,7 +85,7 @@ impl PartnerStatus {
 }
 
 /// A partner's payout method and account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutDestination {
     pub method: PayoutMethod,
     /// An email address for PayPal and Wise, an account id for the payment processor, free text otherwise.
@@ -95,45 +95,61 @@ pub struct PayoutDestination {
 }
 
 /// A partner of an affiliate program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partner {
     pub id: PartnerId,
     pub account: AccountId,
     /// Unique within the program.
     pub email: Address,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub company: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub website: Option<String>,
     /// ISO 3166-1 alpha-2 code in upper case.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     pub status: PartnerStatus,
     pub source: PartnerSource,
     pub campaign: CampaignId,
     /// The partner who recruited this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<PartnerId>,
     /// The owner's tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutDestination>,
     /// Number of consecutive payouts that failed at this destination.
+    #[serde(default)]
     pub payouts_failed: u8,
     /// The owner's notes, hidden from the partner.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
     /// URL that receives the partner's own events ([`super::postback`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub postback_url: Option<String>,
     /// The signing secret of postbacks.
     pub postback_secret: SealedSecret,
     /// True if the partner gets only essential and requested email.
+    #[serde(default)]
     pub email_opt_out: bool,
     /// The partner's own rate, which takes precedence over the campaign's rates.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commission_override: Option<BasisPoints>,
     /// The link that is shown by default.
     pub primary_link: PartnerLinkId,
     /// True if a payout to this partner was ever paid. Such a partner cannot be deleted.
+    #[serde(default)]
     pub was_paid: bool,
     /// Time of the first approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
     /// When the partner itself accepted the program's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_accepted_at: Option<Timestamp>,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -143,13 +159,11 @@ pub struct Partner {
 
 impl Partner {
     /// True if the partner has a payable destination with a method that the program allows.
-    #[must_use]
     pub fn is_payout_ready(&self, allowed: &[PayoutMethod]) -> bool {
         self.payout.as_ref().is_some_and(|payout| payout.is_able && allowed.contains(&payout.method))
     }
 
     /// The name for a salutation; the local part of the email address if no name is known.
-    #[must_use]
     pub fn name(&self) -> String {
         let parts: Vec<&str> = [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { self.email.local_part().to_owned() } else { parts.join(" ") }
@@ -162,14 +176,20 @@ impl Partner {
 pub struct PartnerLinkTokenError;
 
 /// The value of the `via` parameter. It keeps its spelling; tokens are compared without regard to case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PartnerLinkToken(String);
+
+impl TryFrom<String> for PartnerLinkToken {
+    type Error = PartnerLinkTokenError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
 
 impl PartnerLinkToken {
     /// Parses a token without changing it.
-    ///
-    /// # Errors
-    /// [`PartnerLinkTokenError`].
     pub fn parse(text: &str) -> Result<Self, PartnerLinkTokenError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(fits) {
@@ -181,7 +201,6 @@ impl PartnerLinkToken {
 
     /// Derives a token from any text: base letters in lower case (`Łukasz Żak` gives `lukasz-zak`), one dash for each
     /// run of other characters, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let mut token = String::new();
         // NFKD makes accents separate combining marks, which the filter drops.
@@ -204,7 +223,6 @@ impl PartnerLinkToken {
 
     /// Derives a token from a column of an imported list: lower case, a dash for each
     /// invalid character, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
-    #[must_use]
     pub fn from_list(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let lower = text.trim().to_lowercase();
@@ -213,14 +231,12 @@ impl PartnerLinkToken {
     }
 
     /// A numbered variant for a token that is taken: `ada-2`, truncated so that the number fits.
-    #[must_use]
     pub fn variant(&self, number: u32) -> Self {
         let suffix = format!("-{number}");
         let prefix_bytes = self.0.len().min(TOKEN_BYTES.end().saturating_sub(suffix.len()));
         Self(format!("{}{suffix}", self.0.get(..prefix_bytes).unwrap_or_default().trim_end_matches('-')))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -245,7 +261,7 @@ fn base_letters(character: char) -> Option<&'static str> {
 }
 
 /// A referral link of a partner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartnerLink {
     pub id: PartnerLinkId,
     pub account: AccountId,
@@ -253,8 +269,10 @@ pub struct PartnerLink {
     /// The value of the link's `via` parameter.
     pub token: PartnerLinkToken,
     /// Landing page on the website as a path or URL; the front page if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_url: Option<String>,
     /// The partner's name for the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     pub created_at: Timestamp,
 }

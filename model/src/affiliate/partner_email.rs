@@ -48,7 +48,6 @@ pub enum PartnerEmailKind {
 
 impl PartnerEmailKind {
     /// True if the email is sent even after an opt-out: requested email, and security notices about payouts.
-    #[must_use]
     pub fn is_essential(&self) -> bool {
         match self {
             Self::SignIn | Self::PayoutFailed { .. } | Self::ConfirmPayout { .. } | Self::PayoutChanged { .. } => true,
@@ -63,7 +62,6 @@ impl PartnerEmailKind {
 
     /// True if the recipient requested the email by a form of the portal. The service may then send it with its own
     /// texts. Decisions of the owner or the program count as requested only if the partner applied by the form.
-    #[must_use]
     pub fn is_requested(&self, source: PartnerSource) -> bool {
         match self {
             Self::SignIn | Self::ConfirmPayout { .. } => true,
@@ -74,7 +72,6 @@ impl PartnerEmailKind {
 
     /// True if the content still fits the partner's status when the email is rendered. A partner rejected meanwhile
     /// gets no welcome email, for example.
-    #[must_use]
     pub fn is_current(&self, status: PartnerStatus) -> bool {
         match self {
             Self::Welcome | Self::Approved => status == PartnerStatus::Active,

@@ -170,9 +170,6 @@ fn normalize_name(name: &str) -> String {
 }
 
 /// Parses a CSV file. An invalid row does not fail the import: its entry names the invalid column.
-///
-/// # Errors
-/// [`PartnerImportError`].
 pub fn parse(text: &str) -> Result<PartnerImport, PartnerImportError> {
     let mut records = CsvReader::new(text);
     let (columns, ignored_columns) = PartnerColumns::from_header(&records.next().ok_or(PartnerImportError::NoEmail)?)?;

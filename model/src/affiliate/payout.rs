@@ -24,11 +24,11 @@ pub use self::file::{PayoutFileFormat, PayoutFileRow};
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::program::PayoutMethod;
-use super::string_enum::words;
 use crate::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 
 words! {
@@ -45,7 +45,6 @@ words! {
 }
 
 words! {
-    /// Status of a run.
     PayoutRunStatus {
         /// Waits for the owner's approval.
         Draft = "draft",
@@ -189,7 +188,6 @@ pub struct Payout {
 
 impl Payout {
     /// The API status, derived from the state and the run's status; `None` if the payout is no longer visible.
-    #[must_use]
     pub fn status(&self, run: PayoutRunStatus) -> Option<PayoutStatus> {
         match (self.state, run) {
             (PayoutState::Dropped, _) | (PayoutState::Open, PayoutRunStatus::Cancelled) => None,
@@ -204,7 +202,6 @@ impl Payout {
     }
 
     /// The reason of a failure; for an open payout, the obstacle that prevents its transfer.
-    #[must_use]
     pub fn failure_or_obstacle(&self) -> Option<&str> {
         let obstacle = self.asking.obstacle.as_deref().filter(|_| self.state == PayoutState::Open);
         self.failure_reason.as_deref().or(obstacle)
@@ -284,11 +281,6 @@ pub enum PayoutRunPhase {
     Sweeping,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 /// A run: one draft with the payouts of all eligible partners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutRun {
@@ -308,14 +300,13 @@ pub struct PayoutRun {
     pub cutoff: Timestamp,
     /// Sum per currency in minor units.
     pub totals: BTreeMap<Currency, i64>,
-    /// Number of payouts.
     pub payouts: u32,
     /// Number of payouts that are neither paid nor failed.
     pub open: u32,
     /// Number of payouts that the payment processor transfers.
     pub transfers: u32,
     /// Number of charges that could not be reconciled because the processor did not answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub uncompared: u32,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -329,26 +320,22 @@ pub struct PayoutRun {
 
 impl PayoutRun {
     /// True if the run is visible: drafting is complete and found partners to pay.
-    #[must_use]
     pub fn is_drafted(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Drafting { .. } | PayoutRunPhase::Voiding))
     }
 
     /// True if no charges remain to be reconciled.
-    #[must_use]
     pub fn is_reconciled(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Comparing { .. }))
     }
 
     /// True if payouts with disallowed methods must be removed now. This waits until drafting is complete.
-    #[must_use]
     pub fn needs_method_filter(&self) -> bool {
         let is_open_draft = self.is_drafted() && self.status == PayoutRunStatus::Draft;
         self.sifted.is_some() && is_open_draft
     }
 
     /// True if the owner approved the run.
-    #[must_use]
     pub fn is_approved(&self) -> bool {
         matches!(self.status, PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed)
     }

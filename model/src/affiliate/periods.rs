@@ -18,17 +18,11 @@ const DRIFT: SignedDuration = SignedDuration::from_hours(12);
 const DAY_HOURS: i64 = 24;
 
 /// The end of a commission's hold of `hold_days`.
-///
-/// # Errors
-/// [`ArithmeticError::BeyondTime`] if the result is out of range.
 pub fn earns_at(since: Timestamp, hold_days: u16) -> Result<Timestamp, ArithmeticError> {
     days_after(since, hold_days)
 }
 
 /// The end of the attribution of a visit, or of a lead that is not linked to a customer.
-///
-/// # Errors
-/// [`ArithmeticError::BeyondTime`] if the result is out of range.
 pub fn binds_until(since: Timestamp, cookie_days: u16) -> Result<Timestamp, ArithmeticError> {
     days_after(since, cookie_days)
 }
@@ -41,7 +35,6 @@ fn days_after(since: Timestamp, days: u16) -> Result<Timestamp, ArithmeticError>
 /// The time from which a customer's sales no longer earn; `None` if it is out of range.
 ///
 /// Months are calendar months. If a month lacks the day, its last day is used.
-#[must_use]
 pub fn earning_ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp> {
     let first = TimeZone::UTC.to_datetime(converted_at);
     let last = first.checked_add(Span::new().try_months(months).ok()?).ok()?;
@@ -52,7 +45,6 @@ pub fn earning_ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp
 /// True if a sale paid at `paid_at` is within the earning period of a customer who converted at `converted_at`.
 ///
 /// Always true for [`CommissionDuration::Once`], which limits the number of sales, not their time.
-#[must_use]
 pub fn is_within_duration(duration: CommissionDuration, converted_at: Timestamp, paid_at: Timestamp) -> bool {
     match duration {
         CommissionDuration::Once | CommissionDuration::Recurring(None) => true,

@@ -45,31 +45,26 @@ impl fmt::Debug for PortalLinkSecret {
 
 impl PortalLinkSecret {
     /// Takes 32 random bytes.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// Parses the base64url text of the URL path; `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
     /// The base64url text for the URL path.
-    #[must_use]
     pub fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
     /// The hash that is stored.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.0)
     }
 }
 
-/// Purpose of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortalLinkPurpose {
@@ -83,7 +78,6 @@ pub enum PortalLinkPurpose {
 
 impl PortalLinkPurpose {
     /// Number of the purpose in store keys.
-    #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
             Self::Login => 1,
@@ -94,7 +88,6 @@ impl PortalLinkPurpose {
 
     /// Maximum number of valid links of a partner with this purpose; a new link revokes the oldest. Anyone can request
     /// an emailed link, so several are allowed: another person's request does not revoke the partner's link at once.
-    #[must_use]
     pub fn live_links_max(&self) -> usize {
         match self {
             Self::Login | Self::Payout { .. } => 1,
@@ -102,8 +95,6 @@ impl PortalLinkPurpose {
         }
     }
 
-    /// True if the link signs in.
-    #[must_use]
     pub fn signs_in(&self) -> bool {
         matches!(self, Self::Login | Self::Mailed)
     }
@@ -132,7 +123,6 @@ pub struct PortalSession {
 
 impl PortalSession {
     /// Creates a session that lasts [`SESSION_TTL`].
-    #[must_use]
     pub fn new(token: &PortalToken, now: Timestamp) -> Self {
         Self {
             id: token.session,
@@ -145,13 +135,11 @@ impl PortalSession {
     }
 
     /// True if the session has not expired.
-    #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at
     }
 }
 
-/// The token in the session cookie.
 pub type PortalToken = SessionCookieToken<PartnerId>;
 
 #[cfg(test)]

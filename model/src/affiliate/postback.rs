@@ -14,13 +14,11 @@ use crate::webhook_payload::event_data;
 /// Delay before each of the four attempts.
 pub const RETRY_SCHEDULE: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
-/// Timeout of one attempt.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The field name of a person's email address, at any level of the payload.
 const EMAIL: &str = "email";
 
 /// The partner whose postback receives the event; `None` if the event's kind is not sent to partners.
-#[must_use]
 pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
     let is_for_partners = matches!(
         event.kind,
@@ -36,7 +34,6 @@ pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
 }
 
 /// Renders the JSON body. Email addresses are masked unless the program shares them.
-#[must_use]
 pub fn postback_body(event: &Event, shares_email: bool) -> Option<String> {
     let mut data = event_data(event, None)?;
     if !shares_email {
@@ -59,7 +56,6 @@ fn mask_addresses(fields: &mut Map<String, Value>) {
 }
 
 /// Masks an address except for its first character and domain: `g***@example.net`.
-#[must_use]
 pub fn masked_address(email: &str) -> String {
     let Some((local, domain)) = email.rsplit_once('@') else { return "***".to_owned() };
     let first: String = local.chars().take(1).collect();

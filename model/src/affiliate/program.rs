@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
+use message::words;
+use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
-use super::string_enum::words;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, ProgramId};
 
@@ -17,7 +18,6 @@ pub const WEBHOOK_SECRETS_MAX: usize = 2;
 pub const REVIEW_THRESHOLD_MAX: i64 = 1_000_000;
 
 words! {
-    /// Status of a program.
     ProgramStatus {
         /// Steps are missing, or the program was not started yet.
         Setup = "setup",
@@ -59,7 +59,6 @@ words! {
 }
 
 words! {
-    /// Method of a payout.
     PayoutMethod {
         /// PayPal, to an email address.
         Paypal = "paypal",
@@ -75,7 +74,6 @@ words! {
 
 impl PayoutMethod {
     /// True if a person pays and records the payment. Transfers by the payment processor are settled automatically.
-    #[must_use]
     pub const fn is_manual(self) -> bool {
         !matches!(self, Self::Stripe)
     }
@@ -90,7 +88,7 @@ words! {
 }
 
 /// Settings that the owner can change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSettings {
     /// The customer's website, which referral links lead to.
     pub website_url: String,
@@ -119,12 +117,16 @@ pub struct ProgramSettings {
     /// Web origins whose pages can report visits; empty allows the website's origin.
     pub allowed_origins: Vec<String>,
     /// Hosts that must not link to the program. Referrals from there are held for review.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub banned_referrers: Vec<DomainName>,
     /// The partner portal's own host name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub portal_domain: Option<DomainName>,
     /// URL of the program's terms.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_url: Option<String>,
     /// Sender of partner emails; the sandbox sender if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mail_from: Option<Address>,
     /// A partner's new referrals per hour above this number are held for review.
     pub velocity_per_hour: u32,
@@ -134,7 +136,6 @@ pub struct ProgramSettings {
 
 impl ProgramSettings {
     /// Default settings.
-    #[must_use]
     pub fn new(website_url: String, currency: Currency, mode: ProcessorMode) -> Self {
         Self {
             website_url,
@@ -162,40 +163,44 @@ impl ProgramSettings {
 }
 
 /// The connected payment processor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentProcessor {
     /// Base URL of its API.
     pub api_base: String,
     /// The API key. Without a key, only webhook events are received.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub restricted_key: Option<SealedSecret>,
     /// One or two signing secrets of its webhook events.
     pub webhook_secrets: Vec<SealedSecret>,
     /// The account id at the processor. Events of other accounts are ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
     /// True for real money, as the processor's API reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub livemode: Option<bool>,
 }
 
 impl PaymentProcessor {
     /// True if the processor's API can be called.
-    #[must_use]
     pub fn has_api_access(&self) -> bool {
         self.restricted_key.is_some()
     }
 }
 
 /// An account's affiliate program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AffiliateProgram {
     pub id: ProgramId,
     pub account: AccountId,
     pub status: ProgramStatus,
     pub settings: ProgramSettings,
     /// The campaign that partners join if they name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_campaign: Option<CampaignId>,
     /// The public key in the website's pages; not a secret.
     pub publishable_key: String,
     /// `None` until a processor is connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<PaymentProcessor>,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -206,7 +211,6 @@ pub struct AffiliateProgram {
 impl AffiliateProgram {
     /// The steps that are missing before the program can go live. The public API does not show programs with missing
     /// steps.
-    #[must_use]
     pub fn missing_steps(&self) -> Vec<MissingStep> {
         let mut missing = Vec::new();
         if self.processor.is_none() {

@@ -104,7 +104,6 @@ pub enum ReferralBar {
 
 impl ReferralBar {
     /// The reversal reason of its open commissions.
-    #[must_use]
     pub fn reason(self) -> ReversalReason {
         match self {
             Self::Blocked => ReversalReason::Blocked,
@@ -208,7 +207,6 @@ pub struct SaleWorth {
     pub is_gone: bool,
 }
 
-/// A change of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
     Created,
@@ -244,7 +242,6 @@ pub struct LineUpdate {
     pub changes: Vec<LineChange>,
 }
 
-/// An adjustment to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdjustmentDue {
     pub line: CommissionId,
@@ -299,7 +296,6 @@ pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, Arithme
 
 impl<'a> LedgerLine<'a> {
     /// A line without adjustments that is in no approved payout.
-    #[must_use]
     pub fn new(line: &'a Commission) -> Self {
         Self { line, is_locked: false, adjusted: 0, is_orphan: false }
     }

@@ -2,15 +2,14 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::payout::LineCursor;
-use super::string_enum::words;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 
 words! {
-    /// Status of a referral.
     ReferralStatus {
         /// Recorded, without a payment.
         Lead = "lead",
@@ -92,17 +91,17 @@ words! {
 }
 
 /// A review of a flagged referral by the owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralReview {
     /// The reasons for the review.
     pub flags: Vec<FraudFlag>,
     pub status: ReviewStatus,
     pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
 }
 
-/// A rejection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralRejection {
     pub reason: RejectReason,
     /// The status before the rejection, which is restored if the owner allows the referral.
@@ -135,7 +134,6 @@ pub struct ReferralActivity {
 impl ReferralActivity {
     /// Derives the status of a referral that is not rejected. The result does not depend
     /// on the order in which facts arrived.
-    #[must_use]
     pub fn status(&self) -> ReferralStatus {
         let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
         match (self.invoices, self.tried_at) {
@@ -153,7 +151,7 @@ impl ReferralActivity {
 pub const CUSTOMERS_MAX: usize = 100;
 
 /// A person whom a partner referred.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Referral {
     pub id: ReferralId,
     pub account: AccountId,
@@ -162,32 +160,45 @@ pub struct Referral {
     pub status: ReferralStatus,
     pub source: ReferralSource,
     /// The person's address in lower case; `None` if a checkout has no address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<Address>,
     /// The id of the first customer at the processor that was linked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub customer: Option<String>,
     /// Further customers at the processor that are the same person, in order of linking. A Stripe payment link, for
     /// example, creates a new customer for each checkout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later_customers: Vec<String>,
     /// The partner's own tag of the visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     /// The partner's link, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<PartnerLinkId>,
     /// The visit, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub visit: Option<VisitId>,
     /// Set if the referral never earns commissions.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<ReferralBlock>,
     /// Set while the referral is rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<ReferralRejection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReferralReview>,
     /// The activity at the payment processor.
+    #[serde(default)]
     pub dealings: ReferralActivity,
     /// Commissionable payments less refunds, in minor units of `currency`.
+    #[serde(default)]
     pub revenue_cents: i64,
     /// The currency of the first payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// Payments before this time do not count.
     pub claimed_at: Timestamp,
     /// Time of the first payment by the processor's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub converted_at: Option<Timestamp>,
     /// The referral expires at this time if it is not linked to a customer.
     pub expires_at: Timestamp,
@@ -208,7 +219,6 @@ pub struct ReferralCounts {
 
 impl ReferralCounts {
     /// The counts of a single referral.
-    #[must_use]
     pub fn for_referral(referral: &Referral) -> Self {
         Self { leads: 1, customers: u64::from(referral.converted_at.is_some()) }
     }
@@ -239,26 +249,22 @@ impl Referral {
     }
 
     /// True if an open review freezes the referral's commissions.
-    #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.review.as_ref().is_some_and(|review| review.status == ReviewStatus::Open)
     }
 
     /// True if a review has this flag, in any state.
-    #[must_use]
     pub fn is_flagged(&self, flag: FraudFlag) -> bool {
         self.review.as_ref().is_some_and(|review| review.flags.contains(&flag))
     }
 
     /// True if sales to this person can earn commissions: the referral is neither blocked nor rejected.
-    #[must_use]
     pub fn may_earn(&self) -> bool {
         self.blocked.is_none() && self.status != ReferralStatus::Rejected
     }
 
     /// True if the referral expired before it was linked to a customer. It earns nothing, and another partner can refer
     /// the person.
-    #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         self.status == ReferralStatus::Lead && self.customer.is_none() && now >= self.expires_at
     }

@@ -33,13 +33,11 @@ impl Refunds {
     }
 
     /// The refunded amount in minor units.
-    #[must_use]
     pub fn refunded(&self) -> i64 {
         self.newest.map_or(0, |account| account.refunded)
     }
 
     /// The last refunded amount that was less than everything.
-    #[must_use]
     pub fn in_part(&self) -> i64 {
         self.in_part.map_or(0, |account| account.refunded)
     }

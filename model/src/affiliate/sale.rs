@@ -36,7 +36,6 @@ pub struct Sale {
 pub struct SaleLine {
     /// Amount before discounts in minor units; negative for a proration credit.
     pub amount: i64,
-    /// Discounts on this line.
     pub discount: i64,
     /// Tax that `amount` includes.
     pub inclusive_tax: i64,
@@ -73,13 +72,11 @@ impl SaleReturns {
     }
 
     /// True if the bank holds the money, temporarily or for good.
-    #[must_use]
     pub fn has_disputed_funds(&self) -> bool {
         self.disputes.values().any(|dispute| dispute.holds_funds())
     }
 
     /// True if a bank's inquiry is open.
-    #[must_use]
     pub fn has_inquiry(&self) -> bool {
         self.disputes.values().any(|dispute| *dispute == DisputeState::Inquiry)
     }
@@ -103,13 +100,11 @@ pub enum DisputeState {
 impl DisputeState {
     /// True if the dispute reverses commissions. A won dispute counts too, because it reversed them while it was open.
     /// The result therefore does not depend on whether the open state was received.
-    #[must_use]
     pub fn reverses_commissions(self) -> bool {
         matches!(self, Self::Open | Self::Won | Self::Lost)
     }
 
     /// True if the bank holds the money, temporarily or for good.
-    #[must_use]
     pub fn holds_funds(self) -> bool {
         matches!(self, Self::Open | Self::Lost)
     }

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use message::address::Address;
+use serde::{Deserialize, Serialize};
 
 use super::program::Attribution;
 use super::referral::FraudFlag;
@@ -27,7 +28,7 @@ pub const RETENTION_AFTER_EXPIRY: SignedDuration = SignedDuration::from_hours(30
 pub const COUNTS_RETENTION: SignedDuration = SignedDuration::from_hours(2 * 366 * 24);
 
 /// A click on a partner's link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartnerVisit {
     /// The value of `stx.referral`.
     pub id: VisitId,
@@ -35,16 +36,22 @@ pub struct PartnerVisit {
     pub partner: PartnerId,
     pub link: PartnerLinkId,
     /// Visitor ids (cookie `stx_vid`), one per domain; empty if no script ran. At most [`VISITORS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub visitors: Vec<String>,
     /// The partner's own tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     /// The visitor's IP address; for IPv6 its network prefix.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
     /// Fraud flags of the click.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<FraudFlag>,
     /// Email addresses that pages reported for the visitor. At most [`REFERRALS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<Address>,
     /// Referrals that resulted from the visit. At most [`REFERRALS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub referrals: Vec<ReferralId>,
     pub clicked_at: Timestamp,
     /// End of the attribution.
@@ -53,19 +60,16 @@ pub struct PartnerVisit {
 
 impl PartnerVisit {
     /// True if the attribution has ended.
-    #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
     /// The time until which the visit is stored.
-    #[must_use]
     pub fn retained_until(&self) -> Timestamp {
         self.expires_at.checked_add(RETENTION_AFTER_EXPIRY).unwrap_or(Timestamp::MAX)
     }
 
     /// True if a click on this link now is a reload of the page.
-    #[must_use]
     pub fn is_reload(&self, link: PartnerLinkId, now: Timestamp) -> bool {
         self.link == link && now.duration_since(self.clicked_at) < RELOAD_WINDOW
     }
@@ -73,7 +77,6 @@ impl PartnerVisit {
 
 /// Returns the visit of two that the visitor is attributed to: the first or the last by click time, as the program's
 /// model requires. The order of the arguments does not matter.
-#[must_use]
 pub fn attributed_visit<'a>(model: Attribution, one: &'a PartnerVisit, other: &'a PartnerVisit) -> &'a PartnerVisit {
     let (first, last) =
         if (one.clicked_at, one.id) <= (other.clicked_at, other.id) { (one, other) } else { (other, one) };

@@ -7,7 +7,6 @@ const ORIGIN_BYTES_MAX: usize = 300;
 
 /// Normalizes an origin for comparison: lower case, without the default port of its scheme. Returns `None` for anything
 /// else than an http or https origin, including the opaque origin `null`.
-#[must_use]
 pub fn normalize(origin: &str) -> Option<String> {
     let origin = origin.trim().to_ascii_lowercase();
     if origin.len() > ORIGIN_BYTES_MAX {
@@ -27,7 +26,6 @@ pub fn normalize(origin: &str) -> Option<String> {
 }
 
 /// The host of an origin or of an http or https URL, without port.
-#[must_use]
 pub fn host_of(url: &str) -> Option<String> {
     let origin = normalize(url)?;
     let (_, authority) = origin.split_once("://")?;
@@ -39,7 +37,6 @@ pub fn host_of(url: &str) -> Option<String> {
 }
 
 /// True if the origin is one of `allowed`, or the website's origin if `allowed` is empty.
-#[must_use]
 pub fn is_allowed(origin: &str, allowed: &[String], website_url: &str) -> bool {
     let Some(origin) = normalize(origin) else { return false };
     let is_same = |other: &str| normalize(other).is_some_and(|other| other == origin);
@@ -48,7 +45,6 @@ pub fn is_allowed(origin: &str, allowed: &[String], website_url: &str) -> bool {
 
 /// True if a page of this origin can set cookies for a domain. Possible are the host itself and its parent domains, but
 /// no IP address and no public suffix.
-#[must_use]
 pub fn can_set_cookie(domain: &str, origin: &str) -> bool {
     let domain = domain.trim_start_matches('.').to_ascii_lowercase();
     let (Some(host), Ok(name)) = (host_of(origin), domain.parse::<DomainName>()) else { return false };

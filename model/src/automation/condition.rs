@@ -22,12 +22,12 @@
 
 use std::cmp::Ordering;
 
+use message::words;
 use serde_json::{Value, json};
 
 use super::context;
 use crate::{raw_number, timestamp};
 
-/// Maximum number of clauses of a condition.
 pub const CLAUSES_MAX: usize = 50;
 /// Longest JSON text of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
@@ -36,56 +36,26 @@ pub const LIST_MAX: usize = 100;
 /// Longest path of a field in bytes.
 pub const FIELD_BYTES_MAX: usize = 256;
 
-macro_rules! ops {
-    ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
-        /// A comparison operator. The module page defines each of them.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Op {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Op {
-            /// All words in the API.
-            pub const WORDS: &'static [&'static str] = &[$($word,)*];
-
-            /// The operator with this word.
-            #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$name),)*
-                    _ => None,
-                }
-            }
-
-            /// The word in the API.
-            #[must_use]
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$name => $word,)*
-                }
-            }
-        }
-    };
-}
-
-ops! {
-    Eq "eq",
-    Neq "neq",
-    Gt "gt",
-    Gte "gte",
-    Lt "lt",
-    Lte "lte",
-    Contains "contains",
-    StartsWith "starts_with",
-    EndsWith "ends_with",
-    Exists "exists",
-    IsEmpty "is_empty",
-    In "in",
+words! {
+    /// A comparison operator. The module page defines each of them.
+    Op {
+        Eq = "eq",
+        Neq = "neq",
+        Gt = "gt",
+        Gte = "gte",
+        Lt = "lt",
+        Lte = "lte",
+        Contains = "contains",
+        StartsWith = "starts_with",
+        EndsWith = "ends_with",
+        Exists = "exists",
+        IsEmpty = "is_empty",
+        In = "in",
+    }
 }
 
 impl Op {
     /// True if the value is optional.
-    #[must_use]
     pub fn is_unary(self) -> bool {
         matches!(self, Self::Exists | Self::IsEmpty)
     }
@@ -113,14 +83,12 @@ pub struct Condition {
 impl Condition {
     /// Evaluates the condition for the data in `scope`. A value that is a reference (`{{event.data.plan}}`) is resolved
     /// in `run`.
-    #[must_use]
     pub fn evaluate(&self, scope: &Value, run: &Value) -> bool {
         let mut results = self.clauses.iter().map(|clause| clause.holds(scope, run));
         if self.all { results.all(|holds| holds) } else { results.any(|holds| holds) }
     }
 
     /// The JSON form, which the reader accepts.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let clauses: Value = self.clauses.iter().map(ConditionClause::to_json).collect();
         json!({if self.all { "all" } else { "any" }: clauses})

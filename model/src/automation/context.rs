@@ -69,13 +69,11 @@ pub struct RunContext {
 
 impl RunContext {
     /// The context of a run that this event starts.
-    #[must_use]
     pub fn new(event: EventFacts) -> Self {
         Self { event, wait: None, answering: None }
     }
 
     /// The JSON object that references are resolved in. Before the first wait `wait.received` is false.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let not_received = WaitResult { received: false, facts: None };
         json!({"event": self.event, "wait": self.wait.as_ref().unwrap_or(&not_received)})
@@ -83,13 +81,11 @@ impl RunContext {
 }
 
 /// The JSON object that filters see: the event as `event`, and as `wait` for filters of a wait step.
-#[must_use]
 pub fn event_context(facts: &EventFacts) -> Value {
     json!({"event": facts, "wait": WaitResult { received: true, facts: Some(facts.clone()) }})
 }
 
 /// Resolves a path: `event.data.items.0.name`.
-#[must_use]
 pub fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(root, |value, name| match value {
         Value::Object(fields) => fields.get(name),
@@ -99,7 +95,6 @@ pub fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// The path of a text that consists of one reference.
-#[must_use]
 pub fn reference_path(text: &str) -> Option<&str> {
     let path = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -142,7 +137,6 @@ pub fn render_template(
 }
 
 /// The variables of a template: `root`, extended by `variables`.
-#[must_use]
 pub fn template_variables(root: &Value, variables: &Map<String, Value>) -> Value {
     let mut fields = match prune(root, 0) {
         Value::Object(own) => own,

@@ -3,13 +3,13 @@
 //! A definition is stored and returned as the JSON of [`AutomationDefinition::to_json`], which [`super::parse`] parses.
 //! It is the canonical form. References in texts are not resolved here.
 
+use message::words;
 use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
 use super::time_span::TimeSpan;
 use super::time_window::TimeWindow;
 use crate::email::Category;
-use crate::suppression::category_word;
 
 /// The trigger and the steps of an automation.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,45 +32,20 @@ pub struct Trigger {
     pub include_machine: bool,
 }
 
-/// The rule for several runs of one person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reentry {
-    /// Every event starts a run.
-    #[default]
-    Always,
-    /// One run per person, ever.
-    Once,
-    /// One active run per person at a time.
-    WhileNotRunning,
-}
-
-impl Reentry {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["always", "once", "while_not_running"];
-
-    /// The variant with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "always" => Some(Self::Always),
-            "once" => Some(Self::Once),
-            "while_not_running" => Some(Self::WhileNotRunning),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Once => "once",
-            Self::WhileNotRunning => "while_not_running",
-        }
+words! {
+    /// The rule for several runs of one person.
+    #[derive(Default)]
+    Reentry {
+        /// Every event starts a run.
+        #[default]
+        Always = "always",
+        /// One run per person, ever.
+        Once = "once",
+        /// One active run per person at a time.
+        WhileNotRunning = "while_not_running",
     }
 }
 
-/// A step of an automation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationStep {
     /// The key that other steps refer to.
@@ -97,7 +72,6 @@ impl StepAction {
     pub const WORDS: &'static [&'static str] = &["send_email", "delay", "wait_for_event", "condition", "sms"];
 
     /// The type in the API.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::SendEmail(_) => "send_email",
@@ -149,7 +123,6 @@ pub struct DelayStep {
     pub window: Option<TimeWindow>,
 }
 
-/// The length of a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DelayLength {
     /// A duration.
@@ -173,79 +146,30 @@ pub struct WaitForEventStep {
     pub include_machine: bool,
 }
 
-/// How an event is matched to the person of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MatchBy {
-    /// By user id.
-    UserId,
-    /// By email address.
-    Email,
-    /// By user id; by email address if the event or the run has no user id.
-    #[default]
-    Auto,
-}
-
-impl MatchBy {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["user_id", "email", "auto"];
-
-    /// The variant with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "user_id" => Some(Self::UserId),
-            "email" => Some(Self::Email),
-            "auto" => Some(Self::Auto),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::UserId => "user_id",
-            Self::Email => "email",
-            Self::Auto => "auto",
-        }
+words! {
+    /// How an event is matched to the person of a run.
+    #[derive(Default)]
+    MatchBy {
+        UserId = "user_id",
+        /// By email address.
+        Email = "email",
+        /// By user id; by email address if the event or the run has no user id.
+        #[default]
+        Auto = "auto",
     }
 }
 
-/// The effect of a wait that times out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnTimeout {
-    /// The run continues.
-    #[default]
-    Continue,
-    /// The run is completed.
-    Stop,
-    /// The run fails.
-    Fail,
-}
-
-impl OnTimeout {
-    /// All words in the API.
-    pub const WORDS: &'static [&'static str] = &["continue", "stop", "fail"];
-
-    /// The variant with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "continue" => Some(Self::Continue),
-            "stop" => Some(Self::Stop),
-            "fail" => Some(Self::Fail),
-            _ => None,
-        }
-    }
-
-    /// The word in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Stop => "stop",
-            Self::Fail => "fail",
-        }
+words! {
+    /// The effect of a wait that times out.
+    #[derive(Default)]
+    OnTimeout {
+        /// The run continues.
+        #[default]
+        Continue = "continue",
+        /// The run is completed.
+        Stop = "stop",
+        /// The run fails.
+        Fail = "fail",
     }
 }
 
@@ -276,7 +200,6 @@ pub struct SmsStep {
 
 impl AutomationDefinition {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let steps: Value = self.steps.iter().map(AutomationStep::to_json).collect();
         json!({"trigger": self.trigger.to_json(), "steps": steps})
@@ -291,7 +214,6 @@ impl AutomationDefinition {
     }
 
     /// True if a step sends a text message.
-    #[must_use]
     pub fn has_sms(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, StepAction::Sms(_)))
     }
@@ -299,7 +221,6 @@ impl AutomationDefinition {
 
 impl Trigger {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = json!({"event": self.event});
         if let Some(filter) = &self.filter {
@@ -316,7 +237,6 @@ impl Trigger {
 
 impl AutomationStep {
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("type".to_owned(), json!(self.action.word()));
@@ -367,7 +287,7 @@ impl SendEmailStep {
             json["reply_to"] = one_or_many(&self.reply_to);
         }
         if let Some(category) = self.category {
-            json["category"] = json!(category_word(category));
+            json["category"] = json!(category.word());
         }
         if !self.tags.is_empty() {
             let tag = |(name, value): &(String, String)| json!({"name": name, "value": value});

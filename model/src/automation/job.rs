@@ -10,7 +10,7 @@ use crate::event::Subject;
 use crate::id::{AccountId, AutomationId, EventId, RunId};
 
 /// A job. It is stored in a partition and executed by the node that owns the partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutomationJob {
     pub id: EventId,
     pub account: AccountId,

@@ -13,13 +13,11 @@ fn hash_key(kind: &[u8], text: &str) -> PersonKey {
     hash.first_chunk::<16>().copied().unwrap_or_default()
 }
 
-#[must_use]
 pub fn user_key(user_id: &str) -> PersonKey {
     hash_key(b"user\0", user_id)
 }
 
 /// The key of an email address, without regard to case.
-#[must_use]
 pub fn email_key(email: &str) -> PersonKey {
     hash_key(b"email\0", &email.trim().to_lowercase())
 }
@@ -33,7 +31,6 @@ pub struct PersonIdentity<'a> {
 
 impl PersonIdentity<'_> {
     /// True if both belong to the same person.
-    #[must_use]
     pub fn is_same_person(self, other: PersonIdentity<'_>) -> bool {
         match (self.user_id, other.user_id) {
             (Some(one), Some(other)) => one == other,
@@ -42,13 +39,11 @@ impl PersonIdentity<'_> {
     }
 
     /// True if both have an email address, equal without regard to case.
-    #[must_use]
     pub fn has_same_email(self, other: PersonIdentity<'_>) -> bool {
         matches!((self.email, other.email), (Some(one), Some(other)) if email_key(one) == email_key(other))
     }
 
     /// The keys of the user id and of the email address.
-    #[must_use]
     pub fn keys(self) -> [Option<PersonKey>; 2] {
         [self.user_id.map(user_key), self.email.map(email_key)]
     }

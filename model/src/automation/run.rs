@@ -8,6 +8,7 @@
 //! Transitions read neither the clock nor the store.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -20,72 +21,37 @@ use crate::timestamp;
 /// Maximum length of a chain of automations that start each other by their emails.
 pub const LINEAGE_MAX: usize = 8;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$each])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $name {
-            /// All words in the API.
-            pub const WORDS: &'static [&'static str] = &[$($word,)*];
-
-            /// The variant with this word.
-            #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// The word in the API.
-            #[must_use]
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
 words! {
-    /// Status of a run.
     RunStatus {
         /// Created; the first step has not begun.
-        Queued "queued",
+        Queued = "queued",
         /// Executing a step, or ready to.
-        Running "running",
+        Running = "running",
         /// Waiting for a time or an event.
-        Waiting "waiting",
-        Completed "completed",
-        Failed "failed",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
         /// Ended by an event or by an API request.
-        Cancelled "cancelled",
+        Cancelled = "cancelled",
     }
 }
 
 impl RunStatus {
     /// True if the run has not ended.
-    #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::Running | Self::Waiting)
     }
 }
 
 words! {
-    /// Status of a step.
     StepStatus {
-        Pending "pending",
-        Running "running",
-        Waiting "waiting",
-        Completed "completed",
-        Failed "failed",
+        Pending = "pending",
+        Running = "running",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
         /// The run ended before this step, or skipped it.
-        Skipped "skipped",
+        Skipped = "skipped",
     }
 }
 
@@ -93,9 +59,9 @@ words! {
     /// The cause of a cancellation.
     CancelSource {
         /// An event in `cancel_on_events`.
-        Event "event",
+        Event = "event",
         /// An API request.
-        Api "api",
+        Api = "api",
     }
 }
 
@@ -103,9 +69,9 @@ words! {
     /// How a run was completed.
     CompletionReason {
         /// All steps were executed.
-        AllSteps "all_steps",
+        AllSteps = "all_steps",
         /// A condition was false.
-        Condition "condition",
+        Condition = "condition",
     }
 }
 
@@ -113,15 +79,14 @@ words! {
     /// The purpose of a run.
     RunMode {
         /// A real run, started by an event.
-        Live "live",
+        Live = "live",
         /// A test without sending anything.
-        DryRun "dry_run",
+        DryRun = "dry_run",
         /// A test that sends real email.
-        TestSend "test_send",
+        TestSend = "test_send",
     }
 }
 
-/// State of a step in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +122,7 @@ pub struct RunWait {
 }
 
 /// One person's execution of an automation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
     pub account: AccountId,
@@ -171,34 +136,46 @@ pub struct AutomationRun {
     pub status: RunStatus,
     /// Id of the event that started the run, as text.
     pub source: String,
-    /// Name of that event.
     pub event_name: String,
     /// The person's id in the customer's product.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Index of the current step; of the last step after the end.
     pub index: usize,
     pub steps: Vec<StepState>,
     /// Set while the run waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunWait>,
     /// When the run continues by itself; `None` if it has ended or is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// True while the automation is paused. The run continues when it is activated again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Number of failed tries of the current step.
+    #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub tries: u32,
     /// Time of the first failed try.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trying_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<CancelSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<CompletionReason>,
     /// Set if the run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The automations whose emails led to this run, to stop loops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<AutomationId>,
     pub created_at: Timestamp,
     /// When the first step began.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
@@ -241,7 +218,6 @@ pub enum NextStep {
 
 impl AutomationRun {
     /// Creates a queued run, and the event for its start.
-    #[must_use]
     pub fn begin(
         automation: &Automation,
         definition: &AutomationDefinition,
@@ -289,13 +265,10 @@ impl AutomationRun {
     }
 
     /// The keys that the run is indexed by: of the user id and of the email address.
-    #[must_use]
     pub fn persons(&self) -> [Option<PersonKey>; 2] {
         self.identity().keys()
     }
 
-    /// The person.
-    #[must_use]
     pub fn identity(&self) -> PersonIdentity<'_> {
         PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }
     }

@@ -45,13 +45,11 @@ impl TimeSpan {
         }
     }
 
-    #[must_use]
     pub fn seconds(self) -> u64 {
         self.0
     }
 
     /// The time that is this duration after `at`.
-    #[must_use]
     pub fn added_to(self, at: Timestamp) -> Timestamp {
         let span = SignedDuration::from_secs(i64::try_from(self.0).unwrap_or(i64::MAX));
         at.checked_add(span).unwrap_or(Timestamp::MAX)

@@ -76,7 +76,6 @@ impl TimeWindow {
     }
 
     /// The first time at or after `at` that is within the window.
-    #[must_use]
     pub fn first_at_or_after(&self, at: Timestamp) -> Timestamp {
         let today = at.to_zoned(self.zone.clone()).date();
         // Yesterday's hours may extend past midnight. The next eight days include every weekday.
@@ -100,7 +99,6 @@ impl TimeWindow {
     }
 
     /// The canonical JSON form.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = json!({"tz": self.tz});
         if !self.days.is_empty() {

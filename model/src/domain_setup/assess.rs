@@ -37,7 +37,6 @@ pub struct DomainObservation {
 
 impl DomainObservation {
     /// Returns whether all required records were found and the keys are usable.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.keys_open && self.required_statuses().all(|status| status == RecordStatus::Verified)
     }
@@ -63,7 +62,6 @@ impl DomainObservation {
 }
 
 /// Applies a check to a domain and its setup.
-#[must_use]
 pub fn assess(
     domain: &SendingDomain,
     setup: &DomainSetup,
@@ -143,7 +141,6 @@ fn checked_record((record, finding): &(DomainRecord, RecordFinding)) -> CheckedR
 
 /// Time of the next automatic check after `now`; `None` if there is none. `chance` spreads the checks over the hour, so
 /// that domains added together are not always checked together.
-#[must_use]
 pub fn next_check(domain: &SendingDomain, setup: &DomainSetup, now: Timestamp, chance: u64) -> Option<Timestamp> {
     if setup.operator_verified {
         return None;

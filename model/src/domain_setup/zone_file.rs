@@ -8,7 +8,6 @@ use super::{DomainRecord, RecordFinding, RecordType};
 const STRING_BYTES_MAX: usize = 255;
 
 /// Formats the records as lines of a zone file. A merged value replaces the record's own value.
-#[must_use]
 pub fn zone_file<'a>(
     domain: &str,
     records: impl Iterator<Item = (&'a DomainRecord, Option<&'a RecordFinding>)>,

@@ -8,13 +8,11 @@ use sha2::{Digest, Sha256};
 const CHALLENGE_CHARS: usize = 43;
 
 /// Returns whether a text has the form of a code challenge of S256 (RFC 7636 4.2).
-#[must_use]
 pub fn is_challenge(text: &str) -> bool {
     text.len() == CHALLENGE_CHARS && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 /// Returns whether a code verifier (RFC 7636 4.1) has this challenge.
-#[must_use]
 pub fn verify(challenge: &str, verifier: &str) -> bool {
     let is_unreserved = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~');
     let is_well_formed = (43..=128).contains(&verifier.len()) && verifier.bytes().all(is_unreserved);
@@ -23,7 +21,6 @@ pub fn verify(challenge: &str, verifier: &str) -> bool {
 }
 
 /// The S256 challenge of a verifier.
-#[must_use]
 pub fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }

@@ -73,7 +73,6 @@ impl<'a> RedirectUri<'a> {
     }
 
     /// Where the browser goes, for people: a host, or the scheme of a program.
-    #[must_use]
     pub fn destination(self) -> &'a str {
         match self {
             Self::Web(authority) => authority,
@@ -122,8 +121,6 @@ fn read_loopback(rest: &str) -> Option<RedirectUri<'_>> {
     LOOPBACK_HOSTS.contains(&host).then_some(RedirectUri::Loopback { host, port: port.ok()?, rest })
 }
 
-/// Returns whether a URI of a request is a registered one.
-#[must_use]
 pub fn matches(registered: &str, requested: &str) -> bool {
     if registered == requested {
         return true;

@@ -3,37 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
+use message::words;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::user::UserRole;
 
-/// A part of what a grant allows. Secrets, money and the team are in none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OAuthScope {
-    /// Reads everything except secrets.
-    Read,
-    /// Sends email.
-    Send,
-    /// Creates, changes and deletes objects.
-    Manage,
+words! {
+    /// A part of what a grant allows. Secrets, money and the team are in none.
+    OAuthScope {
+        /// Reads everything except secrets.
+        Read = "read",
+        /// Sends email.
+        Send = "send",
+        /// Creates, changes and deletes objects.
+        Manage = "manage",
+    }
 }
 
 impl OAuthScope {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Send, Self::Manage];
-
-    /// Name in requests and responses.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Send => "send",
-            Self::Manage => "manage",
-        }
-    }
-
     /// The least role of a user who may give it.
-    #[must_use]
     pub fn least_role(self) -> UserRole {
         match self {
             Self::Read => UserRole::Viewer,
@@ -54,10 +43,7 @@ impl FromStr for OAuthScope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|scope| scope.word() == text)
-            .ok_or_else(|| "must be `read`, `send` or `manage`".to_owned())
+        Self::from_word(text).ok_or_else(|| "must be `read`, `send` or `manage`".to_owned())
     }
 }
 
@@ -67,22 +53,18 @@ pub struct ScopeSet(u8);
 
 impl ScopeSet {
     /// The known scopes of a `scope` parameter. Others, for example `offline_access`, are ignored (RFC 6749 3.3).
-    #[must_use]
     pub fn parse_known(text: &str) -> Self {
         text.split(' ').filter_map(|word| word.parse().ok()).collect()
     }
 
-    #[must_use]
     pub fn contains(self, scope: OAuthScope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    #[must_use]
     pub fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
@@ -92,7 +74,6 @@ impl ScopeSet {
     }
 
     /// The scopes that a user with this role may give.
-    #[must_use]
     pub fn permitted_for(self, role: UserRole) -> Self {
         self.iter().filter(|scope| role >= scope.least_role()).collect()
     }

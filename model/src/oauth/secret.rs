@@ -19,7 +19,6 @@ pub enum OAuthSecretKind {
 
 impl OAuthSecretKind {
     /// The prefix, which secret scanners recognise.
-    #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::AccessToken => "rnl_at_",
@@ -46,14 +45,12 @@ impl fmt::Debug for OAuthSecret {
 }
 
 impl OAuthSecret {
-    #[must_use]
     pub fn new(kind: OAuthSecretKind, expires_at: Timestamp, secret: [u8; 32]) -> Self {
         let micros = expires_at.as_microsecond();
         Self { kind, expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
     }
 
     /// Parses a secret of this kind; `None` if it is malformed.
-    #[must_use]
     pub fn parse(kind: OAuthSecretKind, text: &str) -> Option<Self> {
         let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text.strip_prefix(kind.prefix())?).ok()?.try_into().ok()?;
         let (time, secret) = bytes.split_first_chunk::<8>()?;
@@ -62,14 +59,12 @@ impl OAuthSecret {
     }
 
     /// The secret in plain text.
-    #[must_use]
     pub fn text(&self) -> String {
         let time = self.expires_at.as_microsecond().to_be_bytes();
         format!("{}{}", self.kind.prefix(), URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat()))
     }
 
     /// The hash to store.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.secret)
     }

@@ -5,7 +5,6 @@ const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const CHARS: usize = 8;
 
 /// Makes a code from random bytes.
-#[must_use]
 pub fn make(random: [u8; 32]) -> String {
     // Bytes from 240 on would make the first letters more likely. 32 bytes have eight smaller ones but for one case in
     // 10^20; then the code is shorter, and no user finds it.
@@ -14,7 +13,6 @@ pub fn make(random: [u8; 32]) -> String {
 }
 
 /// Reads a code as people type it; `None` if it has other letters or another length.
-#[must_use]
 pub fn parse(text: &str) -> Option<String> {
     let code: String =
         text.chars().filter(|c| !matches!(c, ' ' | '-')).take(CHARS + 1).map(|c| c.to_ascii_uppercase()).collect();
@@ -22,7 +20,6 @@ pub fn parse(text: &str) -> Option<String> {
 }
 
 /// The code as it is shown: `WDJB-MJHT`.
-#[must_use]
 pub fn display(code: &str) -> String {
     match code.split_at_checked(CHARS / 2) {
         Some((first, second)) => format!("{first}-{second}"),

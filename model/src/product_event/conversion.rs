@@ -1,6 +1,8 @@
 //! A conversion: a sign-up or a new subscription. It is recorded once per id, even if the event arrives repeatedly.
 
 use jiff::Timestamp;
+use message::words;
+use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
 use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
@@ -9,21 +11,18 @@ use crate::id::{AccountId, ProductEventId};
 /// Retention of conversions: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 
-/// The number is part of the stored key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ConversionKind {
-    /// `user.created`.
-    SignUp = 1,
-    /// `subscription.started`.
-    Subscription = 2,
+words! {
+    /// The number is part of the stored key.
+    #[repr(u8)]
+    ConversionKind {
+        /// `user.created`.
+        SignUp = "sign_up" as 1,
+        /// `subscription.started`.
+        Subscription = "subscription" as 2,
+    }
 }
 
 impl ConversionKind {
-    pub const ALL: [Self; 2] = [Self::SignUp, Self::Subscription];
-
-    /// Returns the kind for an event name.
-    #[must_use]
     pub fn from_event_name(name: &str) -> Option<Self> {
         match name {
             USER_CREATED => Some(Self::SignUp),
@@ -31,24 +30,9 @@ impl ConversionKind {
             _ => None,
         }
     }
-
-    /// Name in the API.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::SignUp => "sign_up",
-            Self::Subscription => "subscription",
-        }
-    }
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
     /// The first event that reported the conversion.
     pub event: ProductEventId,
@@ -57,19 +41,22 @@ pub struct Conversion {
     /// The product's id of the user or the subscription.
     pub subject: String,
     /// The person's id in the product.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     pub context: SignupContext,
     /// Source of the person's first measured visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Monetary value and currency, if the event states them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<(f64, Option<String>)>,
     pub occurred_at: Timestamp,
 }
 
 /// Returns the kind and the deduplication id of the conversion that an event reports, if the event counts.
-#[must_use]
 pub fn conversion_of_event(
     name: &str,
     user_id: Option<&str>,
@@ -85,7 +72,6 @@ pub fn conversion_of_event(
 }
 
 /// The monetary value of an event: `value` (or `amount`) and `currency`.
-#[must_use]
 pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
     let number = |name: &str| crate::raw_number::as_f64(&data[name]);
     let value = number("value").or_else(|| number("amount")).filter(|value| value.is_finite())?;
@@ -96,7 +82,6 @@ pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)>
 
 impl Conversion {
     /// The click identifiers to which the conversion is credited.
-    #[must_use]
     pub fn ad_click_ids(&self) -> &AdClickIds {
         &self.context.clicks
     }

@@ -15,7 +15,6 @@ use super::signup_context::{SignupContext, USER_CREATED};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountingStatus {
-    /// Counts.
     #[default]
     Counted,
     /// An invited teammate: a seat, not a sign-up.
@@ -34,7 +33,6 @@ impl InternalUsers {
     }
 
     /// Returns whether this is an address or an id of the team, or a plus-alias of such an address.
-    #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.0.contains(&without_plus_tag(key))
     }
@@ -49,7 +47,6 @@ pub struct EventPerson<'a> {
 }
 
 /// Lower-cases an address and removes its plus tag.
-#[must_use]
 pub fn without_plus_tag(address: &str) -> String {
     let lower = address.trim().to_lowercase();
     match lower.rsplit_once('@') {
@@ -64,7 +61,6 @@ pub fn without_plus_tag(address: &str) -> String {
 
 impl CountingStatus {
     /// Classifies an event by its own contents.
-    #[must_use]
     pub fn classify(
         name: &str,
         event_person: EventPerson<'_>,
@@ -83,7 +79,6 @@ impl CountingStatus {
     }
 
     /// Applies the person's status: events of an excluded person never count, even if the event itself does not say so.
-    #[must_use]
     pub fn for_person(self, person: Self) -> Self {
         if person == Self::Excluded { Self::Excluded } else { self }
     }

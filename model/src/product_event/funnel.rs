@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
+use message::words;
 
 use super::counting_status::CountingStatus;
 use super::person::AnalyticsPerson;
 
-/// Maximum number of steps.
 pub const STEPS_MAX: usize = 10;
 /// Maximum number of groups; further labels are counted as [`OTHER`].
 pub const GROUPS_MAX: usize = 50;
@@ -19,31 +19,18 @@ pub const UNKNOWN: &str = "(unknown)";
 /// Group of all labels beyond [`GROUPS_MAX`].
 pub const OTHER: &str = "(other)";
 
-/// Property by which people are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupBy {
-    /// Source of their first visit.
-    Source,
-    /// The product's own name of the origin.
-    CameFrom,
-    SignupMethod,
+words! {
+    /// Property by which people are grouped.
+    GroupBy {
+        /// Source of their first visit.
+        Source = "source",
+        /// The product's own name of the origin.
+        CameFrom = "came_from",
+        SignupMethod = "signup_method",
+    }
 }
 
 impl GroupBy {
-    /// Names in the API.
-    pub const WORDS: &'static [&'static str] = &["source", "came_from", "signup_method"];
-
-    /// Parses the name in the API.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "source" => Some(Self::Source),
-            "came_from" => Some(Self::CameFrom),
-            "signup_method" => Some(Self::SignupMethod),
-            _ => None,
-        }
-    }
-
     fn label(self, person: &AnalyticsPerson) -> &str {
         let label = match self {
             Self::Source => &person.source,
@@ -78,7 +65,6 @@ pub struct Funnel<'a> {
 }
 
 impl<'a> Funnel<'a> {
-    #[must_use]
     pub fn new(steps: &'a [String], range: Range<Timestamp>, group_by: Option<GroupBy>) -> Self {
         let all = StepCounts(vec![0; steps.len()]);
         Self { steps, range, group_by, all, groups: BTreeMap::new() }
@@ -118,7 +104,6 @@ impl<'a> Funnel<'a> {
 }
 
 /// A ratio in basis points (hundredths of a percent), rounded down; 0 if `whole` is 0.
-#[must_use]
 pub fn basis_points(part: u64, whole: u64) -> u64 {
     if whole == 0 { 0 } else { u64::try_from(u128::from(part) * 10_000 / u128::from(whole)).unwrap_or(u64::MAX) }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
 use super::signup_context::{SUBSCRIPTION_STARTED, USER_CREATED};
@@ -34,7 +35,6 @@ pub enum PersonAlias {
 
 impl PersonAlias {
     /// Stored form: one letter for the kind, then the identifier.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::User(id) => format!("u{id}"),
@@ -44,7 +44,6 @@ impl PersonAlias {
     }
 
     /// Parses the form of [`PersonAlias::text`].
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.get(1..)?.to_owned();
         match text.as_bytes().first()? {
@@ -60,30 +59,50 @@ impl PersonAlias {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Serde for aliases as texts.
+mod aliases {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::PersonAlias;
+
+    pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(aliases.iter().map(PersonAlias::text))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PersonAlias>, D::Error> {
+        let texts = Vec::<String>::deserialize(input)?;
+        Ok(texts.iter().filter_map(|text| PersonAlias::parse(text)).collect())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AnalyticsPerson {
+    #[serde(with = "aliases")]
     pub aliases: Vec<PersonAlias>,
     /// First time of each event name.
     pub marks: BTreeMap<String, Timestamp>,
     /// Source of their first measured visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Source of their last visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_source: Option<String>,
     /// The product's own name of the origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub came_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signup_method: Option<String>,
+    #[serde(default)]
     pub standing: CountingStatus,
 }
 
 impl AnalyticsPerson {
     /// The alias that is the product's user id, if known.
-    #[must_use]
     pub fn user(&self) -> Option<&PersonAlias> {
         self.aliases.iter().find(|alias| alias.is_user())
     }
 
     /// Returns whether the alias can belong to this person: a person has one user id at most.
-    #[must_use]
     pub fn accepts_alias(&self, alias: &PersonAlias) -> bool {
         !alias.is_user() || self.user().is_none_or(|user| user == alias)
     }

@@ -27,13 +27,11 @@ const LOGIN_PARTS: &[&str] = &["auth", "login", "signin", "verify", "verificatio
 const LEVELS_MAX: usize = 4;
 
 /// Returns an event's data without secrets.
-#[must_use]
 pub fn redact(event: &str, data: &Value) -> Value {
     RedactionRule { codes: is_login(event) }.redact_value(data)
 }
 
 /// Returns whether an event concerns login or verification, judging by the parts of its name.
-#[must_use]
 pub fn is_login(event: &str) -> bool {
     event.split(['.', '_', '-']).any(|part| LOGIN_PARTS.iter().any(|login| part.eq_ignore_ascii_case(login)))
 }

@@ -2,6 +2,7 @@
 //!
 //! All keys are optional, and an invalid value never rejects the event: it is ignored.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Name of the sign-up event.
@@ -15,24 +16,25 @@ pub const VALUE_BYTES_MAX: usize = 512;
 const AD_BYTES_MAX: usize = 4 * 1024;
 
 /// Click identifiers of an advertisement.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AdClickIds {
     /// Click on the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gclid: Option<String>,
     /// Click in an app that led to the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gbraid: Option<String>,
     /// Click on the web that led to an app.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wbraid: Option<String>,
 }
 
 impl AdClickIds {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gclid.is_none() && self.gbraid.is_none() && self.wbraid.is_none()
     }
 
     /// Reads the identifiers from an object, or else from the cookie `rnl_ad` in it.
-    #[must_use]
     pub fn from_data(data: &Value) -> Self {
         // The cookie is an object or its JSON text, optionally percent-encoded.
         let cookie = match &data["rnl_ad"] {
@@ -56,25 +58,30 @@ fn parse_cookie(text: &str) -> Value {
 }
 
 /// The source of a sign-up or subscription.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SignupContext {
     /// The id of the user or the subscription.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The cookie `stx_vid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub visitor_id: Option<String>,
     pub clicks: AdClickIds,
     /// The product's own name of the origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub came_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signup_method: Option<String>,
     /// The person joined an existing account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub invited: bool,
     /// The person is a member of the customer's own team.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
 }
 
 impl SignupContext {
     /// Reads the context from an event's `data`.
-    #[must_use]
     pub fn from_event_data(data: &Value) -> Self {
         Self {
             id: id_text(&data["id"]),
@@ -113,7 +120,6 @@ fn id_text(value: &Value) -> Option<String> {
 }
 
 /// Truncates a text to a number of bytes and drops control characters.
-#[must_use]
 pub fn truncate(text: &str, bytes_max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(bytes_max));
     for c in text.chars().filter(|c| !c.is_control()) {

@@ -5,6 +5,7 @@
 //! ```
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::signup_context::{AdClickIds, truncate};
 
@@ -22,15 +23,17 @@ pub const DIRECT: &str = "(direct)";
 /// Source of ad clicks without `utm_source`.
 pub const AD: &str = "ad";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteVisit {
     /// The cookie `stx_vid`.
     pub visitor_id: String,
     /// Source under which the visit is counted.
     pub source: String,
     /// `utm_medium`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
     /// `utm_campaign`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<String>,
     /// Path of the landing page, without its query.
     pub landing: String,
@@ -39,14 +42,12 @@ pub struct SiteVisit {
 }
 
 /// Returns whether a text is a valid visitor id.
-#[must_use]
 pub fn is_visitor_id(text: &str) -> bool {
     (8..=VISITOR_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// Creates a visit from a page URL and its referrer. Returns `None` if the visitor id is invalid.
-#[must_use]
 pub fn from_page(visitor_id: &str, url: &str, referrer: &str, at: Timestamp) -> Option<SiteVisit> {
     if !is_visitor_id(visitor_id) {
         return None;

@@ -31,7 +31,6 @@ const MACHINES: [&str; 10] = [
 
 impl ReceivedEmail {
     /// Returns why no automatic reply is sent; `None` if one is permitted.
-    #[must_use]
     pub fn unanswerable(&self) -> Option<AutoReplyRefusal> {
         let Some(sender) = &self.envelope_from else { return Some(AutoReplyRefusal::Report) };
         if let Some(refusal) = self.heading.unanswerable {
@@ -96,7 +95,6 @@ pub struct AutoReplyContext {
 }
 
 impl AutoReplyContext {
-    #[must_use]
     pub fn from_received(received: &ReceivedEmail) -> Self {
         let thread = thread_headers(&received.heading).into_iter();
         Self {
@@ -109,20 +107,17 @@ impl AutoReplyContext {
     }
 
     /// Creates the context for a received email that no longer exists.
-    #[must_use]
     pub fn for_deleted() -> Self {
         let unanswerable = Some(AutoReplyRefusal::Deleted);
         Self { author: None, envelope_from: None, thread: Vec::new(), unanswerable, is_ours: false }
     }
 
     /// Returns whether a reply is permitted: the author is a person and not known to be forged.
-    #[must_use]
     pub fn is_from_person(&self) -> bool {
         self.unanswerable.is_none()
     }
 
     /// Returns whether the address is the email's author or envelope sender.
-    #[must_use]
     pub fn is_author_address(&self, address: &Address) -> bool {
         let key = |address: &Address| person_key::email_key(&address.to_string());
         self.author.iter().chain(&self.envelope_from).any(|known| key(known) == key(address))

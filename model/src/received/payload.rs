@@ -6,8 +6,6 @@ use serde_json::{Map, Value, json};
 use super::ReceivedEmail;
 use crate::timestamp;
 
-/// Builds the payload of a received email.
-#[must_use]
 pub fn received_event_data(received: &ReceivedEmail) -> Map<String, Value> {
     let heading = &received.heading;
     let files: Vec<Value> = heading

@@ -43,7 +43,6 @@ pub struct MarkupError {
 
 impl MarkupError {
     /// Creates an error at a byte offset of a source.
-    #[must_use]
     pub fn at_byte(source: &str, byte: usize, message: impl Into<String>) -> Self {
         let before = source.get(..byte).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -78,9 +77,6 @@ pub enum MarkupTagKind {
 }
 
 /// Finds the tags of one part of a template, in their order.
-///
-/// # Errors
-/// Returns [`MarkupError`] at the first tag that is not closed or not supported.
 pub fn find_tags(source: &str) -> Result<Vec<MarkupTag>, MarkupError> {
     let mut scan = MarkupScanner::new(source);
     scan.scan()?;
@@ -109,9 +105,6 @@ fn shifted_error(begin: (usize, usize), (line, column): (usize, usize), message:
 }
 
 /// Parses one part of a template into pieces.
-///
-/// # Errors
-/// Returns [`MarkupError`] at the first invalid tag.
 pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
     let mut scan = MarkupScanner::new(source);
     scan.scan()?;

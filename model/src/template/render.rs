@@ -62,7 +62,6 @@ pub struct RenderError {
 
 impl RenderError {
     /// Returns whether there is no error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.invalid.is_empty()
     }
@@ -84,9 +83,6 @@ impl std::error::Error for RenderError {}
 
 impl ParsedTemplate {
     /// Parses the markup of a template.
-    ///
-    /// # Errors
-    /// Returns the first error of each invalid part.
     pub fn compile(
         settings: &TemplateSettings,
         bodies: &TemplateBodies,
@@ -122,47 +118,36 @@ impl ParsedTemplate {
         })
     }
 
-    #[must_use]
     pub fn settings(&self) -> &TemplateSettings {
         &self.settings
     }
 
     /// The variables that it uses.
-    #[must_use]
     pub fn usage(&self) -> &VariableUsage {
         &self.usage
     }
 
     /// Returns whether it contains `{{unsubscribe_url}}`.
-    #[must_use]
     pub fn has_unsubscribe_url(&self) -> bool {
         self.unsubscribe_url
     }
 
     /// Size of the markup in bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
     }
 
     /// Renders the subject and the bodies.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, true))
     }
 
     /// Renders the bodies only, for an email with its own subject. Variables used only by the subject are not required.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, false))
     }
 
     /// Renders as far as possible and returns the errors. Tags of missing variables stay in the text.
-    #[must_use]
     pub fn preview(&self, variables: &Value) -> (RenderedTemplate, RenderError) {
         self.render_parts(variables, true)
     }
@@ -258,7 +243,6 @@ static BARE_REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     bare
 });
 
-/// Renders one part.
 fn render_part(pieces: &[MarkupPiece], registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
     let mut out = BoundedOutput(String::new());
     let mut render =
@@ -385,37 +369,30 @@ pub struct CompiledTemplate {
 }
 
 impl CompiledTemplate {
-    #[must_use]
     pub fn new(id: TemplateId, alias: Option<String>, version: u32, program: Arc<ParsedTemplate>) -> Self {
         Self { id, alias, version, program }
     }
 
     /// Author, unless the send request names one.
-    #[must_use]
     pub fn from(&self) -> Option<&Mailbox> {
         self.program.settings.from.as_ref()
     }
 
     /// Reply-To addresses, unless the send request names some.
-    #[must_use]
     pub fn reply_to(&self) -> &[Mailbox] {
         &self.program.settings.reply_to
     }
 
     /// Category, unless the send request names one.
-    #[must_use]
     pub fn category(&self) -> Category {
         self.program.settings.category
     }
 
     /// Managed unsubscribe, unless the send request sets it.
-    #[must_use]
     pub fn unsubscribe_enabled(&self) -> bool {
         self.program.settings.has_managed_unsubscribe()
     }
 
-    /// Returns whether the template has a subject.
-    #[must_use]
     pub fn has_subject(&self) -> bool {
         self.program.subject.is_some()
     }
@@ -428,17 +405,11 @@ impl CompiledTemplate {
     }
 
     /// Renders the subject and the bodies.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render(variables)
     }
 
     /// Renders the bodies only, for an email with its own subject.
-    ///
-    /// # Errors
-    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render_bodies(variables)
     }

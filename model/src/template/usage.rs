@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 use super::markup::{MarkupError, MarkupPiece};
 use super::{TemplateVariable, UNSUBSCRIBE_URL, VariableType};
 
-/// Maximum number of names in a path.
 const PATH_NAMES_MAX: usize = 16;
 
 /// Use of a variable, and of the values in it.
@@ -75,15 +74,12 @@ impl VariableUsage {
         })
     }
 
-    /// Returns whether a variable is used.
-    #[must_use]
     pub fn uses(&self, name: &str) -> bool {
         // `{{#each this}}` uses all variables.
         self.fields.contains_key(name) || self.entries.is_some() || self.printed
     }
 
     /// Example variables for a test: the fallback if there is one, otherwise a generated value.
-    #[must_use]
     pub fn example_variables(&self, declared: &[TemplateVariable]) -> Map<String, Value> {
         let mut suggested: Map<String, Value> =
             self.fields.iter().map(|(name, usage)| (name.clone(), usage.example_value(name))).collect();

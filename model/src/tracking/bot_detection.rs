@@ -158,7 +158,6 @@ fn is_in(networks: &[IpNetwork], ip: IpAddr) -> bool {
 }
 
 /// Detects who sent a request.
-#[must_use]
 pub fn detect_visitor(request: &FetchSignals<'_>) -> DetectedVisitor {
     let agent = request.user_agent.trim();
     let proxy = detect_proxy(agent, request.ip);
@@ -189,7 +188,6 @@ fn is_known_machine(agent: &str, ip: IpAddr) -> bool {
 
 /// Returns whether the client fetches all links that it finds, by user agent or network. Programs that a person runs,
 /// such as curl, do not count.
-#[must_use]
 pub fn is_crawler(user_agent: &str, ip: IpAddr) -> bool {
     let agent = user_agent.to_ascii_lowercase();
     CRAWLERS.iter().any(|word| agent.contains(word)) || is_in(&SCANNER_NETWORKS, ip)

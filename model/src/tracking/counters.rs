@@ -39,7 +39,6 @@ pub struct TrackingHit {
 }
 
 /// Hashes the network and user agent of an otherwise unknown visitor (FNV-1a).
-#[must_use]
 pub fn visitor_hash(ip: IpAddr, user_agent: &str) -> u64 {
     let octets = match client_prefix(ip) {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -72,7 +71,6 @@ pub struct HitCount {
 
 impl HitCount {
     /// Returns whether nothing was counted, so that the row can omit it.
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         self.times == 0
     }
@@ -104,17 +102,22 @@ fn is_named(visitor: &u64) -> bool {
 }
 
 /// Open and click counters of one target.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TrackingCounters {
     /// Opens by people.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub opened: HitCount,
     /// Clicks by people.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub clicked: HitCount,
     /// Pixel fetches by machines.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub machine_opened: HitCount,
     /// Link fetches by machines.
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
     pub machine_clicked: HitCount,
     /// Fetches within [`DEDUP_WINDOW`] of the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<RecentHit>,
 }
 
@@ -159,7 +162,6 @@ impl TrackingCounters {
     }
 
     /// Time of the last open and of the last click, by people or machines.
-    #[must_use]
     pub fn last(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         (self.opened.last.max(self.machine_opened.last), self.clicked.last.max(self.machine_clicked.last))
     }

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use message::address::DomainName;
 
 /// Converts a URL to ASCII.
-#[must_use]
 pub fn location_value(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());

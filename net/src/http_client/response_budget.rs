@@ -6,7 +6,7 @@
 //! slow servers. A request waits for memory at most until its deadline. A refused request drops its permit, and the
 //! others continue.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,12 +51,8 @@ struct ResponseMemoryUsage {
 }
 
 impl ResponseMemory {
-    fn usage(&self) -> MutexGuard<'_, ResponseMemoryUsage> {
-        self.usage.lock()
-    }
-
     fn try_acquire(&self, account: AccountId, bytes: usize) -> bool {
-        let mut usage = self.usage();
+        let mut usage = self.usage.lock();
         let account_bytes = usage.accounts.get(&account).copied().unwrap_or(0).saturating_add(bytes);
         let all = usage.total.saturating_add(bytes);
         let is_granted = account_bytes <= self.account_bytes_max.min(self.bytes_max.saturating_sub(all));
@@ -68,7 +64,7 @@ impl ResponseMemory {
     }
 
     fn release(&self, account: AccountId, bytes: usize) {
-        let mut usage = self.usage();
+        let mut usage = self.usage.lock();
         usage.total = usage.total.saturating_sub(bytes);
         if let Some(account_bytes) = usage.accounts.get_mut(&account) {
             *account_bytes = account_bytes.saturating_sub(bytes);
@@ -83,7 +79,6 @@ impl ResponseMemory {
 
 impl ResponseBudget {
     /// Creates a budget of `bytes_max` bytes, of which one account may use `account_bytes_max`.
-    #[must_use]
     pub fn new(bytes_max: usize, account_bytes_max: usize) -> Self {
         Self(Arc::new(ResponseMemory {
             bytes_max,
@@ -99,9 +94,8 @@ impl ResponseBudget {
         ResponsePermit { bytes: 0, limit_bytes, account, memory: Arc::clone(&self.0) }
     }
 
-    #[must_use]
     pub fn free_bytes(&self) -> usize {
-        self.0.bytes_max.saturating_sub(self.0.usage().total)
+        self.0.bytes_max.saturating_sub(self.0.usage.lock().total)
     }
 }
 
@@ -189,6 +183,6 @@ mod tests {
         assert_eq!(waited, Ok(()));
         drop((second, permits, last));
         assert_eq!(budget.free_bytes(), 64 * KIB);
-        assert!(budget.0.usage().accounts.is_empty());
+        assert!(budget.0.usage.lock().accounts.is_empty());
     }
 }

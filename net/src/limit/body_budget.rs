@@ -19,7 +19,6 @@ pub struct BufferedBody {
 }
 
 impl BufferedBody {
-    #[must_use]
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
@@ -34,7 +33,6 @@ pub struct BodyBudget {
 
 impl BodyBudget {
     /// Creates a budget of `bytes_max` bytes.
-    #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         let permits_max = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(permits_max)), permits_max }
@@ -46,7 +44,6 @@ impl BodyBudget {
     }
 
     /// Keeps a fresh message in memory if the budget allows it.
-    #[must_use]
     pub fn try_buffer(&self, chunks: &[Bytes]) -> Option<Arc<BufferedBody>> {
         let size_bytes = chunks.iter().map(Bytes::len).sum();
         let pieces = self.permits_for(size_bytes);
@@ -73,13 +70,11 @@ impl BodyBudget {
     }
 
     /// Wraps a body that was read, with the permits acquired for it.
-    #[must_use]
     pub fn buffer(&self, bytes: Bytes, permits: OwnedSemaphorePermit) -> Arc<BufferedBody> {
         Arc::new(BufferedBody { chunks: vec![bytes], _permits: permits })
     }
 
     /// Approximate bytes in memory.
-    #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         (self.permits_max - self.permits.available_permits()) * PERMIT_BYTES
     }

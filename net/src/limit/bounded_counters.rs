@@ -67,13 +67,11 @@ impl<K: Hash + Eq, T: Copy + Ord> BoundedCounters<K, T> {
     }
 
     /// Number of counters.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// True without any counter.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -23,7 +23,6 @@ pub struct HttpConnectionPermit(Option<(Arc<HttpConnectionLimiter>, IpAddr)>);
 
 impl HttpConnectionLimiter {
     /// A limiter with this many connections for each address (at least 1).
-    #[must_use]
     pub fn new(per_address_max: usize) -> Arc<Self> {
         Arc::new(Self { per_address_max: per_address_max.max(1), connections: Mutex::default() })
     }

@@ -38,13 +38,11 @@ pub enum QuotaHolder {
 
 impl QuotaHolder {
     /// The client address as a holder.
-    #[must_use]
     pub fn for_address(address: IpAddr) -> Self {
         Self::Address(if address.is_loopback() { address } else { client_prefix(address) })
     }
 
     /// The site of a client as a holder.
-    #[must_use]
     pub fn for_site(address: IpAddr) -> Self {
         Self::Site(if address.is_loopback() { address } else { site_prefix(address) })
     }
@@ -87,7 +85,6 @@ pub struct QuotaBounds {
 
 impl QuotaBounds {
     /// Bounds without a fixed limit per holder.
-    #[must_use]
     pub fn shared(total: usize) -> Self {
         Self { total, per_holder: usize::MAX, sole_holder: 1 }
     }
@@ -105,7 +102,6 @@ pub struct FairShareQuota {
 
 impl FairShareQuota {
     /// Creates a quota with no units in use.
-    #[must_use]
     pub fn new(bounds: QuotaBounds) -> Arc<Self> {
         Arc::new(Self {
             total: AtomicUsize::new(bounds.total),
@@ -123,29 +119,24 @@ impl FairShareQuota {
         self.sole_holder.store(bounds.sole_holder, Ordering::Relaxed);
     }
 
-    #[must_use]
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 
-    #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    #[must_use]
     pub fn free(&self) -> usize {
         self.total().saturating_sub(self.used())
     }
 
     /// Returns whether few units would be free after `needed` more were acquired.
-    #[must_use]
     pub fn is_near_capacity(&self, needed: usize) -> bool {
         self.free().saturating_sub(needed) < self.total() / NEAR_CAPACITY_DIVISOR
     }
 
     /// Creates a share that counts for each of `holders`.
-    #[must_use]
     pub fn share_for(self: &Arc<Self>, holders: impl IntoIterator<Item = QuotaHolder>) -> QuotaShare {
         let mut table = self.holders();
         let mut register = |holder| {
@@ -196,19 +187,16 @@ pub struct QuotaShare {
 }
 
 impl QuotaShare {
-    #[must_use]
     pub fn quota(&self) -> &Arc<FairShareQuota> {
         &self.quota
     }
 
     /// Units of the first holder.
-    #[must_use]
     pub fn own_units(&self) -> usize {
         self.holders.first().map_or(0, |(_, count)| count.load(Ordering::Relaxed))
     }
 
     /// Returns whether `units` more would be granted if no other holder had any.
-    #[must_use]
     pub fn could_acquire(&self, units: usize) -> bool {
         self.holders.iter().all(|(holder, count)| {
             let own = count.load(Ordering::Relaxed).saturating_add(units);
@@ -218,7 +206,6 @@ impl QuotaShare {
     }
 
     /// Returns whether `units` more would be granted now. They are not reserved.
-    #[must_use]
     pub fn can_acquire(&self, units: usize) -> bool {
         let Some(used) = self.quota.used().checked_add(units) else { return false };
         self.holders.iter().all(|(holder, count)| {
@@ -228,7 +215,6 @@ impl QuotaShare {
     }
 
     /// Acquires `units`. Returns false, and acquires nothing, if they are not granted.
-    #[must_use]
     pub fn try_acquire(&self, units: usize) -> bool {
         if units > self.quota.total() {
             return false;

@@ -62,7 +62,6 @@ pub enum MemoryHolder {
 
 impl MemoryHolder {
     /// The holder for an unauthenticated client of this address.
-    #[must_use]
     pub fn network(from: Option<IpAddr>) -> Self {
         Self::Network(from.map(client_prefix))
     }
@@ -70,7 +69,6 @@ impl MemoryHolder {
 
 impl MemoryBudget {
     /// A budget of about `bytes_max`; one account may always hold `large_bytes_min` in the pool for large requests.
-    #[must_use]
     pub fn new(bytes_max: usize, large_bytes_min: usize) -> Self {
         let ordinary = bytes_max / ORDINARY_DIVISOR;
         let large = (bytes_max - ordinary).max(large_bytes_min);
@@ -83,13 +81,11 @@ impl MemoryBudget {
     }
 
     /// The allowance of one holder.
-    #[must_use]
     pub fn allowance(&self, holder: MemoryHolder) -> MemoryAllowance {
         MemoryAllowance { budget: self.clone(), holder }
     }
 
     /// Free bytes of the two pools for authenticated clients.
-    #[must_use]
     pub fn available_bytes(&self) -> usize {
         (self.0.ordinary.whole.available_permits() + self.0.large.whole.available_permits()) * UNIT_BYTES
     }
@@ -177,7 +173,6 @@ impl PoolPermits {
 
 impl MemoryShare {
     /// An empty share for a body of this announced size.
-    #[must_use]
     pub fn with_expected(bytes: usize) -> Self {
         Self { expected: bytes, ..Self::default() }
     }

@@ -23,7 +23,6 @@ pub struct RequestRate {
 impl RequestRate {
     /// Creates the share of one of `nodes` in a rate of `per_second`, so that all nodes together keep to it. The burst
     /// is twice the share, at least one request per node.
-    #[must_use]
     pub fn new(per_second: u32, nodes: u32) -> Self {
         let (per_second, nodes) = (per_second.max(1), nodes.max(1));
         let interval_ns = (SECOND_NS * u64::from(nodes)).div_ceil(u64::from(per_second));
@@ -67,7 +66,6 @@ impl RateBucket {
     }
 
     /// True if the bucket is empty and need not be stored.
-    #[must_use]
     pub fn is_empty(self, now_ns: u64) -> bool {
         self.empty_at_ns <= now_ns
     }

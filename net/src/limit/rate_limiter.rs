@@ -40,13 +40,11 @@ struct LimiterShard {
 
 impl RateLimiter {
     /// Creates a limiter. If `is_enabled` is false, requests are not limited.
-    #[must_use]
     pub fn new(is_enabled: bool) -> Self {
         Self { is_enabled: AtomicBool::new(is_enabled), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// True if requests are limited.
-    #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
     }
@@ -83,13 +81,11 @@ impl RateLimiter {
     }
 
     /// Number of buckets in memory.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.shards.iter().map(|part| part.lock().buckets.len()).sum()
     }
 
     /// True if no bucket is in memory.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,6 +1,6 @@
 //! Resizable semaphore: a semaphore whose number of permits can change while permits are held.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,13 +38,9 @@ impl ResizableSemaphore {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PermitCount> {
-        self.count.lock()
-    }
-
     /// Changes the number of permits. Held permits above it stay valid and are removed when they are released.
     pub fn resize(&self, wanted: u32) {
-        let mut count = self.lock();
+        let mut count = self.count.lock();
         if wanted >= count.total {
             let added = wanted - count.total;
             let repaid = added.min(count.surplus);
@@ -60,7 +56,7 @@ impl ResizableSemaphore {
 
     /// Total number of permits.
     pub fn capacity(&self) -> u32 {
-        self.lock().total
+        self.count.lock().total
     }
 
     /// True if a task waits for a permit.
@@ -95,7 +91,7 @@ impl ResizableSemaphore {
 
 impl Drop for ResizablePermit {
     fn drop(&mut self) {
-        let mut count = self.semaphore.lock();
+        let mut count = self.semaphore.count.lock();
         if count.surplus > 0
             && let Some(permit) = self.permit.take()
         {

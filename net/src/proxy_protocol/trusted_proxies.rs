@@ -41,13 +41,11 @@ pub struct TrustedProxies {
 
 impl TrustedProxies {
     /// Trusts hosts in these networks. The default is none.
-    #[must_use]
     pub fn new(networks: &[IpNetwork]) -> Self {
         Self { networks: networks.into() }
     }
 
     /// Returns whether a connection from this address must begin with a header.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dns::spf::{self, SpfResult};
+use dns::spf;
 use jiff::Timestamp;
 use mail_auth::report::{self as wire, ActionDisposition, Alignment, Disposition, DmarcResult};
 use message::address::{DomainName, Mailbox as Author};
@@ -28,6 +28,7 @@ use message::dmarc::{
 };
 use message::domain_name::organizational_domain;
 use message::inbound_message::InboundMessage;
+use message::received::AuthResult;
 use message::reply::truncate_diagnostic;
 use model::domain::{DomainState, SendingDomain};
 use store::engine::{Batch, CommitError};
@@ -164,9 +165,9 @@ impl BounceProcessor {
             for source in parts.iter_mut().flat_map(|part| &mut part.sources) {
                 let Some(ip) = source.ip else { continue };
                 match spf::check_domain(resolver, host, ip, hello).await {
-                    SpfResult::Pass => source.ours = true,
+                    AuthResult::Pass => source.ours = true,
                     // The lookup fails or the record is missing: that applies to all other addresses, too.
-                    SpfResult::TempError | SpfResult::PermError | SpfResult::None => return,
+                    AuthResult::TempError | AuthResult::PermError | AuthResult::None => return,
                     _ => {}
                 }
             }

@@ -8,7 +8,6 @@ use crate::render::{Files, Renderer, read_manifest};
 use crate::words::read_json;
 
 /// The repository that the crate was compiled in.
-#[must_use]
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -7,11 +7,10 @@
 use model::affiliate::money::Currency;
 use model::affiliate::payout::Adjustment;
 use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::{IndexValue, listing};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 
 stored!(Adjustment);
@@ -58,14 +57,7 @@ pub struct AdjustmentTotal {
 }
 
 /// Reads the totals of the adjustments of several lines, in the order of `lines`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn line_totals(
-    store: &Store,
-    account: AccountId,
-    lines: &[CommissionId],
-) -> Result<Vec<AdjustmentTotal>, ReadError> {
+pub async fn line_totals(store: &Store, account: AccountId, lines: &[CommissionId]) -> Result<Vec<AdjustmentTotal>> {
     let keys: Vec<Key> = lines.iter().map(|line| total_key(account, *line)).collect();
     let read = |row: Option<Value>| {
         let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
@@ -103,15 +95,12 @@ pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
 }
 
 /// Lists the adjustments of a payout, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
     account: AccountId,
     payout: PayoutId,
     limit: usize,
-) -> Result<Vec<Adjustment>, ReadError> {
+) -> Result<Vec<Adjustment>> {
     let at = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Payout as u8).bytes(&payout.to_bytes());
     let rows = store.scan(at.range(), ScanOrder::Ascending, limit).await?;
     load_rows(store, account, rows).await
@@ -119,16 +108,13 @@ pub async fn list_by_payout(
 
 /// Lists unassigned adjustments from the first to the last of a range of partners and currencies, in key order, at most
 /// `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_unassigned(
     store: &Store,
     account: AccountId,
     first: (PartnerId, Currency),
     last: (PartnerId, Currency),
     limit: usize,
-) -> Result<Vec<Adjustment>, ReadError> {
+) -> Result<Vec<Adjustment>> {
     let at = |(partner, currency): (PartnerId, Currency)| {
         let start = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Unassigned as u8);
         start.bytes(&partner_and_currency(partner, currency)).build()
@@ -137,7 +123,7 @@ pub async fn list_unassigned(
     load_rows(store, account, rows).await
 }
 
-async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>, ReadError> {
+async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>> {
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;

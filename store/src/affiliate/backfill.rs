@@ -10,17 +10,16 @@ use std::ops::RangeInclusive;
 use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 use model::id::{AccountId, BackfillId};
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 use crate::task::PARTITIONS;
 
 /// Page size of a scan.
 const PAGE_ROWS: usize = 100;
 
-stored!(Backfill as Backfill);
+stored!(Backfill);
 
 fn key_of(account: AccountId, id: BackfillId) -> Key {
     key(Space::Backfill).account(account).id(id.to_bytes()).build()
@@ -48,24 +47,17 @@ pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
     }
 }
 
-/// Reads a backfill.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's backfills before one, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     before: Option<BackfillId>,
     limit: usize,
-) -> Result<Vec<Backfill>, ReadError> {
+) -> Result<Vec<Backfill>> {
     let mut range = key(Space::Backfill).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -75,14 +67,7 @@ pub async fn list(
 }
 
 /// Lists the running backfills of these partitions, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_running(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    limit: usize,
-) -> Result<Vec<Backfill>, ReadError> {
+pub async fn list_running(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<Backfill>> {
     let start = key(Space::BackfillOpen).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::BackfillOpen).u16(*partitions.end()).build());
     let mut found = Vec::new();
@@ -97,10 +82,7 @@ pub async fn list_running(
 }
 
 /// Creation time of the account's first silent backfill, that is, one whose changes emit no events.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>, ReadError> {
+pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>> {
     let mut range = key(Space::Backfill).account(account).range();
     loop {
         let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;

@@ -2,45 +2,23 @@
 //!
 //! The program's row names the default campaign, so that there is never more than one.
 
-use jiff::Timestamp;
-use model::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
+use model::affiliate::campaign::Campaign;
 use model::id::{AccountId, CampaignId};
-use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of campaigns of a program; their list is not paged.
 pub const CAMPAIGNS_MAX: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Campaign")]
-struct CampaignRow {
-    id: CampaignId,
-    account: AccountId,
-    name: String,
-    visibility: Visibility,
-    auto_approve: bool,
-    terms: CommissionTerms,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    archived_at: Option<Timestamp>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Campaign as CampaignRow);
-
-fn key_of(account: AccountId, id: CampaignId) -> Key {
-    key(Space::Campaign).account(account).id(id.to_bytes()).build()
-}
+account_rows!(Campaign, CampaignId, Campaign);
 
 fn key_by_name(account: AccountId, name: &str) -> Key {
     key(Space::CampaignByName).account(account).text(&name.to_lowercase()).build()
 }
 
 /// Returns whether the conflicting key is a campaign's name.
-#[must_use]
 pub fn is_name_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::CampaignByName as u8))
 }
@@ -69,24 +47,8 @@ pub fn update(batch: &mut Batch, before: &Campaign, after: &Campaign) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Makes the commit conflict if the campaign has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
-    batch.check(key_of(campaign.account, campaign.id), Some(codec::encode(campaign)));
-}
-
-/// Reads a campaign.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Finds a campaign by its name, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>, ReadError> {
+pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>> {
     let Some(row) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -95,10 +57,7 @@ pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Resu
 }
 
 /// Lists all campaigns of an account, newest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>> {
     let range = key(Space::Campaign).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Descending, 2 * CAMPAIGNS_MAX).await?;

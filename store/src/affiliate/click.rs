@@ -10,30 +10,21 @@ use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkClick {
     pub account: AccountId,
     pub partner: PartnerId,
     pub link: PartnerLinkId,
     /// The sub-id that the partner added to the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     pub at: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LinkClick")]
-struct LinkClickRow {
-    account: AccountId,
-    partner: PartnerId,
-    link: PartnerLinkId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    at: Timestamp,
-}
-stored!(LinkClick as LinkClickRow);
+stored!(LinkClick);
 
 /// A stored click that is not counted yet.
 #[derive(Debug, Clone)]
@@ -57,14 +48,7 @@ pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClic
 }
 
 /// Lists uncounted clicks in these partitions, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_pending(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    limit: usize,
-) -> Result<Vec<PendingClick>, ReadError> {
+pub async fn list_pending(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingClick>> {
     let start = key(Space::Click).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;

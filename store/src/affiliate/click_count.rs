@@ -17,7 +17,7 @@ use model::metric::Hour;
 
 use super::click::LinkClick;
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 
 /// Maximum number of pairs of link and sub-id that are counted separately for a partner and day.
@@ -54,20 +54,17 @@ fn program_prefix(account: AccountId) -> KeyBuilder {
     key(Space::ClickCount).account(account).u8(OF_PROGRAM)
 }
 
-fn parse_count(row: &Value) -> Result<u64, ReadError> {
+fn parse_count(row: &Value) -> Result<u64> {
     let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| codec::damaged("an invalid click count"))
 }
 
 /// Adds clicks to the counts. The commit conflicts if a count has changed since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn add_clicks<'a>(
     store: &Store,
     batch: &mut Batch,
     clicks: impl Iterator<Item = &'a LinkClick>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
     let mut days: BTreeMap<Key, BTreeMap<(PartnerLinkId, &str), u64>> = BTreeMap::new();
     for click in clicks {
@@ -103,7 +100,7 @@ async fn tags_over_limit<'a>(
     store: &Store,
     day: &Key,
     tags: impl Iterator<Item = ((PartnerLinkId, &'a str), Key)>,
-) -> Result<BTreeSet<(PartnerLinkId, &'a str)>, ReadError> {
+) -> Result<BTreeSet<(PartnerLinkId, &'a str)>> {
     let (tags, keys): (Vec<_>, Vec<_>) = tags.unzip();
     let rows = store.get_many(&keys).await?;
     let new: Vec<_> = tags.into_iter().zip(rows).filter(|(_, row)| row.is_none()).map(|(tag, _)| tag).collect();
@@ -116,30 +113,24 @@ async fn tags_over_limit<'a>(
 }
 
 /// Reads the total clicks of a partner's links, in the order of `links`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn link_totals(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     links: &[PartnerLinkId],
-) -> Result<Vec<u64>, ReadError> {
+) -> Result<Vec<u64>> {
     let keys: Vec<Key> = links.iter().map(|link| link_prefix(account, partner).id(link.to_bytes()).build()).collect();
     let rows = store.get_many(&keys).await?;
     rows.iter().map(|row| Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))).collect()
 }
 
 /// Lists a partner's clicks of a range of days, oldest first, at most [`ROWS_MAX`] rows.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn daily_clicks(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     days: Range<Hour>,
-) -> Result<Vec<DailyLinkClicks>, ReadError> {
+) -> Result<Vec<DailyLinkClicks>> {
     let prefix = || day_prefix(account, partner);
     let range = prefix().i64(days.start.0).build()..prefix().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, ROWS_MAX).await?;
@@ -159,19 +150,13 @@ pub async fn daily_clicks(
 }
 
 /// Reads the number of a program's clicks on a day, without those still pending.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> Result<u64, ReadError> {
+pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> Result<u64> {
     let row = store.get(&program_prefix(account).i64(day.0).build()).await?;
     Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))
 }
 
 /// Deletes an account's daily counts before `before`, scanning at most `limit` rows from a key on. Returns the key to
 /// continue from if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
@@ -179,7 +164,7 @@ pub async fn purge_before(
     from: Option<Key>,
     before: Hour,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::ClickCount).account(account).u8(OF_DAY).range();
     let end = program_prefix(account).i64(before.0).build();
     let rows = store.scan(from.unwrap_or(whole.start)..end, ScanOrder::Ascending, limit).await?;

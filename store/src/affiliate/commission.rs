@@ -5,20 +5,19 @@
 use std::ops::{Range, RangeInclusive};
 
 use jiff::Timestamp;
+use message::words;
 use model::affiliate::commission::{Commission, CommissionLevel, CommissionState};
 use model::affiliate::money::Currency;
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
-use model::words;
-use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
 use crate::task::PARTITIONS;
 
-stored!(Commission);
+account_rows!(Commission, CommissionId, Commission);
 
 words! {
     /// Status of a commission, as a list filter.
@@ -105,10 +104,6 @@ fn uniqueness_key(line: &Commission) -> Key {
     }
 }
 
-fn key_of(account: AccountId, id: CommissionId) -> Key {
-    key(Space::Commission).account(account).id(id.to_bytes()).build()
-}
-
 fn due_key(line: &Commission) -> Option<Key> {
     let waits = matches!(line.status, CommissionState::Pending { frozen } if !frozen.is_frozen());
     let [.., last] = line.id.to_bytes();
@@ -134,11 +129,6 @@ pub fn create(batch: &mut Batch, line: &Commission) {
     batch.put(key_of(line.account, line.id), codec::encode(line));
 }
 
-/// Makes the commit conflict if the line has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, line: &Commission) {
-    batch.check(key_of(line.account, line.id), Some(codec::encode(line)));
-}
-
 /// Updates a line that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     check_unchanged(batch, before);
@@ -156,20 +146,9 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Reads a commission line.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Lists the lines of an invoice that exist: the partner's, its recruiter's, and the partner's fixed amount in another
 /// currency.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>, ReadError> {
+pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>> {
     let name = |level: CommissionLevel| {
         key(Space::CommissionBy).account(account).u8(0).u8(level_number(level)).text(invoice).build()
     };
@@ -182,29 +161,19 @@ pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -
 }
 
 /// Finds the bounty of a referral.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_bounty(
-    store: &Store,
-    account: AccountId,
-    referral: ReferralId,
-) -> Result<Option<Commission>, ReadError> {
+pub async fn find_bounty(store: &Store, account: AccountId, referral: ReferralId) -> Result<Option<Commission>> {
     let name = key(Space::CommissionBy).account(account).u8(0).u8(0).id(referral.to_bytes()).build();
     Ok(load_by_unique_keys(store, account, &[name]).await?.into_iter().next())
 }
 
 /// Counts the bounties of a partner since a time, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_bounties_since(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     since: Timestamp,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_partner_bounty(partner);
     let prefix = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(CommissionId::new(since, 0).to_bytes()).build();
@@ -212,7 +181,7 @@ pub async fn count_bounties_since(
     Ok(rows.len())
 }
 
-async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>, ReadError> {
+async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>> {
     let mut keys = Vec::new();
     for row in store.get_many(names).await?.into_iter().flatten() {
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
@@ -240,7 +209,7 @@ pub struct CommissionFilter {
 
 impl CommissionFilter {
     fn passes(&self, line: &Commission) -> bool {
-        let has_status = |status: &CommissionStatus| status.as_str() == line.status.word();
+        let has_status = |status: &CommissionStatus| status.word() == line.status.word();
         (self.statuses.is_empty() || self.statuses.iter().any(has_status))
             && self.partner.is_none_or(|partner| line.partner == partner)
             && self.referral.is_none_or(|referral| line.referral == referral)
@@ -256,35 +225,25 @@ impl CommissionFilter {
             (Some(referral), _, _) => vec![by_referral(referral)],
             (None, Some(payout), _) => vec![by_payout(payout)],
             (None, None, Some(partner)) => vec![by_partner(partner)],
-            (None, None, None) => self.statuses.iter().map(|status| by_status(status.as_str())).collect(),
+            (None, None, None) => self.statuses.iter().map(|status| by_status(status.word())).collect(),
         }
     }
 }
 
 /// Reads a page of an account's commissions.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &CommissionFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Commission>, ReadError> {
+) -> Result<ListPage<Commission>> {
     let source = ListQuery { rows: Space::Commission, by: Space::CommissionBy, account, values: filter.index_ranges() };
     let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|line| filter.passes(line)).await
 }
 
 /// The time after `now` at which the next held line of these partitions is due.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn next_due(
-    store: &Store,
-    partitions: RangeInclusive<u16>,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, ReadError> {
+pub async fn next_due(store: &Store, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<Option<Timestamp>> {
     let mut first: Option<Timestamp> = None;
     for partition in partitions {
         let mut range = key(Space::CommissionDue).u16(partition).range();
@@ -298,26 +257,20 @@ pub async fn next_due(
 }
 
 /// Reads several lines in the order of `ids`; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }
 
 /// Lists the lines assigned to or paid by a payout, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
     account: AccountId,
     payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<Commission>, ReadError> {
+) -> Result<Vec<Commission>> {
     let (field, value) = by_payout(payout);
     let at = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let mut range = at.clone().range();
@@ -346,15 +299,12 @@ fn payable_group_prefix(account: AccountId, partner: PartnerId, currency: Curren
 }
 
 /// Lists payable lines after those of a partner and a currency, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_payable(
     store: &Store,
     account: AccountId,
     after: Option<(PartnerId, Currency)>,
     limit: usize,
-) -> Result<Vec<PayableCommission>, ReadError> {
+) -> Result<Vec<PayableCommission>> {
     let mut range = payable_prefix(account).range();
     if let Some((partner, currency)) = after {
         range.start = prefix_end(&payable_group_prefix(account, partner, currency).build());
@@ -363,9 +313,6 @@ pub async fn list_payable(
 }
 
 /// Lists the payable lines of one partner and one currency, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_payable_in_group(
     store: &Store,
     account: AccountId,
@@ -373,7 +320,7 @@ pub async fn list_payable_in_group(
     currency: Currency,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<PayableCommission>, ReadError> {
+) -> Result<Vec<PayableCommission>> {
     let at = payable_group_prefix(account, partner, currency);
     let mut range = at.clone().range();
     if let Some(after) = after {
@@ -382,7 +329,7 @@ pub async fn list_payable_in_group(
     scan_payable(store, range, limit).await
 }
 
-async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>, ReadError> {
+async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>> {
     let read = |(row_key, _): (Key, Value)| {
         let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(codec::damaged)?;
         reader.id().and_then(|_| reader.u8()).map_err(codec::damaged)?;
@@ -407,16 +354,13 @@ pub struct DueCommission {
 }
 
 /// Lists the lines of these partitions that are due at `now`, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
     now: Timestamp,
     after: Option<&DueCommission>,
     limit: usize,
-) -> Result<Vec<DueCommission>, ReadError> {
+) -> Result<Vec<DueCommission>> {
     let mut due = Vec::new();
     for partition in partitions {
         if due.len() >= limit {
@@ -440,10 +384,7 @@ pub async fn list_due(
 }
 
 /// Reads the due lines; missing ones are left out.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()

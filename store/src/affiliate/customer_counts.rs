@@ -3,7 +3,7 @@
 use model::id::{AccountId, PartnerId};
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
 /// A number with the row it was read from.
@@ -18,10 +18,7 @@ fn key_of(account: AccountId, partner: PartnerId) -> Key {
 }
 
 /// Reads a partner's number of paying customers.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Result<PayingCustomerCount, ReadError> {
+pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Result<PayingCustomerCount> {
     let row = store.get(&key_of(account, partner)).await?;
     let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
     let paying = match &row {

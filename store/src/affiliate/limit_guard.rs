@@ -6,7 +6,7 @@
 
 use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 
-use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
 
 /// The limit that a guard protects.
@@ -26,27 +26,16 @@ pub struct LimitGuard {
 
 impl LimitGuard {
     /// Reads the guard of the partner's links.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn for_links(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
+    pub async fn for_links(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self> {
         Self::read(store, account, partner, GuardedLimit::Links).await
     }
 
     /// Reads the guard of the partner's leads.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn for_leads(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
+    pub async fn for_leads(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self> {
         Self::read(store, account, partner, GuardedLimit::Leads).await
     }
 
-    async fn read(
-        store: &Store,
-        account: AccountId,
-        partner: PartnerId,
-        limit: GuardedLimit,
-    ) -> Result<Self, ReadError> {
+    async fn read(store: &Store, account: AccountId, partner: PartnerId, limit: GuardedLimit) -> Result<Self> {
         let at = key(Space::PartnerLimitGuard).account(account).id(partner.to_bytes()).u8(limit as u8).build();
         let row = store.get(&at).await?;
         Ok(Self { at, row })

@@ -14,7 +14,7 @@ use jiff::{Span, Timestamp};
 use model::id::{AccountId, PayoutId};
 
 use crate::codec::{self, RowCodec};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
 /// Maximum number of rows scanned for one page. Each may cost a read, and a page should take at most 20 ms.
@@ -35,7 +35,6 @@ pub struct ListPageRequest {
 
 impl ListPageRequest {
     /// Restricts the page to rows created within these times. Ids are ordered by time, so rows outside are not read.
-    #[must_use]
     pub fn created_between(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
         let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
         // Ids have a resolution of a millisecond: include ids of the millisecond that contains `before`.
@@ -83,11 +82,7 @@ impl ListQuery {
     }
 
     /// Loads the rows of index entries. Without an index, the entries are the rows.
-    async fn load_rows(
-        &self,
-        store: &Store,
-        entries: Vec<IndexEntry>,
-    ) -> Result<Vec<([u8; 16], Option<Value>)>, ReadError> {
+    async fn load_rows(&self, store: &Store, entries: Vec<IndexEntry>) -> Result<Vec<([u8; 16], Option<Value>)>> {
         if self.values.is_empty() {
             return Ok(entries.into_iter().map(|(id, row)| (id, Some(row))).collect());
         }
@@ -98,7 +93,7 @@ impl ListQuery {
 }
 
 /// The id at the end of a key.
-fn id_of(key: &Key) -> Result<[u8; 16], ReadError> {
+fn id_of(key: &Key) -> Result<[u8; 16]> {
     key.last_chunk::<16>().copied().ok_or_else(|| codec::damaged("a key without an id"))
 }
 
@@ -108,7 +103,7 @@ pub(super) async fn list<T: RowCodec>(
     source: &ListQuery,
     wanted: ListPageRequest,
     passes: &(dyn Fn(&T) -> bool + Sync),
-) -> Result<ListPage<T>, ReadError> {
+) -> Result<ListPage<T>> {
     let mut found: Vec<T> = Vec::new();
     let (mut before, mut last) = (wanted.before, None);
     // If every row passes, the first read is the page plus one row that shows whether there is another page.
@@ -147,7 +142,7 @@ async fn merge_entries(
     source: &ListQuery,
     wanted: ListPageRequest,
     at_once: usize,
-) -> Result<(Vec<IndexEntry>, bool), ReadError> {
+) -> Result<(Vec<IndexEntry>, bool)> {
     let mut entries: Vec<IndexEntry> = Vec::new();
     // A range that was read only in part may have unread entries below this id.
     let mut floor: Option<[u8; 16]> = None;

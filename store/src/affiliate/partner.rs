@@ -1,98 +1,17 @@
 //! Partners: one row each under the account, a unique key by email address, and index entries for lists.
 
-use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::money::BasisPoints;
-use model::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
+use model::affiliate::partner::{Partner, PartnerStatus};
 use model::affiliate::program::PayoutMethod;
-use model::domain::SealedSecret;
-use model::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, CampaignId, PartnerId};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PayoutDestination")]
-struct PayoutDestinationRow {
-    method: PayoutMethod,
-    destination: String,
-    is_able: bool,
-}
-
-/// Serde for an optional payout destination.
-mod destination {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{PayoutDestination, PayoutDestinationRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedDestination(#[serde(with = "PayoutDestinationRow")] PayoutDestination);
-
-    #[derive(Serialize)]
-    struct DestinationRef<'a>(#[serde(with = "PayoutDestinationRow")] &'a PayoutDestination);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(payout: &Option<PayoutDestination>, out: S) -> Result<S::Ok, S::Error> {
-        payout.as_ref().map(DestinationRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PayoutDestination>, D::Error> {
-        Ok(Option::<OwnedDestination>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Partner")]
-struct PartnerRow {
-    id: PartnerId,
-    account: AccountId,
-    email: Address,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    first_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    company: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    website: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    country: Option<String>,
-    status: PartnerStatus,
-    source: PartnerSource,
-    campaign: CampaignId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent: Option<PartnerId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
-    #[serde(default, with = "destination", skip_serializing_if = "Option::is_none")]
-    payout: Option<PayoutDestination>,
-    #[serde(default)]
-    payouts_failed: u8,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    notes: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    postback_url: Option<String>,
-    postback_secret: SealedSecret,
-    #[serde(default)]
-    email_opt_out: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    commission_override: Option<BasisPoints>,
-    primary_link: PartnerLinkId,
-    #[serde(default)]
-    was_paid: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    approved_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terms_accepted_at: Option<Timestamp>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Partner as PartnerRow);
+account_rows!(Partner, PartnerId, Partner);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -104,7 +23,7 @@ enum PartnerIndex {
 }
 
 fn by_status(status: PartnerStatus) -> IndexValue {
-    (PartnerIndex::Status as u8, status.as_str().as_bytes().to_vec())
+    (PartnerIndex::Status as u8, status.word().as_bytes().to_vec())
 }
 
 fn by_campaign(campaign: CampaignId) -> IndexValue {
@@ -123,17 +42,12 @@ fn index_values(partner: &Partner) -> Vec<IndexValue> {
     by
 }
 
-fn key_of(account: AccountId, id: PartnerId) -> Key {
-    key(Space::Partner).account(account).id(id.to_bytes()).build()
-}
-
 /// Addresses that differ only in case belong to the same partner.
 fn key_by_email(account: AccountId, email: &Address) -> Key {
     key(Space::PartnerByEmail).account(account).text(&email.to_string().to_lowercase()).build()
 }
 
 /// Returns whether the conflicting key is a partner's email address.
-#[must_use]
 pub fn is_email_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerByEmail as u8))
 }
@@ -149,11 +63,6 @@ pub fn create(batch: &mut Batch, partner: &Partner) {
 
 fn index_ref(partner: &Partner) -> listing::IndexRef {
     listing::IndexRef { space: Space::PartnerBy, account: partner.account, id: partner.id.to_bytes() }
-}
-
-/// Makes the commit conflict if the partner has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, partner: &Partner) {
-    batch.check(key_of(partner.account, partner.id), Some(codec::encode(partner)));
 }
 
 /// Updates a partner that was read as `before`. The commit conflicts if the stored row has changed since. The address
@@ -172,29 +81,15 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
     batch.delete(key_of(before.account, before.id));
 }
 
-/// Reads a partner.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Reads several partners, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds a partner by its email address, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>, ReadError> {
+pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>> {
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -212,7 +107,6 @@ pub struct PartnerFilter {
 
 impl PartnerFilter {
     /// Returns whether a partner matches.
-    #[must_use]
     pub fn passes(&self, partner: &Partner) -> bool {
         (self.statuses.is_empty() || self.statuses.contains(&partner.status))
             && self.campaign.is_none_or(|campaign| partner.campaign == campaign)
@@ -220,15 +114,12 @@ impl PartnerFilter {
 }
 
 /// Reads a page of an account's partners.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &PartnerFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Partner>, ReadError> {
+) -> Result<ListPage<Partner>> {
     let values = match filter.campaign {
         Some(campaign) => vec![by_campaign(campaign)],
         None => filter.statuses.iter().copied().map(by_status).collect(),
@@ -238,31 +129,25 @@ pub async fn list(
 }
 
 /// Counts the partners of a campaign, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_of_campaign(
     store: &Store,
     account: AccountId,
     campaign: CampaignId,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_campaign(campaign);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
     Ok(store.scan(range, ScanOrder::Ascending, at_most).await?.len())
 }
 
 /// Lists partners with this payout destination, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_destination(
     store: &Store,
     account: AccountId,
     method: PayoutMethod,
     destination: &str,
     limit: usize,
-) -> Result<Vec<PartnerId>, ReadError> {
+) -> Result<Vec<PartnerId>> {
     let (field, value) = by_destination(method, destination);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -271,10 +156,7 @@ pub async fn list_by_destination(
 }
 
 /// Returns whether another partner has the same payout destination.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool, ReadError> {
+pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool> {
     let Some(payout) = &partner.payout else { return Ok(false) };
     let (field, value) = by_destination(payout.method, &payout.destination);
     let range = key(Space::PartnerBy).account(partner.account).u8(field).bytes(&value).range();

@@ -11,14 +11,13 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::affiliate::partner_email::PartnerEmail;
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
 use crate::task::PARTITIONS;
 
-stored!(PartnerEmail as PartnerEmail);
+stored!(PartnerEmail);
 
 /// Rows per read.
 const SCAN_ROWS: usize = 200;
@@ -62,23 +61,18 @@ impl QueuedPartnerEmail {
     }
 }
 
-/// Returns whether the conflicting key is a partner email.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerEmail as u8))
 }
 
 /// Lists the emails of these partitions that are due at `now`, at most `limit`. Rows that cannot be decoded are logged,
 /// skipped and left in place.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<QueuedPartnerEmail>, ReadError> {
+) -> Result<Vec<QueuedPartnerEmail>> {
     let mut from = key(Space::PartnerEmail).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::PartnerEmail).u16(*partitions.end()).build());
     let mut found = Vec::new();
@@ -107,7 +101,7 @@ pub async fn list_due(
     Ok(found)
 }
 
-fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
+fn read_time(at: &Key) -> Result<Timestamp> {
     let mut reader = KeyReader::new(Space::PartnerEmail, at).map_err(codec::damaged)?;
     reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }

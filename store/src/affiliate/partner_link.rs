@@ -9,42 +9,11 @@ use model::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, damaged, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartnerLink")]
-struct PartnerLinkRow {
-    id: PartnerLinkId,
-    account: AccountId,
-    partner: PartnerId,
-    #[serde(with = "token")]
-    token: PartnerLinkToken,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    destination_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    created_at: Timestamp,
-}
-stored!(PartnerLink as PartnerLinkRow);
+stored!(PartnerLink);
 
-/// Serde for a token as its text.
-mod token {
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::PartnerLinkToken;
-
-    pub(super) fn serialize<S: Serializer>(token: &PartnerLinkToken, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(token.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<PartnerLinkToken, D::Error> {
-        PartnerLinkToken::parse(&String::deserialize(input)?).map_err(D::Error::custom)
-    }
-}
-
-/// The holder of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TokenHolder {
     Link(PartnerId, PartnerLinkId),
@@ -70,15 +39,12 @@ pub struct FreeToken {
 }
 
 /// Checks whether a token is free at `now`; returns `None` if it is taken or reserved.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_free_token(
     store: &Store,
     account: AccountId,
     token: &PartnerLinkToken,
     now: Timestamp,
-) -> Result<Option<FreeToken>, ReadError> {
+) -> Result<Option<FreeToken>> {
     let row = store.get(&key_by_token(account, token)).await?;
     let is_taken = match &row {
         None => false,
@@ -91,7 +57,6 @@ pub async fn find_free_token(
 }
 
 /// Returns whether the conflicting key is a token, that is, a concurrent commit took it.
-#[must_use]
 pub fn is_token_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerLinkByToken as u8))
 }
@@ -134,42 +99,28 @@ pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp
     batch.delete(key_of(before.account, before.partner, before.id));
 }
 
-/// Reads a link of a partner.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     id: PartnerLinkId,
-) -> Result<Option<PartnerLink>, ReadError> {
+) -> Result<Option<PartnerLink>> {
     store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Reads several links, in the order of `links`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     account: AccountId,
     links: &[(PartnerId, PartnerLinkId)],
-) -> Result<Vec<Option<PartnerLink>>, ReadError> {
+) -> Result<Vec<Option<PartnerLink>>> {
     let keys: Vec<Key> = links.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds the link with a token, case-insensitively.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_token(
-    store: &Store,
-    account: AccountId,
-    token: &PartnerLinkToken,
-) -> Result<Option<PartnerLink>, ReadError> {
+pub async fn find_by_token(store: &Store, account: AccountId, token: &PartnerLinkToken) -> Result<Option<PartnerLink>> {
     let Some(row) = store.get(&key_by_token(account, token)).await? else { return Ok(None) };
     match codec::decode(&row)? {
         TokenHolder::Link(partner, id) => {
@@ -181,10 +132,7 @@ pub async fn find_by_token(
 }
 
 /// Lists a partner's links, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>> {
     let range = key(Space::PartnerLink).account(account).id(partner.to_bytes()).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * LINKS_MAX).await?;

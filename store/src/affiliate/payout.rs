@@ -3,15 +3,14 @@
 
 use model::affiliate::payout::{Payout, PayoutState};
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor as key_after};
 
-stored!(Payout);
+account_rows!(Payout, PayoutId, Payout);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -32,7 +31,7 @@ fn index_value(field: PayoutIndex, id: [u8; 16]) -> IndexValue {
 }
 
 fn by_state(state: PayoutState) -> IndexValue {
-    (PayoutIndex::State as u8, state.as_str().as_bytes().to_vec())
+    (PayoutIndex::State as u8, state.word().as_bytes().to_vec())
 }
 
 fn by_transfer(transfer: &str) -> IndexValue {
@@ -54,10 +53,6 @@ fn index_values(payout: &Payout) -> Vec<IndexValue> {
     listed
 }
 
-fn key_of(account: AccountId, id: PayoutId) -> Key {
-    key(Space::Payout).account(account).id(id.to_bytes()).build()
-}
-
 fn item_key(account: AccountId, payout: PayoutId, line: CommissionId) -> Key {
     key(Space::PayoutItem).account(account).id(payout.to_bytes()).id(line.to_bytes()).build()
 }
@@ -69,11 +64,6 @@ fn index_ref(payout: &Payout) -> listing::IndexRef {
 pub fn create(batch: &mut Batch, payout: &Payout) {
     listing::update_index(batch, index_ref(payout), &[], &index_values(payout));
     batch.put(key_of(payout.account, payout.id), codec::encode(payout));
-}
-
-/// Makes the commit conflict if the payout has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, payout: &Payout) {
-    batch.check(key_of(payout.account, payout.id), Some(codec::encode(payout)));
 }
 
 /// Updates a payout that was read as `before`. The commit conflicts if the stored row has changed since.
@@ -101,16 +91,13 @@ pub fn delete_item(batch: &mut Batch, account: AccountId, payout: PayoutId, line
 }
 
 /// Lists the lines and amounts of which a payout was made, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_items(
     store: &Store,
     account: AccountId,
     payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
-) -> Result<Vec<(CommissionId, i64)>, ReadError> {
+) -> Result<Vec<(CommissionId, i64)>> {
     let mut range = key(Space::PayoutItem).account(account).id(payout.to_bytes()).range();
     if let Some(after) = after {
         range.start = key_after(&item_key(account, payout, after));
@@ -123,74 +110,50 @@ pub async fn list_items(
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-/// Reads a payout.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
-/// Finds the payout with this transfer id.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>, ReadError> {
+pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>> {
     Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
 /// Lists the open payouts of a partner, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_open_by_partner(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after, limit).await
 }
 
 /// Lists the open payouts of a run that the processor pays, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_to_transfer(
     store: &Store,
     account: AccountId,
     run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::ToTransfer, run.to_bytes()), after, limit).await
 }
 
 /// Lists the payouts of a run, oldest first, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_by_run(
     store: &Store,
     account: AccountId,
     run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     scan_after(store, account, index_value(PayoutIndex::Run, run.to_bytes()), after, limit).await
 }
 
 /// The id of the account's newest payout, in any state.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>, ReadError> {
+pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>> {
     let rows = store.scan(key(Space::Payout).account(account).range(), ScanOrder::Descending, 1).await?;
     Ok(rows.first().and_then(|(row_key, _)| row_key.last_chunk::<16>().copied()).map(PayoutId::from_bytes))
 }
 
-async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>, ReadError> {
+async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>> {
     scan_after(store, account, by, None, limit).await
 }
 
@@ -200,7 +163,7 @@ async fn scan_after(
     (field, value): IndexValue,
     after: Option<PayoutId>,
     limit: usize,
-) -> Result<Vec<Payout>, ReadError> {
+) -> Result<Vec<Payout>> {
     let at = key(Space::PayoutBy).account(account).u8(field).bytes(&value);
     let mut range = at.clone().range();
     if let Some(after) = after {
@@ -223,16 +186,13 @@ pub struct PayoutFilter {
 }
 
 /// Reads a page of an account's payouts that match the filter and `passes`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &PayoutFilter,
     wanted: ListPageRequest,
     passes: &(dyn Fn(&Payout) -> bool + Sync),
-) -> Result<ListPage<Payout>, ReadError> {
+) -> Result<ListPage<Payout>> {
     // The most selective index first.
     let values = match (filter.partner, filter.run) {
         (Some(partner), _) => vec![index_value(PayoutIndex::Partner, partner.to_bytes())],

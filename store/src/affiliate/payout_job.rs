@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use model::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end, successor as key_after};
 use crate::task::PARTITIONS;
 
@@ -70,22 +70,19 @@ pub struct QueuedPayoutJob {
 }
 
 /// Lists the jobs of these partitions, due or not, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,
     after: Option<&QueuedPayoutJob>,
     limit: usize,
-) -> Result<Vec<QueuedPayoutJob>, ReadError> {
+) -> Result<Vec<QueuedPayoutJob>> {
     let at = |partition: u16| key(Space::PayoutJob).u16(partition).build();
     let start = after.map_or_else(|| at(*partitions.start()), |after| key_after(&after.at));
     let rows = store.scan(start..prefix_end(&at(*partitions.end())), ScanOrder::Ascending, limit).await?;
     rows.into_iter().map(decode_job).collect()
 }
 
-fn decode_job((at, value): (Key, Value)) -> Result<QueuedPayoutJob, ReadError> {
+fn decode_job((at, value): (Key, Value)) -> Result<QueuedPayoutJob> {
     let mut reader = KeyReader::new(Space::PayoutJob, &at).map_err(codec::damaged)?;
     reader.u16().map_err(codec::damaged)?;
     let account = reader.account().map_err(codec::damaged)?;

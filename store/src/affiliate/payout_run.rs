@@ -3,20 +3,15 @@
 
 use model::affiliate::payout::{PayoutRun, SkippedPartner};
 use model::id::{AccountId, PayoutRunId};
-use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::codec::{self, account_rows, stored};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
 
-stored!(PayoutRun);
+account_rows!(PayoutRun, PayoutRunId, PayoutRun);
 
 stored!(SkippedPartner);
-
-fn key_of(account: AccountId, id: PayoutRunId) -> Key {
-    key(Space::PayoutRun).account(account).id(id.to_bytes()).build()
-}
 
 fn open_key(account: AccountId) -> Key {
     key(Space::OpenPayoutRun).account(account).build()
@@ -31,11 +26,6 @@ pub fn create(batch: &mut Batch, run: &PayoutRun) {
     check_open(batch, run.account, None);
     batch.put(open_key(run.account), id_bytes(run.id));
     batch.put(key_of(run.account, run.id), codec::encode(run));
-}
-
-/// Makes the commit conflict if the run has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, run: &PayoutRun) {
-    batch.check(key_of(run.account, run.id), Some(codec::encode(run)));
 }
 
 /// Updates a run that was read as `before`. The commit conflicts if the stored row has changed since.
@@ -61,33 +51,15 @@ pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId
     batch.check(open_key(account), run.map(|run| id_bytes(run).into()));
 }
 
-/// Reads a payout run.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Reads several runs, in the order of `ids`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get_each(
-    store: &Store,
-    account: AccountId,
-    ids: &[PayoutRunId],
-) -> Result<Vec<Option<PayoutRun>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[PayoutRunId]) -> Result<Vec<Option<PayoutRun>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
 /// Finds the open run: it is being drafted, waits for the owner's approval, or was cancelled and is being dismantled.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>, ReadError> {
+pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>> {
     let Some(row) = store.get(&open_key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -96,34 +68,20 @@ pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<Payou
 }
 
 /// Reads a page of an account's runs whose draft is complete.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    wanted: ListPageRequest,
-) -> Result<ListPage<PayoutRun>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, wanted: ListPageRequest) -> Result<ListPage<PayoutRun>> {
     let source = ListQuery { rows: Space::PayoutRun, by: Space::PayoutRun, account, values: Vec::new() };
     listing::list(store, &source, wanted, &PayoutRun::is_drafted).await
 }
 
 /// Reads a page of all of an account's runs, complete or not.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_all(
-    store: &Store,
-    account: AccountId,
-    wanted: ListPageRequest,
-) -> Result<ListPage<PayoutRun>, ReadError> {
+pub async fn list_all(store: &Store, account: AccountId, wanted: ListPageRequest) -> Result<ListPage<PayoutRun>> {
     let source = ListQuery { rows: Space::PayoutRun, by: Space::PayoutRun, account, values: Vec::new() };
     listing::list(store, &source, wanted, &|_: &PayoutRun| true).await
 }
 
 fn skipped_key(account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) -> Key {
     let at = key(Space::Skipped).account(account).id(run.to_bytes()).id(skipped.partner.to_bytes());
-    at.text(skipped.currency.as_str()).text(skipped.reason.as_str()).build()
+    at.text(skipped.currency.as_str()).text(skipped.reason.word()).build()
 }
 
 /// Records that a run skips a partner.
@@ -137,16 +95,13 @@ pub fn delete_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, s
 }
 
 /// Lists the partners that a run skips, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_skipped(
     store: &Store,
     account: AccountId,
     run: PayoutRunId,
     after: Option<&SkippedPartner>,
     limit: usize,
-) -> Result<Vec<SkippedPartner>, ReadError> {
+) -> Result<Vec<SkippedPartner>> {
     let mut range = key(Space::Skipped).account(account).id(run.to_bytes()).range();
     if let Some(after) = after {
         range.start = key_after(&skipped_key(account, run, after));

@@ -15,10 +15,10 @@ use model::id::{AccountId, PartnerId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 
-stored!(PortalLink as PortalLink);
+stored!(PortalLink);
 
 /// A link as listed by partner and purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ struct IssuedPortalLink {
 pub(crate) struct IssuedPortalLinks {
     links: Vec<IssuedPortalLink>,
 }
-stored!(IssuedPortalLinks as IssuedPortalLinks);
+stored!(IssuedPortalLinks);
 
 fn key_of(hash: &SecretHash) -> Key {
     key(Space::PortalLink).fixed(*hash.as_bytes()).build()
@@ -42,7 +42,6 @@ fn key_of_links(account: AccountId, partner: PartnerId, purpose: &PortalLinkPurp
 }
 
 /// Returns whether the conflicting key is a portal link, that is, it was used or replaced.
-#[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PortalLink as u8))
 }
@@ -58,15 +57,12 @@ pub struct NewPortalLink {
 }
 
 /// Reads the live links of the partner and determines which ones the new link revokes.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn prepare(
     store: &Store,
     link: PortalLink,
     secret: &PortalLinkSecret,
     now: Timestamp,
-) -> Result<NewPortalLink, ReadError> {
+) -> Result<NewPortalLink> {
     let row = store.get(&key_of_links(link.account, link.partner, &link.purpose)).await?;
     let links: IssuedPortalLinks = row.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
     let (mut live, mut revoked): (Vec<IssuedPortalLink>, Vec<IssuedPortalLink>) =
@@ -93,10 +89,7 @@ impl NewPortalLink {
 }
 
 /// Reads an unused link.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>, ReadError> {
+pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>> {
     store.get(&key_of(&secret.hash())).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -108,15 +101,7 @@ pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) 
 }
 
 /// Deletes all links of a partner.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_by_partner(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    partner: PartnerId,
-) -> Result<(), ReadError> {
+pub async fn purge_by_partner(store: &Store, batch: &mut Batch, account: AccountId, partner: PartnerId) -> Result<()> {
     let range = key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).range();
     for (at, row) in store.scan(range, ScanOrder::Ascending, KINDS_MAX).await? {
         for issued in codec::decode::<IssuedPortalLinks>(&row)?.links {

@@ -3,16 +3,15 @@
 use jiff::Timestamp;
 use model::affiliate::portal::{PortalSession, PortalToken};
 use model::id::{AccountId, PartnerId, SessionId};
-use serde::{Deserialize as _, Serialize as _};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
 /// Maximum number of sessions of a partner; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 20;
 
-stored!(PortalSession as PortalSession);
+stored!(PortalSession);
 
 fn key_of(account: AccountId, partner: PartnerId, id: SessionId) -> Key {
     key(Space::PortalSession).account(account).id(partner.to_bytes()).id(id.to_bytes()).build()
@@ -27,21 +26,14 @@ pub fn delete(batch: &mut Batch, session: &PortalSession) {
 }
 
 /// Reads the live session of a token. Only hashes are compared, so the comparison leaks no useful timing.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>, ReadError> {
+pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>> {
     let found = store.get(&key_of(token.account, token.owner, token.session)).await?;
     let found: Option<PortalSession> = found.as_deref().map(codec::decode).transpose()?;
     Ok(found.filter(|session| session.secret == token.hash() && session.is_live(now)))
 }
 
 /// Lists a partner's sessions, oldest first, including expired ones.
-async fn list_by_partner(
-    store: &Store,
-    account: AccountId,
-    partner: PartnerId,
-) -> Result<Vec<PortalSession>, ReadError> {
+async fn list_by_partner(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PortalSession>> {
     let range = key(Space::PortalSession).account(account).id(partner.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
@@ -49,16 +41,13 @@ async fn list_by_partner(
 }
 
 /// Deletes a partner's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     partner: PartnerId,
     now: Timestamp,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let (live, ended): (Vec<_>, Vec<_>) =
         list_by_partner(store, account, partner).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
@@ -67,15 +56,7 @@ pub async fn evict_oldest(
 }
 
 /// Ends all sessions of a partner.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn delete_by_partner(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    partner: PartnerId,
-) -> Result<(), ReadError> {
+pub async fn delete_by_partner(store: &Store, batch: &mut Batch, account: AccountId, partner: PartnerId) -> Result<()> {
     list_by_partner(store, account, partner).await?.iter().for_each(|session| delete(batch, session));
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use message::words;
 use model::id::AccountId;
-use model::words;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 words! {
@@ -59,15 +59,11 @@ fn key_of(account: AccountId, id: &str) -> Key {
 }
 
 fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
-    let at = key(Space::ProcessorEventBy).account(account).text(event.status.as_str());
+    let at = key(Space::ProcessorEventBy).account(account).text(event.status.word());
     at.time(event.received_at).text(&event.id).build()
 }
 
-/// Reads an event.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent> {
     let row = store.get(&key_of(account, id)).await?;
     let event = row.as_deref().map(codec::decode).transpose()?;
     Ok(StoredProcessorEvent { event, row })
@@ -98,17 +94,14 @@ pub fn delete(batch: &mut Batch, account: AccountId, stored: &StoredProcessorEve
 pub type ProcessorEventCursor = (Timestamp, String);
 
 /// Lists the events with a status, newest first, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     status: EventStatus,
     after: Option<&ProcessorEventCursor>,
     limit: usize,
-) -> Result<Vec<ProcessorEvent>, ReadError> {
-    let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
+) -> Result<Vec<ProcessorEvent>> {
+    let prefix = key(Space::ProcessorEventBy).account(account).text(status.word());
     let mut range = prefix.clone().range();
     if let Some((at, id)) = after {
         range.end = prefix.time(*at).text(id).build();
@@ -125,28 +118,22 @@ pub async fn list(
 }
 
 /// Counts the events with a status, up to `limit`.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize, ReadError> {
-    let range = key(Space::ProcessorEventBy).account(account).text(status.as_str()).range();
+pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize> {
+    let range = key(Space::ProcessorEventBy).account(account).text(status.word()).range();
     Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
 
 /// Deletes events received before a time, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     before: Timestamp,
     limit: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let mut found = 0;
     for status in EventStatus::ALL {
-        let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
+        let prefix = key(Space::ProcessorEventBy).account(account).text(status.word());
         let range = prefix.clone().range().start..prefix.time(before).build();
         for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit.saturating_sub(found)).await? {
             let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 
 /// Type of a processor object.
@@ -34,16 +34,12 @@ fn key_of(account: AccountId, kind: ProcessorObjectKind, id: &str) -> Key {
     key(Space::ProcessorState).account(account).u8(kind as u8).text(id).build()
 }
 
-/// Reads the stored state of an object.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn get<T: Serialize + DeserializeOwned>(
     store: &Store,
     account: AccountId,
     kind: ProcessorObjectKind,
     id: &str,
-) -> Result<StoredProcessorObject<T>, ReadError> {
+) -> Result<StoredProcessorObject<T>> {
     let row = store.get(&key_of(account, kind, id)).await?;
     let value = row.as_deref().map(codec::decode::<SerdeRow<T>>).transpose()?.map(|plain| plain.0);
     Ok(StoredProcessorObject { value, row })
@@ -71,16 +67,13 @@ pub fn link_invoice_to_customer(batch: &mut Batch, account: AccountId, customer:
 }
 
 /// Lists a customer's invoices in id order, after one of them, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_customer_invoices(
     store: &Store,
     account: AccountId,
     customer: &str,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<String>, ReadError> {
+) -> Result<Vec<String>> {
     let mut range = key(Space::ProcessorStateByCustomer).account(account).text(customer).range();
     if let Some(after) = after {
         range.start = crate::key::prefix_end(&invoice_key(account, customer, after));

@@ -1,104 +1,14 @@
 //! Affiliate programs: one row under the account, and index keys by program id, publishable key and portal host.
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
-use message::address::{Address, DomainName};
-use model::affiliate::money::Currency;
-use model::affiliate::program::{
-    AffiliateProgram, AfterPayout, Attribution, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings,
-    ProgramStatus,
-};
-use model::domain::SealedSecret;
-use model::id::{AccountId, CampaignId, ProgramId};
-use serde::{Deserialize, Serialize};
+use message::address::DomainName;
+use model::affiliate::program::AffiliateProgram;
+use model::id::AccountId;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProgramSettings")]
-struct ProgramSettingsRow {
-    website_url: String,
-    currency: Currency,
-    mode: ProcessorMode,
-    attribution: Attribution,
-    new_customers_only: bool,
-    metadata_key: String,
-    exclude_key: String,
-    min_payout: BTreeMap<Currency, i64>,
-    allowed_methods: Vec<PayoutMethod>,
-    payout_after_refund: AfterPayout,
-    count_invoiceless_payments: bool,
-    share_customer_email: bool,
-    suspended_accrue: bool,
-    allowed_origins: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    banned_referrers: Vec<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    portal_domain: Option<DomainName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terms_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mail_from: Option<Address>,
-    velocity_per_hour: u32,
-    max_bounties_per_day: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PaymentProcessor")]
-struct ProcessorRow {
-    api_base: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    restricted_key: Option<SealedSecret>,
-    webhook_secrets: Vec<SealedSecret>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    account_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    livemode: Option<bool>,
-}
-
-/// Serde for an optional payment processor.
-mod processor {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{PaymentProcessor, ProcessorRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedProcessor(#[serde(with = "ProcessorRow")] PaymentProcessor);
-
-    #[derive(Serialize)]
-    struct ProcessorRef<'a>(#[serde(with = "ProcessorRow")] &'a PaymentProcessor);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(processor: &Option<PaymentProcessor>, out: S) -> Result<S::Ok, S::Error> {
-        processor.as_ref().map(ProcessorRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PaymentProcessor>, D::Error> {
-        Ok(Option::<OwnedProcessor>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AffiliateProgram")]
-struct ProgramRow {
-    id: ProgramId,
-    account: AccountId,
-    status: ProgramStatus,
-    #[serde(with = "ProgramSettingsRow")]
-    settings: ProgramSettings,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    default_campaign: Option<CampaignId>,
-    publishable_key: String,
-    #[serde(default, with = "processor", skip_serializing_if = "Option::is_none")]
-    processor: Option<PaymentProcessor>,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(AffiliateProgram as ProgramRow);
+stored!(AffiliateProgram);
 
 fn key_of(account: AccountId) -> Key {
     key(Space::Program).account(account).build()
@@ -150,7 +60,6 @@ fn key_by_host(host: &DomainName) -> Key {
 }
 
 /// Returns whether the conflicting key is this portal host, that is, another program has it.
-#[must_use]
 pub fn is_host_conflict(conflict: &Key, host: &DomainName) -> bool {
     *conflict == key_by_host(host)
 }
@@ -161,30 +70,21 @@ pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
 }
 
 /// Reads an account's program.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>> {
     store.get(&key_of(account)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds a program by its id or its publishable key.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>> {
     find_by_index_key(store, &key_by(name)).await
 }
 
 /// Finds the program with this portal host.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>, ReadError> {
+pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>> {
     find_by_index_key(store, &key_by_host(host)).await
 }
 
-async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>, ReadError> {
+async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>> {
     let Some(row) = store.get(by).await? else { return Ok(None) };
     let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
     let Some(account) = account else { return Err(codec::damaged("an invalid account id of an affiliate program")) };
@@ -193,6 +93,10 @@ async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliatePr
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use model::affiliate::program::{ProcessorMode, ProgramSettings, ProgramStatus};
+    use model::id::ProgramId;
+
     use super::*;
     use crate::engine::CommitError;
 

@@ -3,119 +3,16 @@
 
 use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::money::Currency;
-use model::affiliate::referral::{
-    FraudFlag, Referral, ReferralActivity, ReferralBlock, ReferralRejection, ReferralReview, ReferralSource,
-    ReferralStatus, RejectReason, ReviewStatus,
-};
-use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
-use serde::{Deserialize, Serialize};
+use model::affiliate::referral::{Referral, ReferralSource, ReferralStatus, RejectReason, ReviewStatus};
+use model::id::{AccountId, PartnerId, ReferralId};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, referral_counts};
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReferralReview")]
-struct ReviewRow {
-    flags: Vec<FraudFlag>,
-    status: ReviewStatus,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decided_at: Option<Timestamp>,
-}
-
-/// Serde for an optional review.
-mod review {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{ReferralReview, ReviewRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct OwnedReview(#[serde(with = "ReviewRow")] ReferralReview);
-
-    #[derive(Serialize)]
-    struct ReviewRef<'a>(#[serde(with = "ReviewRow")] &'a ReferralReview);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(review: &Option<ReferralReview>, out: S) -> Result<S::Ok, S::Error> {
-        review.as_ref().map(ReviewRef).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralReview>, D::Error> {
-        Ok(Option::<OwnedReview>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ReferralRejection")]
-struct RejectionRow {
-    reason: RejectReason,
-    was: ReferralStatus,
-}
-
-/// Serde for an optional rejection.
-mod rejection {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{ReferralRejection, RejectionRow};
-
-    #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "RejectionRow")] ReferralRejection);
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(rejection: &Option<ReferralRejection>, out: S) -> Result<S::Ok, S::Error> {
-        rejection.map(Row).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralRejection>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Referral")]
-struct ReferralRow {
-    id: ReferralId,
-    account: AccountId,
-    partner: PartnerId,
-    status: ReferralStatus,
-    source: ReferralSource,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    email: Option<Address>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    customer: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    later_customers: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    link: Option<PartnerLinkId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    visit: Option<VisitId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    blocked: Option<ReferralBlock>,
-    #[serde(default, with = "rejection", skip_serializing_if = "Option::is_none")]
-    rejection: Option<ReferralRejection>,
-    #[serde(default, with = "review", skip_serializing_if = "Option::is_none")]
-    review: Option<ReferralReview>,
-    #[serde(default)]
-    dealings: ReferralActivity,
-    #[serde(default)]
-    revenue_cents: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    currency: Option<Currency>,
-    claimed_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    converted_at: Option<Timestamp>,
-    expires_at: Timestamp,
-    rev: u64,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-stored!(Referral as ReferralRow);
+account_rows!(Referral, ReferralId, Referral);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -131,7 +28,7 @@ fn by_partner(partner: PartnerId) -> IndexValue {
 }
 
 fn by_status(status: ReferralStatus) -> IndexValue {
-    (ReferralIndex::Status as u8, status.as_str().as_bytes().to_vec())
+    (ReferralIndex::Status as u8, status.word().as_bytes().to_vec())
 }
 
 fn by_email(email: &Address) -> IndexValue {
@@ -139,7 +36,7 @@ fn by_email(email: &Address) -> IndexValue {
 }
 
 fn by_review(status: ReviewStatus) -> IndexValue {
-    (ReferralIndex::Review as u8, status.as_str().as_bytes().to_vec())
+    (ReferralIndex::Review as u8, status.word().as_bytes().to_vec())
 }
 
 fn index_values(referral: &Referral) -> Vec<IndexValue> {
@@ -147,10 +44,6 @@ fn index_values(referral: &Referral) -> Vec<IndexValue> {
     by.extend(referral.email.as_ref().map(by_email));
     by.extend(referral.review.as_ref().map(|review| by_review(review.status)));
     by
-}
-
-fn key_of(account: AccountId, id: ReferralId) -> Key {
-    key(Space::Referral).account(account).id(id.to_bytes()).build()
 }
 
 /// An identity of the referred person. The referral that holds it is the only one that earns for that person.
@@ -208,11 +101,6 @@ fn index_ref(referral: &Referral) -> listing::IndexRef {
     listing::IndexRef { space: Space::ReferralBy, account: referral.account, id: referral.id.to_bytes() }
 }
 
-/// Makes the commit conflict if the referral has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, referral: &Referral) {
-    batch.check(key_of(referral.account, referral.id), Some(codec::encode(referral)));
-}
-
 /// Updates a referral that was read as `before`. The commit conflicts if the stored row has changed since, or if
 /// another referral holds a new claim.
 pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
@@ -241,23 +129,8 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Reads a referral.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Finds the referral that holds a claim.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_claim_holder(
-    store: &Store,
-    account: AccountId,
-    claim: &ReferralClaim,
-) -> Result<Option<Referral>, ReadError> {
+pub async fn find_claim_holder(store: &Store, account: AccountId, claim: &ReferralClaim) -> Result<Option<Referral>> {
     let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -266,16 +139,13 @@ pub async fn find_claim_holder(
 }
 
 /// Counts the referrals of a partner that were created since a time, up to `at_most`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn count_since(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     since: Timestamp,
     at_most: usize,
-) -> Result<usize, ReadError> {
+) -> Result<usize> {
     let (field, value) = by_partner(partner);
     let prefix = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(ReferralId::new(since, 0).to_bytes()).build();
@@ -324,31 +194,25 @@ impl ReferralFilter {
 }
 
 /// Reads a page of an account's referrals.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &ReferralFilter,
     wanted: ListPageRequest,
-) -> Result<ListPage<Referral>, ReadError> {
+) -> Result<ListPage<Referral>> {
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values: filter.index_ranges() };
     let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|referral| filter.passes(referral)).await
 }
 
 /// Reads a page of the referrals with a review in one of these statuses; in any if empty.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_reviews(
     store: &Store,
     account: AccountId,
     statuses: &[ReviewStatus],
     wanted: ListPageRequest,
-) -> Result<ListPage<Referral>, ReadError> {
-    let selected = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
+) -> Result<ListPage<Referral>> {
+    let selected = if statuses.is_empty() { &ReviewStatus::ALL[..] } else { statuses };
     let values = selected.iter().copied().map(by_review).collect();
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };
     listing::list(store, &source, wanted, &|_: &Referral| true).await

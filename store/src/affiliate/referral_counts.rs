@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::partner_link;
 use super::sums::{self, FoldedSums, PartnerKey};
-use crate::engine::{Batch, ReadError, Store};
+use crate::engine::{Batch, Result, Store};
 use crate::key::Space;
 
 /// A partner's referral counts.
@@ -25,13 +25,11 @@ pub struct ReferralCountsByLink {
 pub struct ReferralCountChange(Vec<(Option<PartnerLinkId>, i64, i64)>);
 
 impl ReferralCountsByLink {
-    /// Adds a referral to the counts.
     pub fn add_referral(&mut self, referral: &Referral) {
         self.counts_mut(referral.link).add(&ReferralCounts::for_referral(referral));
     }
 
     /// The total of all links and of referrals without a link.
-    #[must_use]
     pub fn total(&self) -> ReferralCounts {
         let mut all = self.elsewhere;
         self.links.values().for_each(|counts| all.add(counts));
@@ -65,7 +63,7 @@ impl FoldedSums for ReferralCountsByLink {
     }
 
     /// Deleted links are never restored, so their counts can be merged.
-    async fn compact(&mut self, store: &Store, (account, partner): PartnerKey) -> Result<(), ReadError> {
+    async fn compact(&mut self, store: &Store, (account, partner): PartnerKey) -> Result<()> {
         let links = partner_link::list(store, account, partner).await?;
         self.fold_other_links(&links.iter().map(|link| link.id).collect());
         Ok(())

@@ -16,7 +16,7 @@ use model::cidr::client_prefix;
 use model::id::{AccountId, PartnerId};
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key, successor};
 
 /// How long before or after a partner's visit a network counts as the partner's own.
@@ -50,36 +50,25 @@ pub fn record_portal_visit(
 }
 
 /// Returns whether a browser is the partner's own.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn is_own_browser(
-    store: &Store,
-    account: AccountId,
-    partner: PartnerId,
-    visitor: &str,
-) -> Result<bool, ReadError> {
+pub async fn is_own_browser(store: &Store, account: AccountId, partner: PartnerId, visitor: &str) -> Result<bool> {
     let at = visitor_prefix(account, visitor).id(partner.to_bytes()).build();
     Ok(store.get(&at).await?.is_some())
 }
 
 /// Returns whether a partner was seen in a network within [`NETWORK_WINDOW`] of a time.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn was_on_network(
     store: &Store,
     account: AccountId,
     partner: PartnerId,
     from: IpAddr,
     at: Timestamp,
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let row = store.get(&network_prefix(account, from).id(partner.to_bytes()).build()).await?;
     let seen_at = row.map(|row| decode_seen_at(&row)).transpose()?;
     Ok(seen_at.is_some_and(|seen_at| at.duration_since(seen_at).abs() < NETWORK_WINDOW))
 }
 
-fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
+fn decode_seen_at(row: &Value) -> Result<Timestamp> {
     let second = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     let seen_at = second.and_then(|second| Timestamp::from_second(second).ok());
     seen_at.ok_or_else(|| codec::damaged("an invalid time in a self-referral guard"))
@@ -87,9 +76,6 @@ fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
 
 /// Deletes rows that were last seen before `before`, scanning at most `limit` rows from a key on. Returns the key to
 /// continue from if rows may remain. The commit conflicts if one of the rows is refreshed concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
@@ -97,7 +83,7 @@ pub async fn purge_before(
     from: Option<Key>,
     before: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::SelfReferralGuard).account(account).range();
     let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 /// Maximum number of changes read and folded at once.
@@ -24,7 +24,6 @@ const FOLDED_MAX: usize = 5_000;
 const SUMS: u8 = 0;
 const CHANGE: u8 = 1;
 
-/// Account and partner.
 pub type PartnerKey = (AccountId, PartnerId);
 
 /// Sums and the changes that apply to them.
@@ -39,7 +38,7 @@ pub trait FoldedSums: Default + Serialize + DeserializeOwned + Send {
     fn add(&mut self, change: Self::Change);
 
     /// Merges parts of the sums that are no longer needed separately. The total must not change.
-    fn compact(&mut self, _: &Store, _: PartnerKey) -> impl Future<Output = Result<(), ReadError>> + Send {
+    fn compact(&mut self, _: &Store, _: PartnerKey) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
@@ -73,7 +72,6 @@ pub struct StoredSums<S> {
 
 impl<S: FoldedSums> StoredSums<S> {
     /// Number of changes not folded yet.
-    #[must_use]
     pub fn changes(&self) -> usize {
         self.changes.len()
     }
@@ -93,10 +91,7 @@ impl<S: FoldedSums> StoredSums<S> {
 }
 
 /// Reads a partner's sums with up to [`FOLDED_MAX`] rows.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>, ReadError> {
+pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>> {
     let range = sums_prefix::<S>(partner_key, SUMS).build()..sums_prefix::<S>(partner_key, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let has_more = rows.len() == FOLDED_MAX;

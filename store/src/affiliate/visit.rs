@@ -7,44 +7,17 @@
 //! VisitEnd · account · time · visit     ─►  (empty)
 //! ```
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
 use message::address::Address;
-use model::affiliate::referral::FraudFlag;
 use model::affiliate::visit::PartnerVisit;
-use model::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
-use serde::{Deserialize, Serialize};
+use model::id::{AccountId, VisitId};
 
-use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::codec::{self, account_rows};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PartnerVisit")]
-struct AffiliateVisitRow {
-    id: VisitId,
-    account: AccountId,
-    partner: PartnerId,
-    link: PartnerLinkId,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    visitors: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sub_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<IpAddr>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    flags: Vec<FraudFlag>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    people: Vec<Address>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    referrals: Vec<ReferralId>,
-    clicked_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(PartnerVisit as AffiliateVisitRow);
+account_rows!(PartnerVisit, VisitId, Visit);
 
-/// Identity of a visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitorIdentity {
     /// The id in the browser's cookie.
@@ -71,10 +44,6 @@ pub struct StoredCurrentVisit {
     row: Option<Value>,
 }
 
-fn key_of(account: AccountId, id: VisitId) -> Key {
-    key(Space::Visit).account(account).id(id.to_bytes()).build()
-}
-
 fn key_of_end(visit: &PartnerVisit) -> Key {
     key(Space::VisitEnd).account(visit.account).time(visit.retained_until()).id(visit.id.to_bytes()).build()
 }
@@ -97,11 +66,6 @@ pub fn set_current(
     batch.put(at, id.to_string().into_bytes());
 }
 
-/// Makes the commit conflict if the visit has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, visit: &PartnerVisit) {
-    batch.check(key_of(visit.account, visit.id), Some(codec::encode(visit)));
-}
-
 /// Updates a visit that was read as `before`. The commit conflicts if the stored row has changed since. Its retention
 /// time must not change.
 pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
@@ -109,38 +73,20 @@ pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Reads a visit.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
 /// Finds the current visit of a visitor.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_current(
-    store: &Store,
-    account: AccountId,
-    visitor: &VisitorIdentity,
-) -> Result<StoredCurrentVisit, ReadError> {
+pub async fn find_current(store: &Store, account: AccountId, visitor: &VisitorIdentity) -> Result<StoredCurrentVisit> {
     let Some(row) = store.get(&visitor.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
     let id = read_id(&row)?;
     Ok(StoredCurrentVisit { visit: get(store, account, id).await?, row: Some(row) })
 }
 
-fn read_id(row: &Value) -> Result<VisitId, ReadError> {
+fn read_id(row: &Value) -> Result<VisitId> {
     let id = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     id.ok_or_else(|| codec::damaged("an invalid visit id"))
 }
 
 /// Deletes an account's visits whose retention time has passed, scanning at most `limit` rows from a key on. Returns
 /// the key to continue from if rows may remain. The commit conflicts if a visitor's current visit changes concurrently.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
@@ -148,7 +94,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let whole = key(Space::VisitEnd).account(account).range();
     let end = key(Space::VisitEnd).account(account).time(now).build();
     let from = from.unwrap_or(whole.start);
@@ -186,6 +132,9 @@ pub async fn purge_expired(
 
 #[cfg(test)]
 mod tests {
+    use model::affiliate::referral::FraudFlag;
+    use model::id::{PartnerId, PartnerLinkId};
+
     use super::*;
     use jiff::SignedDuration;
 

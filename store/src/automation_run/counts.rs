@@ -11,11 +11,10 @@
 use model::automation::RunCounts;
 use model::automation::run::{AutomationRun, RunStatus};
 use model::id::{AccountId, AutomationId};
-use serde::{Deserialize, Serialize};
 
 use super::run_indexes::{CHANGE, TOTAL, prefix, status_number};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space};
 
 /// Maximum number of changes read and folded at once.
@@ -23,16 +22,7 @@ const FOLDED_MAX: usize = 5_000;
 /// Status number of a run before its creation.
 const NEW: u8 = 0xFF;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "RunCounts")]
-struct RunCountsRow {
-    running: u64,
-    waiting: u64,
-    completed: u64,
-    failed: u64,
-    cancelled: u64,
-}
-stored!(RunCounts as RunCountsRow);
+stored!(RunCounts);
 
 /// Records a change of a run's status.
 pub(super) fn record_change(batch: &mut Batch, before: &AutomationRun, from: Option<RunStatus>, to: RunStatus) {
@@ -80,7 +70,6 @@ pub struct StoredRunCounts {
 
 impl StoredRunCounts {
     /// Number of changes not folded yet.
-    #[must_use]
     pub fn changes(&self) -> usize {
         self.changes.len()
     }
@@ -96,11 +85,7 @@ impl StoredRunCounts {
     }
 }
 
-/// Reads the run counts of an automation.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts, ReadError> {
+pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts> {
     let range = prefix(account, automation, TOTAL).build()..prefix(account, automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let mut counted = StoredRunCounts { has_more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };

@@ -7,14 +7,13 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use model::automation::job::{AutomationJob, AutomationJobKind};
+use model::automation::job::AutomationJob;
 use model::automation::run::AutomationRun;
-use model::id::{AccountId, AutomationId, EventId, RunId};
-use serde::{Deserialize, Serialize};
+use model::id::{AutomationId, RunId};
 
 use super::RunKey;
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 
 const STEP: u8 = 0;
@@ -24,16 +23,7 @@ const SCAN_ROWS: usize = 256;
 /// Number of rows after which a scan ends, whatever it has found.
 const SCANNED_MAX: usize = 2_048;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AutomationJob")]
-struct AutomationJobRow {
-    id: EventId,
-    account: AccountId,
-    partition: u16,
-    due: Timestamp,
-    work: AutomationJobKind,
-}
-stored!(AutomationJob as AutomationJobRow);
+stored!(AutomationJob);
 
 fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
     step_key_of(run.partition, at, (run.account, run.automation, run.id))
@@ -110,10 +100,7 @@ pub struct DueWorkBatch {
 
 /// Lists the due work of a partition, longest due first, at most `limit`. Jobs that this release cannot decode stay
 /// where they are, for a newer node.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch> {
     Ok(scan_due(store, partition, now, limit, None).await?.0)
 }
 
@@ -124,7 +111,7 @@ async fn scan_due(
     now: Timestamp,
     limit: usize,
     after: Option<&Key>,
-) -> Result<(DueWorkBatch, Option<Key>), ReadError> {
+) -> Result<(DueWorkBatch, Option<Key>)> {
     let mut range = key(Space::AutomationDue).u16(partition).range();
     if let Some(after) = after {
         range.start = successor(after);
@@ -168,16 +155,13 @@ async fn scan_due(
 /// Lists the due work of a partition: up to `limit` items that are due longest, and if there are more, up to `limit`
 /// items that became due last, oldest first. `after` is the last row that an earlier scan read
 /// ([`DueWorkBatch::read_until`]).
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_oldest_and_newest_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
     after: Option<&Key>,
-) -> Result<DueWorkBatch, ReadError> {
+) -> Result<DueWorkBatch> {
     let (mut first, last) = scan_due(store, partition, now, limit, after).await?;
     // The end of everything that is due now, of either kind.
     let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
@@ -195,7 +179,6 @@ pub async fn list_oldest_and_newest_due(
 }
 
 /// The partitions in which a batch adds due work.
-#[must_use]
 pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
     let written = batch.rows.iter().filter(|row| row.value.is_some());
     written.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunFilter;
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 
 pub(super) const TOTAL: u8 = 0;
@@ -100,7 +100,7 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
     }
 }
 
-fn read(at: &Key, parts: usize) -> Result<RunId, ReadError> {
+fn read(at: &Key, parts: usize) -> Result<RunId> {
     let mut reader = KeyReader::new(Space::AutomationRunIndex, at).map_err(codec::damaged)?;
     let mut skip = || -> Result<(), crate::key::KeyDecodeError> {
         reader.account()?;
@@ -125,7 +125,7 @@ pub(super) async fn list_ids(
     filter: &RunFilter,
     before: Option<RunId>,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let user = filter.user_id.as_deref().map(person_key::user_key);
     let person = user.or_else(|| filter.email.as_deref().map(person_key::email_key));
     let (list, parts) = match (person, filter.statuses.as_slice()) {
@@ -142,25 +142,19 @@ pub(super) async fn list_ids(
 }
 
 /// Lists a person's active runs, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_active(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     person: PersonKey,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let rows =
         store.scan(prefix(account, automation, ACTIVE).fixed(person).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 16)).collect()
 }
 
 /// Lists the runs in a status that are older than one, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_in_state(
     store: &Store,
     account: AccountId,
@@ -168,7 +162,7 @@ pub async fn list_in_state(
     status: RunStatus,
     before: RunId,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let list = prefix(account, automation, STATUS).u8(status_number(status));
     let mut range = list.clone().range();
     range.end = list.id(before.to_bytes()).build();
@@ -177,15 +171,12 @@ pub async fn list_in_state(
 }
 
 /// Lists the held runs, oldest first.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_held(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
+) -> Result<Vec<RunId>> {
     let rows = store.scan(prefix(account, automation, HELD).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 0)).collect()
 }
@@ -199,15 +190,12 @@ pub struct LastRun {
 }
 
 /// Reads a person's last run.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_last(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     person: PersonKey,
-) -> Result<LastRun, ReadError> {
+) -> Result<LastRun> {
     let row = store.get(&prefix(account, automation, LAST).fixed(person).build()).await?;
     let run = row.as_ref().and_then(|row| row.first_chunk::<16>().copied()).map(RunId::from_bytes);
     Ok(LastRun { run, row })
@@ -226,7 +214,7 @@ pub struct RunAnswer {
     pub run: RunId,
     pub at: Timestamp,
 }
-stored!(RunAnswer as RunAnswer);
+stored!(RunAnswer);
 
 /// The last reply to a person, with the row it was read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -241,15 +229,12 @@ fn answered_key(account: AccountId, automation: AutomationId, person: PersonKey)
 }
 
 /// Reads the last reply of an automation to a person.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn find_last_answer(
     store: &Store,
     account: AccountId,
     automation: AutomationId,
     person: PersonKey,
-) -> Result<LastAnswer, ReadError> {
+) -> Result<LastAnswer> {
     let row = store.get(&answered_key(account, automation, person)).await?;
     let last = row.as_ref().map(|row| codec::decode(row)).transpose()?;
     Ok(LastAnswer { last, row })
@@ -283,16 +268,13 @@ pub(super) fn is_answer_conflict(conflict: &Key) -> bool {
 }
 
 /// Deletes up to `limit` index and count rows of an automation. Returns whether more may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_indexes(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     automation: AutomationId,
     limit: usize,
-) -> Result<bool, ReadError> {
+) -> Result<bool> {
     let range = key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let has_more = rows.len() == limit;

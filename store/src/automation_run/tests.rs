@@ -1,7 +1,7 @@
 //! Tests of runs and their indexes.
 
 use model::automation::job::{AutomationJob, AutomationJobKind};
-use model::automation::run::{NextStep, RunStart};
+use model::automation::run::{NextStep, RunStart, RunWait};
 use model::automation::{Automation, AutomationStatus, RunCounts, parse, person_key};
 use model::id::EventId;
 use serde_json::json;

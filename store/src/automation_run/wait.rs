@@ -10,7 +10,7 @@ use model::id::{AccountId, AutomationId, RunId};
 
 use super::RunKey;
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
 fn keys(run: &AutomationRun) -> impl Iterator<Item = Key> + '_ {
@@ -42,9 +42,6 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
 }
 
 /// Lists the runs that wait for an event about a person, after a key, at most `limit`, each with its key.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn list_waiting_for(
     store: &Store,
     account: AccountId,
@@ -52,7 +49,7 @@ pub async fn list_waiting_for(
     person: PersonKey,
     after: Option<&[u8]>,
     limit: usize,
-) -> Result<Vec<(Key, RunKey)>, ReadError> {
+) -> Result<Vec<(Key, RunKey)>> {
     let mut range = key(Space::AutomationRunWait).account(account).text(event).fixed(person).range();
     if let Some(after) = after {
         range.start = successor(after).max(range.start);

@@ -11,7 +11,7 @@
 use model::id::EmailId;
 
 use crate::codec;
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, prefix_end, successor};
 
 /// A millisecond, in the upper 48 bits of an id.
@@ -43,7 +43,7 @@ fn encode_block(list: &KeyBuilder, emails: &[u128]) -> Option<(Key, Value)> {
 }
 
 /// Decodes the emails of a row, newest first. `list` is the prefix of its key.
-pub(super) fn decode_block(list: &[u8], row_key: &[u8], row: &[u8]) -> Result<Vec<u128>, ReadError> {
+pub(super) fn decode_block(list: &[u8], row_key: &[u8], row: &[u8]) -> Result<Vec<u128>> {
     let tail = row_key.get(list.len()..).unwrap_or_default();
     // The value of a row with one email is ignored: the list of all emails has the email itself there.
     let between = if tail.len() > ID_BYTES { row } else { &[] };
@@ -73,12 +73,7 @@ pub(super) fn put(batch: &mut Batch, list: &KeyBuilder, emails: Vec<EmailId>) {
 }
 
 /// Removes emails under a term. The commit conflicts if their rows change concurrently.
-pub(super) async fn remove(
-    store: &Store,
-    batch: &mut Batch,
-    list: &KeyBuilder,
-    emails: Vec<EmailId>,
-) -> Result<(), ReadError> {
+pub(super) async fn remove(store: &Store, batch: &mut Batch, list: &KeyBuilder, emails: Vec<EmailId>) -> Result<()> {
     let mut removed: Vec<u128> = emails.into_iter().map(id_number).collect();
     removed.sort_unstable();
     let (Some(oldest), Some(newest)) = (removed.first(), removed.last()) else { return Ok(()) };

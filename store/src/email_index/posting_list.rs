@@ -12,7 +12,7 @@ use model::id::AccountId;
 
 use super::posting_block::{self, SPAN};
 use super::term_prefix;
-use crate::engine::{Key, ReadError, ScanOrder, Store};
+use crate::engine::{Key, Result, ScanOrder, Store};
 use crate::key::prefix_end;
 
 /// Cost of a read apart from its rows: one seek in the tree.
@@ -111,7 +111,7 @@ impl PostingList {
     }
 
     /// Reads more rows, from `newest` on if that is beyond what was read. Returns the cost.
-    pub(super) async fn read(&mut self, store: &Store, oldest: u128, newest: u128) -> Result<usize, ReadError> {
+    pub(super) async fn read(&mut self, store: &Store, oldest: u128, newest: u128) -> Result<usize> {
         let again = self.read_for.replace(newest) == Some(newest);
         (self.requested, self.is_leaping) = match self.requested {
             0 => (ROWS_FIRST, false),

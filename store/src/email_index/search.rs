@@ -21,7 +21,7 @@ use model::id::{AccountId, EmailId};
 use super::posting_block::{MILLISECOND, id_number};
 use super::posting_list::PostingList;
 use crate::email::{self, EmailWithRecipients};
-use crate::engine::{ReadError, Store};
+use crate::engine::{Result, Store};
 use crate::key::{Space, key};
 
 /// Maximum cost of one page.
@@ -44,16 +44,13 @@ pub struct SearchPage {
 }
 
 /// Lists an account's emails that match a filter, newest first, before `before`, at most `limit`.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn search(
     store: &Store,
     account: AccountId,
     filter: &EmailFilter,
     before: Option<EmailId>,
     limit: usize,
-) -> Result<SearchPage, ReadError> {
+) -> Result<SearchPage> {
     let end = match (before.map(id_number), filter.before.map(first_not_before)) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
@@ -100,7 +97,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    async fn page(mut self, filter: &EmailFilter, limit: usize) -> Result<SearchPage, ReadError> {
+    async fn page(mut self, filter: &EmailFilter, limit: usize) -> Result<SearchPage> {
         let mut emails: Vec<EmailWithRecipients> = Vec::new();
         let mut looked_at = 0_usize;
         // One email more than requested shows whether there is another page.
@@ -127,7 +124,7 @@ impl Search<'_> {
     }
 
     /// Returns the next candidates while budget is left; at least one step is made.
-    async fn candidates(&mut self, count: usize) -> Result<Vec<EmailId>, ReadError> {
+    async fn candidates(&mut self, count: usize) -> Result<Vec<EmailId>> {
         // Give lists that were set aside another chance.
         self.lists.iter_mut().for_each(|list| list.useless_leaps = list.useless_leaps.min(USELESS_LEAPS_MAX - 1));
         let mut found = Vec::with_capacity(count);
@@ -158,7 +155,7 @@ impl Search<'_> {
     }
 
     /// Reads the lists that are not set aside until the newest email of each up to a position is known.
-    async fn read_up_to(&mut self, newest: u128) -> Result<(), ReadError> {
+    async fn read_up_to(&mut self, newest: u128) -> Result<()> {
         let passed = self.lists.iter_mut().map(|list| (list.skip_newer_than(newest), list.leads()));
         let saved = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
         self.lists.iter_mut().for_each(|list| list.count_useless_leap(saved));
@@ -182,7 +179,7 @@ impl Search<'_> {
         &mut self,
         filter: &EmailFilter,
         candidates: &[EmailId],
-    ) -> Result<Vec<EmailWithRecipients>, ReadError> {
+    ) -> Result<Vec<EmailWithRecipients>> {
         let wanted: Vec<_> = candidates.iter().map(|id| (self.account, *id)).collect();
         let loaded = email::get_each(self.store, &wanted, &|_| None).await?;
         let mut emails = Vec::new();
@@ -196,7 +193,7 @@ impl Search<'_> {
         Ok(emails)
     }
 
-    async fn with_schedules(&self, emails: &mut [EmailWithRecipients]) -> Result<(), ReadError> {
+    async fn with_schedules(&self, emails: &mut [EmailWithRecipients]) -> Result<()> {
         let bare: Vec<Email> = emails.iter().map(|found| found.email.clone()).collect();
         let mut schedules = email::load_schedules(self.store, self.account, &bare).await?;
         for found in emails {
@@ -233,7 +230,6 @@ impl PostingUnion {
         !self.is_set_aside() && self.postings.iter().all(|posting| !posting.is_leaping())
     }
 
-    /// Returns whether the list is set aside.
     fn is_set_aside(&self) -> bool {
         self.useless_leaps >= USELESS_LEAPS_MAX
     }

@@ -43,19 +43,16 @@ impl Body {
     }
 
     /// Total size of all chunks.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum()
     }
 
     /// The chunks, in order.
-    #[must_use]
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
     /// Returns the body as one chunk; copies unless there is only one.
-    #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         match self.chunks.as_slice() {
             [] => Bytes::new(),
@@ -131,7 +128,6 @@ impl Batch {
         Self::new(BatchPurpose::Progress)
     }
 
-    #[must_use]
     pub fn purpose(&self) -> BatchPurpose {
         self.purpose
     }
@@ -184,7 +180,6 @@ impl Batch {
     }
 
     /// Returns whether the batch changes nothing; it may still contain checks.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.bodies.is_empty()
     }

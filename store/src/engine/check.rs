@@ -76,7 +76,6 @@ impl fmt::Display for Damage {
 /// Result of an integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Rows read.
     pub rows: u64,
     /// Bodies read. Where a checksum exists, it was verified.
     pub bodies: u64,
@@ -90,14 +89,12 @@ pub struct Report {
 
 impl Report {
     /// Returns whether no problem was found.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
     /// Report for a directory that cannot be opened because this file is damaged
     /// ([`OpenError::Corrupt`](super::OpenError::Corrupt)).
-    #[must_use]
     pub fn of_damaged_file(file: &Path, fault: &str) -> Self {
         let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.display().to_string());
         let object = if name == INDEX_FILE { Object::Index } else { Object::Segment };

@@ -71,7 +71,6 @@ pub enum CopyError {
     Io(#[from] std::io::Error),
 }
 
-/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyProgress {
     /// Rows and bodies in the target so far.
@@ -82,9 +81,6 @@ pub enum CopyProgress {
 
 /// Copies all rows and bodies of a store into another one and compares both. Returns the totals and a SHA-256 sum over
 /// all keys and values.
-///
-/// # Errors
-/// [`CopyError`].
 pub async fn copy(
     from: &StoreLocation,
     into: &StoreLocation,

@@ -55,9 +55,11 @@ pub enum ReadError {
     Corrupt(Arc<str>),
 }
 
+/// Result of a read: the only error of most functions of the store is that it cannot be read.
+pub type Result<T, E = ReadError> = std::result::Result<T, E>;
+
 impl CommitError {
     /// Returns whether the database is unavailable. The store logs that itself.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Away(_) | Self::Unknown(_))
     }
@@ -65,7 +67,6 @@ impl CommitError {
 
 impl ReadError {
     /// Returns whether the database is unavailable. The store logs that itself.
-    #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Away(_))
     }

@@ -6,7 +6,7 @@
 //! ranges that no sync had covered lets a test simulate a power loss: it truncates, zeroes or garbles those ranges of
 //! the copy.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,6 @@ pub enum DiskOperation {
     Remove,
     /// The index writes a page.
     IndexWrite,
-    /// The index is synced.
     IndexSync,
     /// The index file grows.
     IndexGrow,
@@ -76,55 +75,48 @@ struct FaultPlan {
 
 impl FaultInjector {
     /// Creates a plan without faults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn plan(&self) -> MutexGuard<'_, FaultPlan> {
-        self.plan.lock()
-    }
-
     /// Lets the `nth` operation of this type from now on fail; 1 is the next one.
     pub fn fail(&self, operation: DiskOperation, nth: u64, fault: InjectedFault) {
-        let mut plan = self.plan();
+        let mut plan = self.plan.lock();
         let at = plan.counts.get(&operation).copied().unwrap_or(0) + nth;
         plan.single.push((operation, at, fault));
     }
 
     /// Makes the disk full, or not: log and index cannot grow.
     pub fn set_full(&self, full: bool) {
-        self.plan().full = full;
+        self.plan.lock().full = full;
     }
 
     /// Overrides the reported free disk space; `None` reports the real value.
     pub fn set_free_bytes(&self, free_bytes: Option<u64>) {
-        self.plan().free_bytes = free_bytes;
+        self.plan.lock().free_bytes = free_bytes;
     }
 
     /// Copies the directory to `target` just before the `nth` operation of this type from now on.
     pub fn snapshot_before(&self, operation: DiskOperation, nth: u64, target: impl Into<PathBuf>) {
-        let mut plan = self.plan();
+        let mut plan = self.plan.lock();
         let at = plan.counts.get(&operation).copied().unwrap_or(0) + nth;
         plan.imaged = None;
         plan.image = Some((operation, at, target.into()));
     }
 
     /// The ranges that were not durable when the snapshot was taken; `None` if none was taken.
-    #[must_use]
     pub fn unsynced_in_snapshot(&self) -> Option<Vec<UnsyncedRange>> {
-        self.plan().imaged.clone()
+        self.plan.lock().imaged.clone()
     }
 
     /// Number of operations of this type so far.
-    #[must_use]
     pub fn count(&self, operation: DiskOperation) -> u64 {
-        self.plan().counts.get(&operation).copied().unwrap_or(0)
+        self.plan.lock().counts.get(&operation).copied().unwrap_or(0)
     }
 
     /// Counts an operation, takes a snapshot if planned, and returns the planned error or the length of a short write.
     pub(crate) fn check_operation(&self, operation: DiskOperation, file: &Path) -> io::Result<Option<usize>> {
-        let mut plan = self.plan();
+        let mut plan = self.plan.lock();
         let count = plan.counts.entry(operation).or_insert(0);
         *count += 1;
         let now = *count;
@@ -147,16 +139,16 @@ impl FaultInjector {
 
     pub(crate) fn record_write(&self, file: &Path, offset: u64, size_bytes: u64) {
         let name = PathBuf::from(file.file_name().unwrap_or_default());
-        self.plan().unsynced.push(UnsyncedRange { file: name, offset, size_bytes });
+        self.plan.lock().unsynced.push(UnsyncedRange { file: name, offset, size_bytes });
     }
 
     pub(crate) fn record_sync(&self, file: &Path) {
         let name = file.file_name().unwrap_or_default();
-        self.plan().unsynced.retain(|range| range.file.as_os_str() != name);
+        self.plan.lock().unsynced.retain(|range| range.file.as_os_str() != name);
     }
 
     pub(crate) fn free_bytes(&self) -> Option<u64> {
-        self.plan().free_bytes
+        self.plan.lock().free_bytes
     }
 }
 

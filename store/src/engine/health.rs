@@ -39,7 +39,6 @@ pub struct Health {
     pub pending_rows: u64,
     /// Approximate memory of these, with the buffers that they keep alive.
     pub pending_bytes: u64,
-    /// Number of checkpoints.
     pub checkpoints: u64,
     /// Duration of the last checkpoint.
     pub last_checkpoint_us: u64,

@@ -82,7 +82,6 @@ impl fmt::Debug for PostgresOptions {
 
 impl PostgresOptions {
     /// Default options with the default number of connections.
-    #[must_use]
     pub fn new(url: impl Into<String>, cluster: impl Into<String>) -> Self {
         Self {
             url: url.into(),

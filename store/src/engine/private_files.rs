@@ -59,9 +59,6 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Creates a new file for reading and writing.
-///
-/// # Errors
-/// It exists or cannot be created.
 pub fn create_new_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
     give_to_owner_of(directory_of(path), &file)?;
@@ -69,9 +66,6 @@ pub fn create_new_file(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a file, replacing an existing one.
-///
-/// # Errors
-/// It cannot be created.
 pub fn create_file(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -80,9 +74,6 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file for reading and writing, and creates it if it does not exist.
-///
-/// # Errors
-/// It can neither be opened nor created.
 pub fn open_or_create_file(path: &Path) -> io::Result<File> {
     match create_new_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -128,9 +119,6 @@ pub fn give_file(path: &Path, data_dir: &Path) -> io::Result<()> {
 }
 
 /// Gives a socket that root created to the owner of its directory.
-///
-/// # Errors
-/// Its owner cannot be changed.
 pub fn give_socket(path: &Path) -> io::Result<()> {
     let (created, directory) = (std::fs::symlink_metadata(path)?, directory_of(path));
     let owner = std::fs::metadata(directory)?;
@@ -142,7 +130,6 @@ pub fn give_socket(path: &Path) -> io::Result<()> {
 
 /// Removes permissions of group and others within a directory, as left by an older version or set by hand. Returns what
 /// could not be changed, with the error, usually because it belongs to another user.
-#[must_use]
 pub fn restrict_permissions(directory: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut left = Vec::new();
     restrict_within(directory, DEPTH_MAX, &mut left);

@@ -3,24 +3,12 @@
 use jiff::Timestamp;
 use model::id::OAuthClientId;
 use model::oauth::OAuthClient;
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthClient")]
-struct OAuthClientRow {
-    id: OAuthClientId,
-    name: String,
-    redirect_uris: Vec<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    uses_device_codes: bool,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(OAuthClient as OAuthClientRow);
+stored!(OAuthClient);
 
 fn key_of(id: OAuthClientId) -> Key {
     key(Space::OAuthClient).id(id.to_bytes()).build()
@@ -42,20 +30,13 @@ pub fn update(batch: &mut Batch, before: &OAuthClient, after: &OAuthClient) {
     create(batch, after);
 }
 
-/// Reads a client.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>, ReadError> {
+pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>> {
     store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes clients whose time has come, at most `limit`. Returns their number. The commit conflicts if one of them is
 /// used meanwhile.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = super::range_before(Space::OAuthClientByExpiry, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

@@ -1,35 +1,15 @@
 //! Authorization codes. A used code keeps its row for [`CODE_MEMORY`], so that its reuse is noticed.
 
 use jiff::Timestamp;
-use model::client_policy::ClientPolicy;
 use model::id::GrantId;
-use model::oauth::scope::ScopeSet;
 use model::oauth::secret::OAuthSecret;
-use model::oauth::{Audience, AuthorizationCode, CODE_MEMORY, ClientReference, Grantor};
-use serde::{Deserialize, Serialize};
+use model::oauth::{AuthorizationCode, CODE_MEMORY};
 
-use super::{ClientReferenceRow, GrantorRow};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AuthorizationCode")]
-struct AuthorizationCodeRow {
-    #[serde(with = "GrantorRow")]
-    grantor: Grantor,
-    #[serde(with = "ClientReferenceRow")]
-    client: ClientReference,
-    redirect_uri: String,
-    scopes: ScopeSet,
-    audience: Audience,
-    challenge: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    policy: Option<ClientPolicy>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    grant: Option<GrantId>,
-}
-stored!(AuthorizationCode as AuthorizationCodeRow);
+stored!(AuthorizationCode);
 
 fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::AuthorizationCode).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
@@ -46,18 +26,12 @@ pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode,
 }
 
 /// Reads a code, even if it was used or has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes codes that expired more than [`CODE_MEMORY`] ago, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let before = now.checked_sub(CODE_MEMORY).unwrap_or(Timestamp::MIN);
     super::purge_before(store, batch, Space::AuthorizationCode, before, limit).await
 }

@@ -2,43 +2,14 @@
 
 use jiff::Timestamp;
 use model::client_policy::ClientPolicy;
-use model::oauth::scope::ScopeSet;
 use model::oauth::secret::OAuthSecret;
-use model::oauth::{Audience, ClientReference, DeviceAuthorization, DeviceDecision, Grantor};
-use serde::{Deserialize, Serialize};
+use model::oauth::{DeviceAuthorization, DeviceDecision};
 
-use super::{ClientReferenceRow, GrantorRow};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DeviceDecision", rename_all = "snake_case")]
-enum DeviceDecisionRow {
-    Pending,
-    Denied,
-    Approved(#[serde(with = "GrantorRow")] Grantor, ScopeSet),
-}
-
-fn is_pending(decision: &DeviceDecision) -> bool {
-    *decision == DeviceDecision::Pending
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DeviceAuthorization")]
-struct DeviceAuthorizationRow {
-    #[serde(with = "ClientReferenceRow")]
-    client: ClientReference,
-    scopes: ScopeSet,
-    audience: Audience,
-    user_code: String,
-    expires_at: Timestamp,
-    #[serde(default, with = "DeviceDecisionRow", skip_serializing_if = "is_pending")]
-    decision: DeviceDecision,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    policy: Option<ClientPolicy>,
-}
-stored!(DeviceAuthorization as DeviceAuthorizationRow);
+stored!(DeviceAuthorization);
 
 fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::DeviceAuthorization).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
@@ -57,34 +28,25 @@ pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorizat
 }
 
 /// Reads the device authorization of a device code, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Finds the device authorization of a user code, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>, ReadError> {
+pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>> {
     let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Records the user's decision, with the rules for an approved client. The commit conflicts if the stored row has changed
 /// since it was read.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn decide(
     store: &Store,
     batch: &mut Batch,
     before: &DeviceAuthorization,
     decision: DeviceDecision,
     policy: Option<ClientPolicy>,
-) -> Result<(), ReadError> {
+) -> Result<()> {
     let Some(row_key) = store.get(&key_by_user_code(&before.user_code)).await? else { return Ok(()) };
     batch.check(row_key.clone(), Some(codec::encode(before)));
     batch.put(row_key, codec::encode(&DeviceAuthorization { decision, policy, ..before.clone() }));
@@ -98,10 +60,7 @@ pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthoriza
 }
 
 /// Deletes expired device authorizations, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = super::range_before(Space::DeviceAuthorization, now);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();

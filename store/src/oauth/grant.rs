@@ -2,43 +2,22 @@
 
 use jiff::Timestamp;
 use model::client_policy::ClientPolicy;
-use model::credential::SecretHash;
 use model::id::{AccountId, GrantId, UserId};
-use model::oauth::scope::ScopeSet;
-use model::oauth::{Audience, ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
-use serde::{Deserialize, Serialize};
+use model::oauth::{ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 
-use super::{ClientReferenceRow, GrantorRow};
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
 
-/// Rows of one scan.
 const SCAN_ROWS: usize = 500;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthGrant")]
-struct OAuthGrantRow {
-    id: GrantId,
-    #[serde(with = "GrantorRow")]
-    grantor: Grantor,
-    #[serde(with = "ClientReferenceRow")]
-    client: ClientReference,
-    scopes: ScopeSet,
-    #[serde(default, skip_serializing_if = "ClientPolicy::is_empty")]
-    policy: ClientPolicy,
-    audience: Audience,
-    refresh: SecretHash,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-}
-stored!(OAuthGrant as OAuthGrantRow);
+stored!(OAuthGrant);
 
 pub(crate) fn key_of(account: AccountId, id: GrantId) -> Key {
     key(Space::OAuthGrant).account(account).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant> {
     codec::decode(row)
 }
 
@@ -59,24 +38,12 @@ pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
     batch.delete(key_of(account, id));
 }
 
-/// Reads a grant of an account.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>> {
     store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's grants before `before`, newest first, at most `limit`, expired ones included.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    before: Option<GrantId>,
-    limit: usize,
-) -> Result<Vec<OAuthGrant>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, before: Option<GrantId>, limit: usize) -> Result<Vec<OAuthGrant>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
@@ -86,7 +53,7 @@ pub async fn list(
 }
 
 /// All grants of a user, oldest first.
-async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>, ReadError> {
+async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     let mut found = Vec::new();
     loop {
@@ -106,15 +73,7 @@ async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result
 
 /// Deletes all grants of a user, because the user is removed or has a lower role. A grant that is created at the same
 /// time stays, and is refused at its use.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn delete_of_user(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    user: UserId,
-) -> Result<(), ReadError> {
+pub async fn delete_of_user(store: &Store, batch: &mut Batch, account: AccountId, user: UserId) -> Result<()> {
     for grant in list_of_user(store, account, user).await? {
         delete(batch, account, grant.id);
     }
@@ -122,10 +81,7 @@ pub async fn delete_of_user(
 }
 
 /// Deletes the oldest grants of a user, so that one more fits in [`GRANTS_MAX`].
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<(), ReadError> {
+pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) -> Result<()> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
     let too_many = (grants.len() + 1).saturating_sub(GRANTS_MAX);
     grants.iter().take(too_many).for_each(|grant| delete(batch, grantor.account, grant.id));
@@ -135,14 +91,7 @@ pub async fn evict_oldest(store: &Store, batch: &mut Batch, grantor: Grantor) ->
 /// The policy of the user's newest grant to a client; without rules if there is none. A new grant keeps it unless the
 /// user decides otherwise, so that asking for consent again lifts nothing. A client that registers again has a new id, so
 /// a grant to one of the same name counts, too: rules only take away.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn latest_policy(
-    store: &Store,
-    grantor: Grantor,
-    client: &ClientReference,
-) -> Result<ClientPolicy, ReadError> {
+pub async fn latest_policy(store: &Store, grantor: Grantor, client: &ClientReference) -> Result<ClientPolicy> {
     let grants = list_of_user(store, grantor.account, grantor.user).await?;
     let by_id = grants.iter().rev().find(|grant| grant.client.id == client.id);
     let latest = by_id.or_else(|| grants.iter().rev().find(|grant| grant.client.name == client.name));
@@ -151,9 +100,6 @@ pub async fn latest_policy(
 
 /// Deletes an account's expired grants, scanning at most `limit` rows from a key on. Returns the key to continue from
 /// if rows may remain.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
@@ -161,7 +107,7 @@ pub async fn purge_expired(
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Option<Key>, ReadError> {
+) -> Result<Option<Key>> {
     let mut range = key(Space::OAuthGrant).account(account).range();
     range.start = from.unwrap_or(range.start);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -1,26 +1,14 @@
 //! Access and refresh tokens. A used refresh token keeps its row until it expires, so that its reuse is noticed.
 
 use jiff::Timestamp;
-use model::id::{AccountId, GrantId};
-use model::oauth::scope::ScopeSet;
+use model::oauth::OAuthToken;
 use model::oauth::secret::OAuthSecret;
-use model::oauth::{Audience, OAuthToken, TokenKind};
-use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OAuthToken")]
-struct OAuthTokenRow {
-    kind: TokenKind,
-    account: AccountId,
-    grant: GrantId,
-    scopes: ScopeSet,
-    audience: Audience,
-}
-stored!(OAuthToken as OAuthTokenRow);
+stored!(OAuthToken);
 
 pub(crate) fn key_of(secret: &OAuthSecret) -> Key {
     key(Space::OAuthToken).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
@@ -35,17 +23,11 @@ pub fn delete(batch: &mut Batch, secret: &OAuthSecret) {
 }
 
 /// Reads a token, even if it has expired.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>, ReadError> {
+pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>> {
     store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Deletes expired tokens, at most `limit`. Returns their number.
-///
-/// # Errors
-/// The store cannot be read.
-pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     super::purge_before(store, batch, Space::OAuthToken, now, limit).await
 }

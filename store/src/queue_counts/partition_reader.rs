@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{CountedTask, QueueCounts};
-use crate::engine::{ReadError, Store};
+use crate::engine::{Result, Store};
 use crate::task;
 
 /// Tasks per read.
@@ -15,7 +15,7 @@ impl QueueCounts {
     ///
     /// # Errors
     /// The store cannot be read; the slice is retried.
-    pub async fn read(&self, store: &Store, now: Timestamp) -> Result<bool, ReadError> {
+    pub async fn read(&self, store: &Store, now: Timestamp) -> Result<bool> {
         let Some((partition, from)) = self.slice_begins(now, store.is_away()) else { return Ok(false) };
         let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
         let next = slice.next.clone();

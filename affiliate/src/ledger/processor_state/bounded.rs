@@ -24,7 +24,6 @@ pub(super) fn bounded_entry<'a, T: Default>(
     Ok(map.entry(id.to_owned()).or_default())
 }
 
-/// Inserts into a bounded set.
 pub(super) fn bounded_insert(
     set: &mut BTreeSet<String>,
     id: &str,

@@ -12,7 +12,6 @@ use super::lww_register::LwwRegister;
 use super::money_moment::{MoneyMoment, SecondPart};
 use crate::processor::{self, Charge, ChargeDispute, ChargeFigure, ObjectStage, Refund, RefundFigure, StateVersion};
 
-/// State of a charge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChargeState {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::lww_register::LwwRegister;
 use crate::processor::ConnectedAccount;
 
-/// State of a connected account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ConnectedAccountState {

@@ -39,7 +39,6 @@ impl SubscriptionState {
     }
 }
 
-/// State of a customer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CustomerState {

@@ -13,7 +13,6 @@ use super::lww_register::LwwRegister;
 use super::money_moment::{MoneyMoment, SecondPart};
 use crate::processor::{Checkout, CreditNote, Invoice, Payment, ReferralHint};
 
-/// A paid invoice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PaidInvoice {
     pub(crate) sale: Sale,
@@ -35,7 +34,6 @@ pub(crate) struct CountedRevenue {
     pub(crate) is_gone: bool,
 }
 
-/// State of an invoice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct InvoiceState {

@@ -31,7 +31,6 @@ pub(crate) struct PayoutRows {
     sums: BTreeMap<CommissionId, AdjustmentTotal>,
     /// New adjustments, at most one per line.
     new_adjustments: BTreeMap<CommissionId, Adjustment>,
-    /// Adjustments that a payout releases.
     released_adjustments: Vec<Adjustment>,
     /// Lines to remove from the items of a payout.
     pub(crate) removed_items: Vec<(PayoutId, CommissionId)>,

@@ -22,7 +22,6 @@ const STEPS_MAX: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DmarcUnavailable;
 
-/// A DMARC record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct DmarcRecord {
     policy: Option<DmarcPolicy>,

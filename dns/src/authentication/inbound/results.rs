@@ -8,11 +8,9 @@ use std::fmt::Write as _;
 use message::received::AuthResult;
 
 use super::{AuthenticationVerdict, AuthorDomain, DmarcPolicy};
-use crate::authentication::DkimResultCode;
 
 impl AuthenticationVerdict {
     /// The field, CRLF included.
-    #[must_use]
     pub fn header_field(&self) -> String {
         let source = &self.source;
         let mut text = format!("Authentication-Results: {}", source.hostname);
@@ -35,8 +33,8 @@ impl AuthenticationVerdict {
             text.push_str(";\r\n\tdkim=none");
         }
         for verdict in &self.dkim {
-            let _ = write!(text, ";\r\n\tdkim={}", verdict.result.as_str());
-            if verdict.result != DkimResultCode::Pass && !verdict.reason.is_empty() {
+            let _ = write!(text, ";\r\n\tdkim={}", verdict.result.word());
+            if verdict.result != AuthResult::Pass && !verdict.reason.is_empty() {
                 let _ = write!(text, " ({})", sanitize_comment(&verdict.reason));
             }
             push_property(&mut text, "header.d", &verdict.domain);

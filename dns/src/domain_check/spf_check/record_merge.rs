@@ -2,7 +2,6 @@
 
 use super::{SpfMechanism, SpfQualifier, SpfTerm, parse_strict, record_terms};
 
-/// Maximum records to merge.
 const RECORDS_MAX: usize = 4;
 
 /// Merges existing records and the service's mechanisms (`include:spf.example.net`) into one record. The terms keep

@@ -18,7 +18,6 @@ pub const EXTENSIONS_BLOCKED: &[&str] = &["exe", "bat", "cmd", "com", "scr", "js
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// The blocked extension that some system would see in this name.
-#[must_use]
 pub fn blocked_extension(name: &str) -> Option<&'static str> {
     let decoded = decode_encoded_words(name);
     [decode_percent(name), decode_percent(&decoded), Cow::Borrowed(name), Cow::Borrowed(&decoded)]
@@ -28,13 +27,11 @@ pub fn blocked_extension(name: &str) -> Option<&'static str> {
 
 /// True if the name has an invisible character or one that changes the text direction: `gpj.exe` would be displayed as
 /// `exe.jpg`. Variation selectors after emoji are allowed.
-#[must_use]
 pub fn has_invisible(name: &str) -> bool {
     name.chars().any(|c| is_invisible(c) && !is_selector(c))
 }
 
 /// The name for display: an extended parameter value (RFC 2231 4) or encoded words are decoded.
-#[must_use]
 pub fn display_name(name: &str) -> String {
     let decoded = match extended_value(name) {
         Some(value) => decode_percent(value).into_owned(),

@@ -7,8 +7,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use crate::address::{Address, AddressError, DomainName, Mailbox};
 use crate::domain_name::organizational_domain;
 use crate::inbound_message::InboundMessage;
@@ -18,8 +16,7 @@ use super::report_parts;
 /// Default entries: the feedback loops of Yahoo, Validity and Microsoft. The operator adds others after joining them.
 pub const DEFAULT_REPORTERS: [&str; 3] = ["arf.mail.yahoo.com", "senderscore.net", "staff@hotmail.com"];
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedbackReporter {
     Address(Address),
     /// All addresses in a domain and its subdomains.
@@ -28,7 +25,6 @@ pub enum FeedbackReporter {
 
 impl FeedbackReporter {
     /// The entries of [`DEFAULT_REPORTERS`].
-    #[must_use]
     pub fn defaults() -> Vec<Self> {
         DEFAULT_REPORTERS.iter().filter_map(|text| text.parse().ok()).collect()
     }
@@ -47,7 +43,6 @@ impl FeedbackReporter {
 }
 
 /// Returns whether the author of a message is trusted and authenticated.
-#[must_use]
 pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage) -> bool {
     let from = report_parts::header_field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
     let Some(author) = from.map(|mailbox| mailbox.address) else { return false };
@@ -70,19 +65,7 @@ impl FromStr for FeedbackReporter {
     }
 }
 
-impl TryFrom<String> for FeedbackReporter {
-    type Error = FeedbackReporterError;
-
-    fn try_from(text: String) -> Result<Self, FeedbackReporterError> {
-        text.parse()
-    }
-}
-
-impl From<FeedbackReporter> for String {
-    fn from(reporter: FeedbackReporter) -> Self {
-        reporter.to_string()
-    }
-}
+crate::stored_as_text!(FeedbackReporter);
 
 impl fmt::Display for FeedbackReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

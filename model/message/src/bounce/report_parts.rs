@@ -12,7 +12,6 @@ use crate::header::parse_fields;
 
 /// Maximum nesting: a report is one multipart; lists and gateways wrap it in others.
 const DEPTH_MAX: usize = 5;
-/// Maximum number of parts.
 const PARTS_MAX: usize = 32;
 /// Maximum bytes of a field value.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -32,7 +31,6 @@ pub struct ReportPart<'m> {
 
 impl ReportPart<'_> {
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match charset_decoder(self.charset.as_bytes()) {
             Some(decode) if !self.charset.is_empty() => Cow::Owned(decode(&self.body)),
@@ -42,7 +40,6 @@ impl ReportPart<'_> {
 }
 
 /// The value of the first header field with this name, unfolded but not decoded.
-#[must_use]
 pub fn header_field(message: &[u8], name: &str) -> Option<String> {
     let (fields, _) = parse_fields(message);
     let found = fields.iter().find(|field| field.has_name(message, name))?;
@@ -51,7 +48,6 @@ pub fn header_field(message: &[u8], name: &str) -> Option<String> {
 }
 
 /// The leaf parts of a message in order.
-#[must_use]
 pub fn parse_parts(message: &[u8]) -> Vec<ReportPart<'_>> {
     let mut out = Vec::new();
     collect_parts(message, 0, &mut out);
@@ -118,7 +114,6 @@ fn split_multipart<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut V
 }
 
 /// Parses groups of fields separated by empty lines (RFC 3464 2.1): names in lower case, values unfolded.
-#[must_use]
 pub fn field_groups(text: &str) -> Vec<Vec<(String, String)>> {
     /// One group per recipient; reports about mail of this server concern one recipient.
     const GROUPS_MAX: usize = 128;
@@ -146,7 +141,6 @@ pub fn field_groups(text: &str) -> Vec<Vec<(String, String)>> {
     groups
 }
 
-#[must_use]
 pub fn group_field<'g>(group: &'g [(String, String)], name: &str) -> Option<&'g str> {
     group.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }

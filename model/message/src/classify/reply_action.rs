@@ -60,7 +60,6 @@ impl ReplyAction {
     }
 
     /// True if the action suspends the destination. The refused recipient is then retried after the suspension.
-    #[must_use]
     pub fn suspends(self) -> bool {
         matches!(self, Self::BackOff | Self::Pause(_))
     }
@@ -93,7 +92,6 @@ pub struct ReplyRules(Vec<(ReplyPattern, ReplyAction)>);
 
 impl ReplyRules {
     /// Creates rules from the operator's configuration. The first match wins; the built-in table follows.
-    #[must_use]
     pub fn new(rules: impl IntoIterator<Item = ReplyRule>) -> Self {
         let row = |rule: ReplyRule| {
             let pattern = ReplyPattern {
@@ -108,7 +106,6 @@ impl ReplyRules {
     }
 
     /// Classifies a reply. The operator's rules replace the action of the built-in table, not its category.
-    #[must_use]
     pub fn classify(&self, input: &ClassifierInput<'_>) -> Classification {
         let builtin = table::classify(input);
         let own = self.0.iter().find(|(pattern, _)| pattern.matches(input)).map(|(_, action)| *action);

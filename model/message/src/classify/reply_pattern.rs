@@ -21,13 +21,11 @@ pub struct ClassifierInput<'a> {
 
 impl<'a> ClassifierInput<'a> {
     /// Prepares a reply that this host sent in this phase.
-    #[must_use]
     pub fn new(host: Option<&'a str>, reply: &'a SmtpReply, phase: AttemptPhase) -> Self {
         Self { host, reply, phase, text: normalize_text(&reply.text()) }
     }
 
     /// The phase in which the reply was received.
-    #[must_use]
     pub fn phase(&self) -> AttemptPhase {
         self.phase
     }
@@ -93,7 +91,6 @@ impl CodePattern {
     }
 
     /// The class of the matching codes: 4 or 5; `None` for both.
-    #[must_use]
     pub fn class(self) -> Option<u8> {
         match self {
             Self::Reply(from, _) => u8::try_from(from / 100).ok(),
@@ -177,7 +174,6 @@ pub struct TextPattern(Vec<String>);
 
 impl TextPattern {
     /// Creates a pattern without regard to case.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.split('*').map(str::to_lowercase).collect())
     }

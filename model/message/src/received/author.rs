@@ -8,7 +8,6 @@ use super::header::{fields, is_named};
 use crate::address::DomainName;
 
 /// Returns the author's domain; `None` unless there is exactly one unambiguous author.
-#[must_use]
 pub fn author_domain(message: &[u8]) -> Option<DomainName> {
     let mut named = fields(message).filter(|field| is_named(field, "From"));
     let (field, None) = (named.next()?, named.next()) else { return None };

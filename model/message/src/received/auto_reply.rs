@@ -1,56 +1,36 @@
 //! Automatic replies: which messages their header excludes (RFC 3834 2), and the threading fields of a reply
 //! (RFC 5322 3.6.4).
 
-use serde::{Deserialize, Serialize};
-
 use super::ReceivedHeader;
 use super::header::{fields, is_named};
+use crate::words;
 
 /// Maximum length of the References field of a reply, in bytes: about thirty messages.
 const REFERENCES_BYTES_MAX: usize = 2_000;
 
-/// Reason why a received email gets no automatic reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AutoReplyRefusal {
-    /// Sent automatically (`Auto-Submitted`, RFC 3834 5).
-    AutoSubmitted,
-    /// Sent from the null reverse path, or a report: a bounce, a receipt, a complaint.
-    Report,
-    /// Forwarded by a mailing list (RFC 2919, RFC 2369).
-    MailingList,
-    /// Bulk mail (`Precedence`).
-    Bulk,
-    /// No author, or an author who is a machine (`mailer-daemon@`, `noreply@`).
-    NoAuthor,
-    Spam,
-    /// The author may be forged: DMARC fails, or, where DMARC has no result, SPF does not pass for the author's
-    /// organisation or DKIM fails.
-    Unauthenticated,
-    /// The author is an address for which the account receives mail.
-    OwnAddress,
-    /// The same automation replied to the author recently.
-    AnsweredLately,
-    /// The email was deleted before the automation processed it.
-    Deleted,
-}
-
-impl AutoReplyRefusal {
-    /// Name in the steps of a run.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::AutoSubmitted => "auto_submitted",
-            Self::Report => "report",
-            Self::MailingList => "mailing_list",
-            Self::Bulk => "bulk",
-            Self::NoAuthor => "no_author",
-            Self::Spam => "spam",
-            Self::Unauthenticated => "unauthenticated",
-            Self::OwnAddress => "own_address",
-            Self::AnsweredLately => "answered_lately",
-            Self::Deleted => "deleted",
-        }
+words! {
+    /// Reason why a received email gets no automatic reply.
+    AutoReplyRefusal {
+        /// Sent automatically (`Auto-Submitted`, RFC 3834 5).
+        AutoSubmitted = "auto_submitted",
+        /// Sent from the null reverse path, or a report: a bounce, a receipt, a complaint.
+        Report = "report",
+        /// Forwarded by a mailing list (RFC 2919, RFC 2369).
+        MailingList = "mailing_list",
+        /// Bulk mail (`Precedence`).
+        Bulk = "bulk",
+        /// No author, or an author who is a machine (`mailer-daemon@`, `noreply@`).
+        NoAuthor = "no_author",
+        Spam = "spam",
+        /// The author may be forged: DMARC fails, or, where DMARC has no result, SPF does not pass for the author's
+        /// organisation or DKIM fails.
+        Unauthenticated = "unauthenticated",
+        /// The author is an address for which the account receives mail.
+        OwnAddress = "own_address",
+        /// The same automation replied to the author recently.
+        AnsweredLately = "answered_lately",
+        /// The email was deleted before the automation processed it.
+        Deleted = "deleted",
     }
 }
 
@@ -97,7 +77,6 @@ fn field_refusal(field: &[u8]) -> Option<AutoReplyRefusal> {
 
 /// Builds the threading fields of a reply (RFC 5322 3.6.4). Invalid message ids are dropped: an empty field, or an id
 /// with a blank, breaks the thread in mail clients.
-#[must_use]
 pub fn thread_headers(heading: &ReceivedHeader) -> Vec<(&'static str, String)> {
     let parent_id = Some(heading.message_id.as_str()).filter(|id| is_message_id(id));
     let mut before: Vec<&str> = heading.references.iter().map(String::as_str).collect();

@@ -217,7 +217,6 @@ fn json_bytes(text: &str) -> usize {
     text.chars().map(json_char_bytes).sum()
 }
 
-/// Truncates a text to a number of bytes in JSON.
 pub(super) fn truncate_json(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let fits = |c: &char| {
@@ -228,7 +227,6 @@ pub(super) fn truncate_json(text: &str, bytes_max: usize) -> String {
 }
 
 /// Number of header fields with this name.
-#[must_use]
 pub fn field_count(message: &[u8], name: &str) -> usize {
     fields(message).filter(|field| is_named(field, name)).count()
 }

@@ -45,7 +45,6 @@ pub struct ParsedReceivedEmail {
 
 impl ParsedReceivedEmail {
     /// Parses a whole message.
-    #[must_use]
     pub fn parse(message: &[u8]) -> Self {
         let parsed = mime::parse(&body_parser(), message);
         let heading = header_with_attachments(message, parsed.as_ref());
@@ -58,13 +57,11 @@ impl ParsedReceivedEmail {
     }
 
     /// Parses the header and the attachment summaries, which are stored on receipt.
-    #[must_use]
     pub fn parse_header(message: &[u8]) -> ReceivedHeader {
         header_with_attachments(message, mime::parse(&body_parser(), message).as_ref())
     }
 
     /// Parses one attachment, by its index.
-    #[must_use]
     pub fn parse_attachment(message: &[u8], index: usize) -> Option<ReceivedAttachment> {
         let parsed = mime::parse(&body_parser(), message)?;
         let at = u32::try_from(index).ok()?;

@@ -25,7 +25,6 @@ const SIGNATURE: &str = "--";
 const INTRODUCTION_LINES_MAX: usize = 3;
 
 /// Removes the quote and the signature of a reply.
-#[must_use]
 pub fn strip_quote(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let end = (0..lines.len()).find(|at| is_quote_start(&lines, *at)).unwrap_or(lines.len());

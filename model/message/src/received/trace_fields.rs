@@ -25,26 +25,22 @@ pub struct TraceFields;
 
 impl TraceFields {
     /// Builds the added fields; `listener_fields` holds the fields of the MX listener.
-    #[must_use]
     pub fn build(reverse_path: Option<&Address>, recipient: &Address, listener_fields: &str) -> String {
         let path = reverse_path.map(ToString::to_string).unwrap_or_default();
         format!("Return-Path: <{path}>\r\n{DELIVERED_TO}: {recipient}\r\n{listener_fields}")
     }
 
     /// Returns whether the message has so many Received fields that it must be looping.
-    #[must_use]
     pub fn exceeds_hop_limit(message: &[u8]) -> bool {
         fields(message).filter(|field| is_named(field, RECEIVED)).nth(RECEIVED_MAX - 1).is_some()
     }
 
     /// Returns whether the message was delivered to this recipient before.
-    #[must_use]
     pub fn was_delivered_to(message: &[u8], recipient: &Address) -> bool {
         Self::has_field_for(message, DELIVERED_TO, recipient)
     }
 
     /// Returns whether this server forwarded the message for this mailbox before.
-    #[must_use]
     pub fn was_forwarded_for(message: &[u8], mailbox: &Address) -> bool {
         Self::has_field_for(message, LOOP_HEADER, mailbox)
     }
@@ -64,7 +60,6 @@ impl TraceFields {
 
 /// Removes Authentication-Results fields that claim to be from this host (RFC 8601 5). The pieces share the message's
 /// bytes.
-#[must_use]
 pub fn strip_forged_auth_results(message: &Bytes, hostname: &DomainName) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let (mut kept_from, mut at) = (0, 0);

@@ -52,13 +52,11 @@ pub struct ReceivedTlsReport {
 
 impl ReceivedTlsReport {
     /// The day on which the report's period begins.
-    #[must_use]
     pub fn day(&self) -> Day {
         Day::containing(self.begins_at)
     }
 
     /// Returns whether the report's period is plausible: recent, not in the future, and not too long.
-    #[must_use]
     pub fn has_plausible_range(&self) -> bool {
         let oldest = self.received_at.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
         // Tolerance for clock differences and for the reporters' time zones.

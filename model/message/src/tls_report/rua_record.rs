@@ -9,7 +9,6 @@ const DESTINATIONS_MAX: usize = 5;
 /// Maximum length of a URI; longer ones are ignored.
 const URI_BYTES_MAX: usize = 1_000;
 
-/// Destination of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportDestination {
@@ -21,7 +20,6 @@ pub enum ReportDestination {
 
 /// Parses the TXT records at `_smtp._tls.{domain}` into destinations. The result is empty if there is no record, or
 /// more than one (RFC 8460 3).
-#[must_use]
 pub fn report_destinations(texts: &[String]) -> Vec<ReportDestination> {
     let mut records = texts.iter().filter_map(|text| record_fields(text));
     let (Some(fields), None) = (records.next(), records.next()) else { return Vec::new() };

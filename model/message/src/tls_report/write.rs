@@ -16,7 +16,6 @@ pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
 /// Contents of a report, and its author.
 #[derive(Debug, Clone)]
 pub struct OutgoingTlsReport<'a> {
-    /// The reported domain.
     pub domain: &'a DomainName,
     pub day: Day,
     pub counts: &'a DomainTlsCounts,
@@ -115,7 +114,6 @@ fn policy<'a>(count: &'a TlsPolicyCounts, domain: &'a DomainName) -> PolicyJson<
 
 impl OutgoingTlsReport<'_> {
     /// Report id, unique per domain and day, so that a receiver can detect duplicates.
-    #[must_use]
     pub fn report_id(&self) -> String {
         format!("{}.{}@{}", self.day, self.domain, self.submitter)
     }
@@ -126,14 +124,12 @@ impl OutgoingTlsReport<'_> {
     }
 
     /// File name (RFC 8460 5.1).
-    #[must_use]
     pub fn file_name(&self) -> String {
         let (begin, end) = (self.day.begins_at().as_second(), self.ends_at().as_second());
         format!("{}!{}!{begin}!{end}.json.gz", self.submitter, self.domain)
     }
 
     /// The report in JSON. The organization name is the domain of the contact.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let wire = TlsReportJson {
             organization_name: self.contact.domain().as_str(),
@@ -151,7 +147,6 @@ impl OutgoingTlsReport<'_> {
 
     /// Builds the message with the gzip-compressed report. It does not require TLS (RFC 8460 3; RFC 8689 5), because it
     /// may report the very failure that would block it.
-    #[must_use]
     pub fn to_message(&self, from: &Address, to: &Address, packed: &[u8]) -> Vec<u8> {
         let Self { domain, submitter, contact, .. } = self;
         let (id, file) = (self.report_id(), self.file_name());

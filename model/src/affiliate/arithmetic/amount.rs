@@ -8,9 +8,6 @@ use crate::affiliate::money::{BasisPoints, Currency};
 const WHOLE: i128 = 10_000;
 
 /// Adds the percent shares of several parts and rounds the sum once, half up.
-///
-/// # Errors
-/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn percent_of_parts(parts: impl IntoIterator<Item = (i64, BasisPoints)>) -> Result<i64, ArithmeticError> {
     let sum = parts.into_iter().try_fold(0, |sum, (base, points)| plus(sum, times(base, i128::from(points.get()))?))?;
     narrow(divide_half_up(sum, WHOLE)?)
@@ -18,9 +15,6 @@ pub fn percent_of_parts(parts: impl IntoIterator<Item = (i64, BasisPoints)>) -> 
 
 /// Returns the commission of rate groups, each with its part of the base: the percent shares, rounded once, plus every
 /// flat amount.
-///
-/// # Errors
-/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn sum_of_groups<'a>(groups: impl IntoIterator<Item = (&'a RateGroup, i64)>) -> Result<i64, ArithmeticError> {
     let (mut shares, mut flat) = (Vec::new(), 0);
     for (group, base) in groups {

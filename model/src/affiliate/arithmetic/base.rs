@@ -10,9 +10,6 @@ use crate::affiliate::sale::Sale;
 ///
 /// `B = round(total_excluding_tax × amount_paid / total)`, halves up. If `total_excluding_tax` is missing, `total −
 /// tax` is used.
-///
-/// # Errors
-/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn commissionable_base(sale: &Sale) -> Result<Option<i64>, ArithmeticError> {
     if sale.total <= 0 || sale.amount_paid <= 0 {
         return Ok(None);
@@ -23,9 +20,6 @@ pub fn commissionable_base(sale: &Sale) -> Result<Option<i64>, ArithmeticError> 
 }
 
 /// Returns the tax that a sale's total includes.
-///
-/// # Errors
-/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn tax_of_sale(sale: &Sale) -> Result<i64, ArithmeticError> {
     match sale.total_excluding_tax {
         Some(without_tax) => narrow(minus(sale.total, without_tax)?),

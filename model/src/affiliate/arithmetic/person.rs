@@ -4,7 +4,6 @@
 const WITHOUT_DOTS: [&str; 2] = ["gmail.com", "googlemail.com"];
 
 /// The comparison form of an address: lower case, without a `+tag`, and without dots at Gmail.
-#[must_use]
 pub fn normalized(email: &str) -> String {
     let email = email.trim().to_lowercase();
     let Some((local, domain)) = email.rsplit_once('@') else { return email };
@@ -21,7 +20,6 @@ pub fn normalized(email: &str) -> String {
 }
 
 /// True if both addresses have the same [`normalized`] form.
-#[must_use]
 pub fn is_same_person(one: &str, other: &str) -> bool {
     normalized(one) == normalized(other)
 }

@@ -2,10 +2,10 @@
 //! payout, and only `Pending` and `Earned` can be frozen.
 
 use jiff::Timestamp;
+use message::words;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::super::string_enum::words;
 use crate::id::PayoutId;
 
 words! {
@@ -19,7 +19,6 @@ words! {
         Fraud = "fraud",
         /// The owner reversed it manually.
         Manual = "manual",
-        /// The partner was deleted.
         PartnerDeleted = "partner_deleted",
         /// The referral is not valid: a self-referral or an existing customer.
         Blocked = "blocked",
@@ -30,7 +29,6 @@ words! {
 
 impl ReversalReason {
     /// True if the reason is derived from the processor's data about the sale, and ends when that data changes.
-    #[must_use]
     pub fn follows_from_sale(self) -> bool {
         matches!(self, Self::Refund | Self::Dispute)
     }
@@ -47,7 +45,6 @@ pub struct FreezeReasons {
 
 impl FreezeReasons {
     /// True if at least one reason is set.
-    #[must_use]
     pub fn is_frozen(self) -> bool {
         self.inquiry || self.review
     }
@@ -70,7 +67,6 @@ pub enum ReconciliationState {
 
 impl ReconciliationState {
     /// True if no query is needed; used to skip the field in serialization.
-    #[must_use]
     pub fn is_not_needed(&self) -> bool {
         matches!(self, Self::Needless)
     }
@@ -111,7 +107,6 @@ pub enum CommissionState {
 
 impl CommissionState {
     /// The status in the API. A line in a payout is still `earned` there.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending { .. } => "pending",
@@ -121,7 +116,6 @@ impl CommissionState {
         }
     }
 
-    #[must_use]
     pub fn earned_at(self) -> Option<Timestamp> {
         match self {
             Self::Pending { .. } => None,
@@ -132,19 +126,16 @@ impl CommissionState {
         }
     }
 
-    #[must_use]
     pub fn paid_at(self) -> Option<Timestamp> {
         if let Self::Paid { paid_at, .. } = self { Some(paid_at) } else { None }
     }
 
     /// Time and reason of the reversal.
-    #[must_use]
     pub fn reversed(self) -> Option<(Timestamp, ReversalReason)> {
         if let Self::Reversed { reversed_at, reason, .. } = self { Some((reversed_at, reason)) } else { None }
     }
 
     /// The payout that includes or paid this commission.
-    #[must_use]
     pub fn payout(self) -> Option<PayoutId> {
         match self {
             Self::InPayout { payout, .. } | Self::Paid { payout, .. } => Some(payout),
@@ -153,7 +144,6 @@ impl CommissionState {
     }
 
     /// The freeze reasons; none in states that cannot be frozen.
-    #[must_use]
     pub fn frozen(self) -> FreezeReasons {
         match self {
             Self::Pending { frozen } | Self::Earned { frozen, .. } => frozen,
@@ -191,7 +181,6 @@ pub enum CommissionError {
 
 impl CommissionError {
     /// True for errors that the API answers with 403: the line is paid or in a payout. Other errors can pass with time.
-    #[must_use]
     pub fn is_forbidden(self) -> bool {
         matches!(self, Self::Paid | Self::InPayout(_))
     }

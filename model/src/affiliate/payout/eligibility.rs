@@ -55,9 +55,6 @@ impl PayoutCandidate {
     }
 
     /// Decides what to pay and what to skip. Frozen and later amounts are reported beside the paid amount.
-    ///
-    /// # Errors
-    /// [`ArithmeticError::TooLarge`] on overflow.
     pub fn decide(
         &self,
         partner: &Partner,

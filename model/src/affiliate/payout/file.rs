@@ -3,13 +3,13 @@
 //! Records end in CRLF (RFC 4180). A text that a spreadsheet would interpret as a formula gets the prefix `'`. Amounts
 //! have the decimals of their currency.
 
+use message::words;
+
 use super::super::program::PayoutMethod;
-use super::super::string_enum::words;
 use super::Payout;
 use crate::csv::{self, CsvCell};
 
 words! {
-    /// Format of a payout file.
     PayoutFileFormat {
         /// PayPal mass payments.
         Paypal = "paypal",
@@ -31,8 +31,6 @@ pub struct PayoutFileRow<'a> {
 }
 
 impl PayoutFileFormat {
-    /// The format for a payout method.
-    #[must_use]
     pub const fn for_method(method: PayoutMethod) -> Self {
         match method {
             PayoutMethod::Paypal => Self::Paypal,
@@ -42,14 +40,12 @@ impl PayoutFileFormat {
     }
 
     /// True if the format can contain payouts with this method. PayPal and Wise pay to email addresses only.
-    #[must_use]
     pub const fn accepts_method(self, method: PayoutMethod) -> bool {
         matches!(self, Self::Generic) || matches!(method, PayoutMethod::Paypal | PayoutMethod::Wise)
     }
 
     /// Maximum number of rows in a file, without the header. PayPal and Wise limit their files; the generic limit
     /// bounds the memory use.
-    #[must_use]
     pub const fn rows_max(self) -> usize {
         match self {
             Self::Paypal => 5_000,
@@ -59,7 +55,6 @@ impl PayoutFileFormat {
     }
 
     /// Column names of the header.
-    #[must_use]
     pub const fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Paypal => &["email", "amount", "currency", "id", "note"],
@@ -125,7 +120,7 @@ impl PayoutFileFormat {
                     CsvCell::from_display(payout.partner),
                     CsvCell::text(name),
                     CsvCell::text(email),
-                    CsvCell::text(payout.method.as_str()),
+                    CsvCell::text(payout.method.word()),
                     destination(),
                     amount(),
                     currency(),

@@ -51,7 +51,6 @@ const UNDER_WAY: &[&str] = &[
     "funds converted",
 ];
 
-/// The result of one payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayoutResult {
     /// Paid, with the proof of payment.
@@ -95,9 +94,6 @@ fn column_positions(names: &CsvRecord, known: &[&str]) -> Vec<usize> {
 }
 
 /// Parses a results file. An invalid row does not fail the file: its entry names the invalid part.
-///
-/// # Errors
-/// [`PayoutResultsError`].
 pub fn parse(text: &str) -> Result<Vec<PayoutResultRow>, PayoutResultsError> {
     let mut records = CsvReader::new(text);
     let names = records.next().ok_or(PayoutResultsError::NoStatus)?;

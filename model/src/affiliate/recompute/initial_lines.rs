@@ -26,7 +26,6 @@ pub enum NoCommission {
     NoSale,
     /// The invoice, its customer or its subscription carries the exclusion flag.
     Excluded,
-    /// The referral is barred.
     Barred(ReferralBar),
     /// The partner's status does not allow commissions.
     Partner(AccrualStatus),
@@ -41,7 +40,6 @@ pub enum NoCommission {
 impl NoCommission {
     /// True if the reason stays valid: it follows from the owner's terms and the partner's status at that time. Later
     /// data of the payment processor does not change it.
-    #[must_use]
     pub fn is_permanent(self) -> bool {
         match self {
             Self::Partner(_) | Self::OnlyOnce | Self::TooLate | Self::ComesToNothing => true,

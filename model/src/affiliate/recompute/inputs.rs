@@ -11,7 +11,6 @@ use super::super::referral::{Referral, RejectReason};
 use super::{AccrualStatus, CustomerInput, ProgramRules, RecruiterInput, ReferralBar, SellerInput};
 
 impl ProgramRules {
-    #[must_use]
     pub fn from_program(program: &AffiliateProgram) -> Self {
         Self {
             account: program.account,
@@ -24,7 +23,6 @@ impl ProgramRules {
 
 impl ReferralBar {
     /// The bar of a referral, if it has one.
-    #[must_use]
     pub fn from_referral(referral: &Referral) -> Option<Self> {
         let rejected = referral.rejection.map(|rejection| match rejection.reason {
             RejectReason::Owner => Self::Rejected,
@@ -36,7 +34,6 @@ impl ReferralBar {
 
 impl<'a> CustomerInput<'a> {
     /// The facts of a referral; `first_earning` is the first of its invoices that wrote a line.
-    #[must_use]
     pub fn from_referral(referral: &Referral, first_earning: Option<&'a str>) -> Self {
         Self {
             referral: referral.id,
@@ -61,7 +58,6 @@ impl From<PartnerStatus> for AccrualStatus {
 
 impl<'a> SellerInput<'a> {
     /// The facts of a partner with its campaign. [`SellerInput::offer`] documents which customers count.
-    #[must_use]
     pub fn from_partner(partner: &Partner, campaign: &'a Campaign, paying_customers: u32) -> Self {
         Self {
             partner: partner.id,
@@ -79,7 +75,6 @@ impl<'a> SellerInput<'a> {
 
 impl RecruiterInput {
     /// The facts of the seller's recruiter. `customer` is the email address of the customer, if it is known.
-    #[must_use]
     pub fn from_parent(parent: &Partner, customer: Option<&Address>) -> Self {
         let paid_at = parent.payout.as_ref().filter(|payout| {
             // Only these methods have an email address as destination.

@@ -32,7 +32,6 @@ pub(super) fn currency(code: &str) -> Currency {
     code.parse().unwrap()
 }
 
-/// A percent rate.
 pub(super) fn percent(percent: u16) -> CommissionRate {
     CommissionRate::Percent(points(percent * 100))
 }
@@ -307,7 +306,7 @@ impl Scenario {
         let lines = self.lines.iter().zip(self.adjusted).map(|(line, adjusted)| {
             let Commission { amount, currency, status, .. } = line;
             let state = match status {
-                CommissionState::Reversed { reason, .. } => format!("reversed {}", reason.as_str()),
+                CommissionState::Reversed { reason, .. } => format!("reversed {}", reason.word()),
                 CommissionState::InPayout { .. } => "in payout".to_owned(),
                 status if status.frozen().is_frozen() => format!("{} frozen", status.word()),
                 status => status.word().to_owned(),

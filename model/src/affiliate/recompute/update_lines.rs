@@ -16,7 +16,6 @@ use super::{
     AdjustmentDue, CustomerInput, LedgerLine, LineChange, LineUpdate, RecomputeFacts, ReferralBar, sellers_line,
 };
 
-/// Result for one line.
 #[derive(Debug, Default)]
 pub(super) struct LineResult {
     /// The line, if it changed.
@@ -31,7 +30,6 @@ struct TargetState {
     reversed: Option<ReversalReason>,
     /// The line's and the sale's amounts, for a reversed line the last ones; `None` leaves them unchanged.
     amounts: Option<LineAmounts>,
-    /// The reasons for freezing it.
     frozen: FreezeReasons,
 }
 
@@ -70,7 +68,6 @@ pub(super) fn update_line(
 
 /// Updates a bounty to the state of its referral; `None` if nothing changes. A line in an approved payout is not
 /// changed.
-#[must_use]
 pub fn update_bounty(ledger_line: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
     let LedgerLine { line, is_orphan, .. } = *ledger_line;
     if ledger_line.is_out_of_reach() || line.sold_invoice().is_some() {
@@ -129,7 +126,6 @@ fn reversal_reason(
     Ok((is_refunded && !line.waives_refund(returned)).then_some(ReversalReason::Refund))
 }
 
-/// The disputes that reverse a line.
 fn reversing_disputes<'a>(line: &'a Commission, returned: &'a SaleReturns) -> impl Iterator<Item = DisputeState> + 'a {
     let counts = returned.reversing_disputes().filter(|(id, _)| !line.waives_dispute(id));
     counts.map(|(_, dispute)| dispute)

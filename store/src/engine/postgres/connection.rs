@@ -45,7 +45,6 @@ pub(crate) async fn connect(target: &ConnectionTarget) -> Result<Client, tokio_p
     }
 }
 
-/// A connection for reads.
 pub(crate) struct ReadConnection {
     pub(crate) client: Client,
     pub(crate) get: Statement,

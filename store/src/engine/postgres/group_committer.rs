@@ -29,7 +29,6 @@ use super::state::{DatabaseState, Streak};
 use super::url::ConnectionTarget;
 use crate::engine::{Batch, BatchPurpose, CommitError, Key};
 
-/// Maximum number of batches in a group.
 const GROUP_BATCHES: usize = 256;
 /// A group that reaches this size accepts no more batches. One transaction then stays within [`TRANSACTION_HALF_TIMEOUT`], and far
 /// below PostgreSQL's limit of 1 GiB per statement.

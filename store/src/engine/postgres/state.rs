@@ -7,7 +7,7 @@
 //!
 //! Failing reads are logged as an outage, but do not close the intake.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +21,6 @@ use crate::engine::{Health, StoreState};
 
 /// Minimum pause between two connection attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// Maximum pause.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// If another connection committed this recently, the database is available, and the failure is local to one
 /// connection.
@@ -97,14 +96,6 @@ impl Default for DatabaseState {
 }
 
 impl DatabaseState {
-    fn state(&self) -> MutexGuard<'_, StoreState> {
-        self.state.lock()
-    }
-
-    fn outage(&self) -> MutexGuard<'_, Outage> {
-        self.outage.lock()
-    }
-
     /// A random id for a writer.
     pub(crate) fn random_id(&self) -> [u8; 16] {
         let mut name = [0; 16];
@@ -128,7 +119,7 @@ impl DatabaseState {
 
     /// A write succeeded: ends an outage.
     pub(crate) fn mark_available(&self) {
-        let was_away = std::mem::take(&mut *self.state()) != StoreState::Healthy;
+        let was_away = std::mem::take(&mut *self.state.lock()) != StoreState::Healthy;
         let reads_failed =
             self.is_read_outage.load(Ordering::Relaxed) && self.is_read_outage.swap(false, Ordering::Relaxed);
         if was_away {
@@ -140,7 +131,7 @@ impl DatabaseState {
     }
 
     fn log_recovery(&self) {
-        if let Some(ended) = self.outage().answered(self.began.elapsed()) {
+        if let Some(ended) = self.outage.lock().answered(self.began.elapsed()) {
             tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
         }
     }
@@ -158,8 +149,8 @@ impl DatabaseState {
     }
 
     fn record_outage(&self, why: &Arc<str>) {
-        *self.state() = StoreState::Away(Arc::clone(why));
-        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+        *self.state.lock() = StoreState::Away(Arc::clone(why));
+        if let Some(notice) = self.outage.lock().failed(self.began.elapsed()) {
             let since_s = notice.lasts.as_secs();
             tracing::warn!(%why, since_s, "the database does not answer: refusing new mail");
         }
@@ -168,7 +159,7 @@ impl DatabaseState {
     /// Records that no read connection gets an answer.
     pub(crate) fn record_read_failure(&self, why: &str) {
         self.is_read_outage.store(true, Ordering::Relaxed);
-        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+        if let Some(notice) = self.outage.lock().failed(self.began.elapsed()) {
             tracing::warn!(%why, since_s = notice.lasts.as_secs(), "the database does not answer: reads fail");
         }
     }
@@ -176,19 +167,19 @@ impl DatabaseState {
     /// Records a successful read.
     pub(crate) fn record_read(&self) {
         let failed = self.is_read_outage.load(Ordering::Relaxed) && self.is_read_outage.swap(false, Ordering::Relaxed);
-        if failed && *self.state() == StoreState::Healthy {
+        if failed && *self.state.lock() == StoreState::Healthy {
             self.log_recovery();
         }
     }
 
     /// Returns whether there is an outage: no writes or no reads succeed.
     pub(crate) fn has_outage(&self) -> bool {
-        self.is_read_outage.load(Ordering::Relaxed) || matches!(*self.state(), StoreState::Away(_))
+        self.is_read_outage.load(Ordering::Relaxed) || matches!(*self.state.lock(), StoreState::Away(_))
     }
 
     /// Records that a probe failed; repeats the log line when it is due.
     pub(crate) fn record_probe_failure(&self, why: &str) {
-        let state = self.state().clone();
+        let state = self.state.lock().clone();
         match state {
             StoreState::Away(why) => self.record_outage(&why),
             _ if self.is_read_outage.load(Ordering::Relaxed) => self.record_read_failure(why),
@@ -198,13 +189,13 @@ impl DatabaseState {
 
     /// Logs outages that ended before they were logged.
     pub(crate) fn log_missed_outage(&self) {
-        if let Some(missed) = self.outage().missed(self.began.elapsed()) {
+        if let Some(missed) = self.outage.lock().missed(self.began.elapsed()) {
             tracing::warn!(lasted_s = missed.lasts.as_secs(), "the database did not answer for a while");
         }
     }
 
     pub(crate) fn mark_full(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if *state != StoreState::Full {
             tracing::error!("the database's disk is full");
         }
@@ -221,7 +212,7 @@ impl DatabaseState {
 
     pub(crate) fn health(&self) -> Health {
         Health {
-            state: self.state().clone(),
+            state: self.state.lock().clone(),
             groups: self.groups.load(Ordering::Relaxed),
             commits: self.commits.load(Ordering::Relaxed),
             conflicts: self.conflicts.load(Ordering::Relaxed),

@@ -5,7 +5,7 @@
 //! whole segments. If it runs out of space too, the reserve is released, and the last few megabytes are left to
 //! checkpoints. When space is available again, first the reserve is allocated, then intake resumes.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 
 use super::disk::Disk;
@@ -32,17 +32,13 @@ impl DiskSpace {
             Self { directory: directory.to_owned(), disk: disk.clone(), reserve_bytes, is_held: Mutex::new(false) };
         let path = directory.join(RESERVE_FILE);
         let is_reserved = std::fs::metadata(&path).is_ok_and(|found| found.len() == reserve_bytes);
-        *space.reserve_held() = is_reserved;
+        *space.is_held.lock() = is_reserved;
         if !is_reserved {
             // Left by an interrupted attempt or another `reserve_bytes`.
             drop(std::fs::remove_file(&path));
             space.allocate_reserve();
         }
         space
-    }
-
-    fn reserve_held(&self) -> MutexGuard<'_, bool> {
-        self.is_held.lock()
     }
 
     pub(crate) fn disk(&self) -> &Disk {
@@ -56,7 +52,7 @@ impl DiskSpace {
 
     /// Allocates the reserve if it is missing and there is enough space. Returns whether it exists now.
     fn allocate_reserve(&self) -> bool {
-        let mut is_reserved = self.reserve_held();
+        let mut is_reserved = self.is_held.lock();
         if *is_reserved || self.reserve_bytes == 0 {
             return true;
         }
@@ -74,7 +70,7 @@ impl DiskSpace {
 
     /// Releases the reserve. Returns whether space was freed.
     pub(crate) fn release_reserve(&self) -> bool {
-        let mut is_reserved = self.reserve_held();
+        let mut is_reserved = self.is_held.lock();
         if !*is_reserved {
             return false;
         }

@@ -55,7 +55,6 @@ pub(crate) struct LiveBodies {
     pub(crate) bytes: u64,
 }
 
-/// Live bodies by segment.
 pub(crate) type LiveBySegment = BTreeMap<u64, LiveBodies>;
 
 /// Why a checkpoint failed.

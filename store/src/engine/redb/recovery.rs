@@ -33,11 +33,9 @@ use super::segment_reader::{SegmentReader, SegmentStep};
 use super::segments::Segments;
 use crate::engine::OpenError;
 
-/// Result of a replay.
 #[derive(Debug)]
 pub(crate) struct ReplayResult {
     pub(crate) table: MemTable,
-    /// Position of the end of the log.
     pub(crate) end: LogPosition,
     pub(crate) groups: u64,
     pub(crate) bytes: u64,

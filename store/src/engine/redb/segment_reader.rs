@@ -17,7 +17,6 @@ pub(crate) enum SegmentStep {
     End,
 }
 
-/// Reader of one segment.
 #[derive(Debug)]
 pub(crate) struct SegmentReader<'a> {
     file: &'a DiskFile,
@@ -62,7 +61,6 @@ impl<'a> SegmentReader<'a> {
         Ok(header.filter(|header| at.saturating_add(header.size_bytes()) <= self.file_bytes))
     }
 
-    /// Reads the next group.
     pub(crate) fn next_group(&mut self) -> io::Result<SegmentStep> {
         let Some(header) = self.header_at(self.at)? else { return Ok(SegmentStep::End) };
         let mut rows = std::mem::take(&mut self.rows);

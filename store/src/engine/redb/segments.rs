@@ -2,7 +2,7 @@
 //!
 //! A bounded number of files stays open. A body's checksum is verified at every read.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,6 @@ impl From<BodyReadError> for ReadError {
 }
 
 impl Segments {
-    /// Lists the segments of a directory.
     pub(crate) fn list(directory: &Path, disk: &Disk) -> io::Result<Self> {
         let mut sizes = BTreeMap::new();
         for entry in std::fs::read_dir(directory)? {
@@ -77,10 +76,6 @@ impl Segments {
         Ok(Self { directory: directory.to_owned(), disk: disk.clone(), inner, newest: AtomicU64::new(0) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, SegmentFiles> {
-        self.inner.lock()
-    }
-
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -91,29 +86,29 @@ impl Segments {
 
     /// All segment numbers in order.
     pub(crate) fn numbers(&self) -> Vec<u64> {
-        self.inner().sizes.keys().copied().collect()
+        self.inner.lock().sizes.keys().copied().collect()
     }
 
     /// Number and total size of the segments.
     pub(crate) fn totals(&self) -> (u64, u64) {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         (inner.sizes.len() as u64, inner.sizes.values().sum())
     }
 
     pub(crate) fn set_size(&self, segment: u64, size_bytes: u64) {
-        self.inner().sizes.insert(segment, size_bytes);
+        self.inner.lock().sizes.insert(segment, size_bytes);
     }
 
     /// Adds the writer's file, which readers share.
     pub(crate) fn add(&self, segment: u64, file: Arc<DiskFile>) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.sizes.insert(segment, 0);
         inner.cache_open_file(segment, file);
     }
 
     pub(crate) fn remove(&self, segment: u64) -> io::Result<()> {
         {
-            let mut inner = self.inner();
+            let mut inner = self.inner.lock();
             inner.open.remove(&segment);
             inner.sizes.remove(&segment);
         }
@@ -121,11 +116,11 @@ impl Segments {
     }
 
     pub(crate) fn file(&self, segment: u64) -> io::Result<Arc<DiskFile>> {
-        if let Some(file) = self.inner().open.get(&segment) {
+        if let Some(file) = self.inner.lock().open.get(&segment) {
             return Ok(Arc::clone(file));
         }
         let file = Arc::new(self.disk.open(&self.path(segment))?);
-        self.inner().cache_open_file(segment, Arc::clone(&file));
+        self.inner.lock().cache_open_file(segment, Arc::clone(&file));
         Ok(file)
     }
 

@@ -9,7 +9,7 @@
 //!
 //! The three layers are replaced together under the lock, so a reader that clones them together has one snapshot.
 
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,7 +29,6 @@ pub(crate) struct Layers {
     pub(crate) base: Arc<IndexSnapshot>,
 }
 
-/// State of checkpointing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CheckpointState {
     /// No checkpoint is running: the writer may freeze the active memtable.
@@ -103,13 +102,9 @@ impl EngineState {
         Arc::clone(&self.layers().base)
     }
 
-    fn state(&self) -> MutexGuard<'_, StoreState> {
-        self.state.lock()
-    }
-
     /// The reason, if the store is fenced.
     pub(crate) fn fenced(&self) -> Option<Arc<str>> {
-        match &*self.state() {
+        match &*self.state.lock() {
             StoreState::Fenced(reason) => Some(Arc::clone(reason)),
             _ => None,
         }
@@ -117,7 +112,7 @@ impl EngineState {
 
     /// Fences the store. Returns the first reason given.
     pub(crate) fn fence(&self, reason: &str) -> Arc<str> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let StoreState::Fenced(reason) = &*state {
             return Arc::clone(reason);
         }
@@ -134,7 +129,7 @@ impl EngineState {
     }
 
     pub(crate) fn set_full(&self, full: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match (&*state, full) {
             (StoreState::Healthy, true) => {
                 tracing::warn!("the disk is full: refusing new mail, delivery continues");
@@ -149,22 +144,18 @@ impl EngineState {
         self.is_full.store(full, Ordering::Relaxed);
     }
 
-    fn checkpointing_guard(&self) -> MutexGuard<'_, CheckpointState> {
-        self.checkpointing.lock()
-    }
-
     pub(crate) fn checkpointing(&self) -> CheckpointState {
-        *self.checkpointing_guard()
+        *self.checkpointing.lock()
     }
 
     pub(crate) fn set_checkpointing(&self, now: CheckpointState) {
-        *self.checkpointing_guard() = now;
+        *self.checkpointing.lock() = now;
         self.changed.notify_all();
     }
 
     /// Waits until no checkpoint is running; a stuck one is not running.
     pub(crate) fn wait_checkpoint(&self) -> CheckpointState {
-        let mut guard = self.checkpointing_guard();
+        let mut guard = self.checkpointing.lock();
         self.changed.wait_while(&mut guard, |now| *now == CheckpointState::Running);
         *guard
     }
@@ -225,7 +216,7 @@ impl EngineState {
             ((layers.active.len() + frozen.0) as u64, layers.active.bytes() + frozen.1)
         };
         Health {
-            state: self.state().clone(),
+            state: self.state.lock().clone(),
             groups: number(&counters.groups),
             commits: number(&counters.commits),
             conflicts: number(&counters.conflicts),

@@ -33,7 +33,6 @@ const GROUP_BATCHES_MAX: usize = 1024;
 /// to the memtable.
 const GROUP_BYTES_MAX: u64 = 4 << 20;
 
-/// Command to the writer.
 #[derive(Debug)]
 pub(crate) enum WriterCommand {
     Commit(PendingBatch),

@@ -1,30 +1,28 @@
-//! The `words!` macro: an enum whose variants have fixed names in the API, in the store and in code.
+//! The `words!` macro: an enum whose variants have fixed words in the API, in the store and in code.
 
-/// Declares an enum from variants with their words. Generates serde names, `ALL`, `WORDS`, `as_str`, `from_word` and
-/// `Display`.
+/// Declares an enum from variants with their words and, after `as`, their stored numbers. Generates serde names, `ALL`,
+/// `WORDS`, `word`, `from_word` and `Display`.
 #[macro_export]
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
+    ($(#[$about:meta])* $name:ident {
+        $($(#[$each:meta])* $variant:ident = $word:literal $(as $number:literal)?,)*
+    }) => {
+        $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)*
+            $($(#[$each])* #[serde(rename = $word)] $variant $(= $number)?,)*
         }
 
         impl $name {
             /// All variants in order of declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            pub const ALL: [Self; Self::WORDS.len()] = [$(Self::$variant,)*];
             /// All words in order of declaration.
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
-            /// The word of a variant.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
+            pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The variant with this word; `None` for an unknown word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
@@ -32,9 +30,8 @@ macro_rules! words {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
+                f.write_str(self.word())
             }
         }
     };
 }
-pub use words;
