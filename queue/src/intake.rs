@@ -37,7 +37,6 @@ use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::dispatch::Dispatcher;
 use crate::last_hour::HourlyCounter;
 use crate::message_signer::MessageSigner;
-use crate::outbox::recent_events::RecentEvents;
 use crate::partition_timers::PartitionTimers;
 use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
 use crate::quota_tracker::QuotaReservation;
@@ -64,7 +63,6 @@ pub struct Intake {
     pub(crate) services: Services,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) policy: Arc<SharedDeliveryPolicy>,
-    pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) sender_authorization: Arc<SenderAuthorization>,
     pub(crate) signer: MessageSigner,
     pub(crate) limits: Arc<AccountLimits>,
@@ -317,7 +315,7 @@ impl Intake {
             if let Some(storage) = message.storage_reservation {
                 storage.confirm();
             }
-            self.recent_events.insert(event, Some(message.email));
+            self.services.recent_events.insert(event, Some(message.email));
         }
         self.services.outbox_wakeup.notify_one();
     }

@@ -75,6 +75,7 @@ mod queue_counter;
 mod queue_loader;
 pub mod quota_tracker;
 pub mod ready_queue;
+pub mod recent_events;
 pub mod reply_policy;
 pub mod request_limiter;
 mod retention;

@@ -9,7 +9,6 @@
 
 mod event_subjects;
 mod metric_increments;
-pub(crate) mod recent_events;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -29,7 +28,6 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::event_subjects::EventSubjects;
-use self::recent_events::RecentEvents;
 use crate::automations::trigger_index::TriggerIndex;
 use crate::quota_tracker::QuotaTracker;
 use crate::services::Services;
@@ -69,7 +67,6 @@ pub struct OutboxDispatcher {
     services: Services,
     webhooks: Arc<WebhookSender>,
     quota_tracker: QuotaTracker,
-    recent_events: Arc<RecentEvents>,
     trigger_index: Arc<TriggerIndex>,
     /// Serialises dispatching.
     lock: tokio::sync::Mutex<()>,
@@ -83,14 +80,12 @@ impl OutboxDispatcher {
         services: Services,
         webhooks: Arc<WebhookSender>,
         quota_tracker: QuotaTracker,
-        recent_events: Arc<RecentEvents>,
         trigger_index: Arc<TriggerIndex>,
     ) -> Self {
         Self {
             services,
             webhooks,
             quota_tracker,
-            recent_events,
             trigger_index,
             lock: tokio::sync::Mutex::default(),
             dispatched_until_ms: AtomicI64::default(),
@@ -221,14 +216,15 @@ impl OutboxDispatcher {
     ) -> Result<bool, OutboxError> {
         let mut conflict = None;
         for _ in 0..COMMIT_TRIES_MAX {
-            let cached_event = |id| self.recent_events.take(id);
+            let cached_event = |id| self.services.recent_events.take(id);
             let (partitions, limit) = (partitions.clone(), BATCH_EVENTS_MAX);
             let OutboxPage { entries, has_more } =
                 store::outbox::list(&self.services.store, partitions, after.as_ref(), limit, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
             }
-            let (subjects, count) = EventSubjects::load(&self.services.store, &self.recent_events, &entries).await?;
+            let (subjects, count) =
+                EventSubjects::load(&self.services.store, &self.services.recent_events, &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
             let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
             let audience = self.webhooks.load_subscribers(&event_accounts(loaded), events).await?;

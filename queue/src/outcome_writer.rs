@@ -18,7 +18,6 @@ use crate::commit_retries::CommitRetries;
 use crate::delivery_metrics::DeliveryMetrics;
 use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::dsn_request;
-use crate::outbox::recent_events::RecentEvents;
 use crate::outcome::{self, AttemptResult, NextAction};
 use crate::pending_dsns::PendingDsns;
 use crate::ready_queue::ReadyTask;
@@ -53,7 +52,6 @@ pub(crate) struct OutcomeWriter {
     policy: Arc<SharedDeliveryPolicy>,
     suppressions: SuppressionService,
     pub(crate) metrics: Arc<DeliveryMetrics>,
-    recent_events: Arc<RecentEvents>,
     pending_dsns: Arc<PendingDsns>,
 }
 
@@ -62,11 +60,10 @@ impl OutcomeWriter {
         services: Services,
         scheduler: Arc<Scheduler>,
         policy: Arc<SharedDeliveryPolicy>,
-        recent_events: Arc<RecentEvents>,
         pending_dsns: Arc<PendingDsns>,
     ) -> Self {
         let (suppressions, metrics) = (SuppressionService::new(&services), Arc::default());
-        Self { services, scheduler, policy, suppressions, metrics, recent_events, pending_dsns }
+        Self { services, scheduler, policy, suppressions, metrics, pending_dsns }
     }
 
     /// Records an attempt: decides the next action, commits it and releases the task.
@@ -126,7 +123,7 @@ impl OutcomeWriter {
             }
             match self.commit_outcome_batch(batch, task, retries).await {
                 Ok(()) => {
-                    self.recent_events.insert(event, None);
+                    self.services.recent_events.insert(event, None);
                     break true;
                 }
                 Err(CommitOutcomeError::Conflict) => {}

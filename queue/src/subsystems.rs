@@ -43,7 +43,6 @@ use crate::holds::HoldCache;
 use crate::last_hour::Counts;
 use crate::membership::{KnownNodes, Membership};
 use crate::outbox::OutboxDispatcher;
-use crate::outbox::recent_events::RecentEvents;
 use crate::outcome_writer::OutcomeWriter;
 use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::pacing::PaceLimits;
@@ -135,7 +134,6 @@ pub struct DeliverySubsystems {
 pub struct EventSubsystems {
     pub outbox: Arc<OutboxDispatcher>,
     pub(crate) quota_tracker: QuotaTracker,
-    pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) trigger_index: Arc<TriggerIndex>,
     pub webhooks: Arc<WebhookSender>,
     pub(crate) analytics: Arc<AnalyticsAggregator>,
@@ -177,7 +175,6 @@ impl Subsystems {
             services.clone(),
             Arc::clone(&scheduler),
             Arc::clone(&policy),
-            Arc::clone(&events.recent_events),
             Arc::clone(&pending_dsns),
         );
         let agent = DeliveryAgentParts {
@@ -264,29 +261,18 @@ impl EventSubsystems {
     fn new(services: &Services, webhooks: WebhooksParts) -> Self {
         let owner_alerts = OwnerAlertQueue::new(services.clone());
         let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alerts.timers), webhooks));
-        let (quota_tracker, recent_events) = (QuotaTracker::default(), Arc::<RecentEvents>::default());
+        let quota_tracker = QuotaTracker::default();
         let trigger_index = Arc::<TriggerIndex>::default();
         let outbox = Arc::new(OutboxDispatcher::new(
             services.clone(),
             Arc::clone(&webhooks),
             quota_tracker.clone(),
-            Arc::clone(&recent_events),
             Arc::clone(&trigger_index),
         ));
         let exporter = Arc::new(ConversionExporter::new(services.clone()));
         let analytics = Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter)));
         let email_tracking = Arc::new(EmailTracking::new(services.clone()));
-        Self {
-            outbox,
-            quota_tracker,
-            recent_events,
-            trigger_index,
-            webhooks,
-            analytics,
-            exporter,
-            owner_alerts,
-            email_tracking,
-        }
+        Self { outbox, quota_tracker, trigger_index, webhooks, analytics, exporter, owner_alerts, email_tracking }
     }
 }
 

@@ -93,7 +93,6 @@ impl AccountSubsystems {
             services: services.clone(),
             dispatcher: Arc::clone(&delivery.dispatcher),
             policy: Arc::clone(&delivery.policy),
-            recent_events: Arc::clone(&events.recent_events),
             sender_authorization: Arc::clone(&senders),
             signer: MessageSigner::new(pool, parts.signing),
             limits: Arc::clone(&limits),
