@@ -167,6 +167,17 @@ impl Leases {
         }
     }
 
+    /// Stops new work in partitions that this node will release.
+    pub fn start_release(&self, partitions: &[u16]) {
+        let mut state = self.lock();
+        for partition in partitions {
+            if let Some(lease) = state.partitions.get_mut(partition) {
+                lease.leaving_polls = Some(0);
+            }
+        }
+        state.refresh_active();
+    }
+
     /// Number of nodes in the cluster.
     #[must_use]
     pub fn nodes(&self) -> u32 {

@@ -93,6 +93,7 @@ pub mod storage_quota;
 pub mod submit_error;
 pub mod subsystems;
 mod supervisor;
+pub mod suppression_event;
 pub mod suppression_import;
 pub mod suppressions;
 pub mod system_mailer;

@@ -20,7 +20,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use model::event::Event;
 use model::id::AccountId;
-use model::usage::{UsagePeriod, usage_of_event};
+use model::usage::{PlanUsage, UsagePeriod, usage_of_event};
+use store::access::Tenant;
 use store::engine::{Batch, CommitError, Key, ReadError};
 use store::outbox::{OutboxEntry, OutboxPage};
 use store::usage::UsageIncrements;
@@ -48,6 +49,8 @@ const IDLE_FACTOR: u32 = 3;
 const IDLE_FACTOR_WITH_LISTENERS: u32 = 1;
 /// Commit tries when other nodes write the same rows.
 const COMMIT_TRIES_MAX: usize = 20;
+/// Time limit for dispatching the outbox before usage is reported, so that emails just sent are counted.
+const USAGE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Position in the outbox by first partition of each range. Starting at the beginning would scan the deleted keys,
 /// which stay until the store compacts them.
@@ -185,6 +188,17 @@ impl OutboxDispatcher {
             Ok(Err(_)) | Err(_) => {}
         }
         Some(self.dispatched_until())
+    }
+
+    /// Emails that an account has used of its plan today and this month, exact to one email.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn plan_usage(self: &Arc<Self>, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
+        // The quota tracker counts events that are not dispatched yet only for plans with caps.
+        self.dispatch_within(USAGE_WAIT_MAX).await;
+        let Services { store, clock, .. } = &self.services;
+        self.quota_tracker.usage_of(store, tenant.account().id, clock.now()).await
     }
 
     /// All events of owned partitions before this time are dispatched. 1970 until that is known.

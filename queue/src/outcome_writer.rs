@@ -24,7 +24,7 @@ use crate::ready_queue::ReadyTask;
 use crate::routing::RouteError;
 use crate::scheduler::Scheduler;
 use crate::services::Services;
-use crate::suppressions::SuppressionService;
+use crate::suppression_event::record_created;
 
 /// Delay before a commit is retried while the store is full or away.
 const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -50,7 +50,6 @@ pub(crate) struct OutcomeWriter {
     services: Services,
     scheduler: Arc<Scheduler>,
     policy: Arc<SharedDeliveryPolicy>,
-    suppressions: SuppressionService,
     pub(crate) metrics: Arc<DeliveryMetrics>,
     pending_dsns: Arc<PendingDsns>,
 }
@@ -62,8 +61,7 @@ impl OutcomeWriter {
         policy: Arc<SharedDeliveryPolicy>,
         pending_dsns: Arc<PendingDsns>,
     ) -> Self {
-        let (suppressions, metrics) = (SuppressionService::new(&services), Arc::default());
-        Self { services, scheduler, policy, suppressions, metrics, pending_dsns }
+        Self { services, scheduler, policy, metrics: Arc::default(), pending_dsns }
     }
 
     /// Records an attempt: decides the next action, commits it and releases the task.
@@ -109,7 +107,7 @@ impl OutcomeWriter {
                 outcome::outcome_batch(task, ready.row.as_ref(), attempted, &next, current, now, event);
             if let Some(SuppressionUpdate { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
-                self.suppressions.record_created(&mut batch, before.as_ref(), after);
+                record_created(&mut batch, &self.services.clock, &self.services.entropy, before.as_ref(), after);
             }
             if let Some(notice) = &notice {
                 store::pending_dsn::put(&mut batch, task.partition, email, notice);

@@ -47,7 +47,7 @@ async fn count_emails(world: &World, number: u8) -> usize {
 }
 
 async fn emails_used(world: &World) -> i64 {
-    world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap().month
+    world.queue.events.outbox.plan_usage(&world.tenant().await).await.unwrap().month
 }
 
 /// A sandbox account sends nothing to partners who did not ask for it, neither from the service's sender nor from its

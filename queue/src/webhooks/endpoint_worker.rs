@@ -389,11 +389,7 @@ mod tests {
         let posting = sender.post_delivery(Some(Arc::new(target)), due, delivery(queue, id, now));
         let mut posting = Box::pin(posting);
         assert!(posting.as_mut().now_or_never().is_none(), "it waits for a permit");
-        {
-            let mut state = leases.lock();
-            state.partitions.get_mut(&PARTITION).unwrap().leaving_polls = Some(0);
-            state.refresh_active();
-        }
+        leases.start_release(&[PARTITION]);
         permits.clear();
         assert!(matches!(posting.await, Err(NotPosted(left)) if left == id));
     }
