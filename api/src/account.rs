@@ -155,7 +155,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
 pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
     let now = state.services.clock.now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));
-    let used = state.accounts.limits.plan_usage(tenant).await?;
+    let used = state.queue.events.outbox.plan_usage(tenant).await?;
     let emails = |count: i64| u64::try_from(count).unwrap_or(0);
     let limits = state.accounts.limits.plans.of(tenant.account().plan);
     let included = limits.emails_per_month.filter(|_| limits.overage);

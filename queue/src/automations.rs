@@ -34,3 +34,6 @@ pub use self::dry_run::{DryRun, DryRunError};
 pub use self::engine::{AutomationEngine, SignalEffects};
 pub use self::runner::AutomationRunner;
 pub use self::sms_provider::SmsProvider;
+
+/// Upper bound of the events deleted with a run; its steps record fewer.
+pub const RUN_EVENTS_MAX: usize = 200;

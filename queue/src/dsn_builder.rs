@@ -31,11 +31,11 @@ use model::id::{EmailId, EventId};
 use model::recipient::{DsnOptions as Wish, RecipientKind};
 use store::engine::{Batch, CommitError, ReadError};
 use store::pending_dsn::{PendingDsnKey, StoredPendingDsn};
+use thiserror::Error;
 
 use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::dispatch::Dispatcher;
 use crate::dsn_request;
-use crate::outbox::OutboxError;
 use crate::pending_dsns::{DsnGroup, PendingDsns};
 use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
 use crate::services::Services;
@@ -49,6 +49,15 @@ const CONCURRENCY: usize = 8;
 const COMMIT_TRIES_MAX: usize = 20;
 /// Delay before a store error is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Error of sending a DSN; it is retried.
+#[derive(Debug, Error)]
+enum DsnError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
 
 /// Builds and sends DSNs.
 pub(crate) struct DsnReporter {
@@ -97,7 +106,7 @@ impl DsnReporter {
     }
 
     /// Loads emails with pending DSNs from disk.
-    async fn load_pending_dsns(&self) -> Result<(), OutboxError> {
+    async fn load_pending_dsns(&self) -> Result<(), DsnError> {
         while let Some(partition) = self.pending.next_unread() {
             let mut from = None;
             loop {
@@ -114,7 +123,7 @@ impl DsnReporter {
     }
 
     /// Checks one group and sends its DSN unless a recipient is awaited.
-    async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
+    async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), DsnError> {
         let reported = self.send_dsn_unless_waiting(key, &group).await;
         if reported.is_err() {
             self.pending.retry(key);
@@ -122,11 +131,7 @@ impl DsnReporter {
         reported
     }
 
-    async fn send_dsn_unless_waiting(
-        self: &Arc<Self>,
-        key: PendingDsnKey,
-        group: &DsnGroup,
-    ) -> Result<(), OutboxError> {
+    async fn send_dsn_unless_waiting(self: &Arc<Self>, key: PendingDsnKey, group: &DsnGroup) -> Result<(), DsnError> {
         let (now, (account, email)) = (self.services.clock.now(), key);
         if now < group.until {
             let waiting = store::email::next_recipient_due_by(
@@ -150,7 +155,7 @@ impl DsnReporter {
             attempts += 1;
             match self.send_dsn(key, &partitions, now).await {
                 // A pending DSN was written concurrently.
-                Err(OutboxError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
+                Err(DsnError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
                 reported => {
                     reported?;
                     self.pending.finish(key, now);
@@ -166,7 +171,7 @@ impl DsnReporter {
         key: PendingDsnKey,
         partitions: &[u16],
         now: Timestamp,
-    ) -> Result<(), OutboxError> {
+    ) -> Result<(), DsnError> {
         let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
             found.extend(store::pending_dsn::list_by_email(&self.services.store, *partition, key).await?);

@@ -201,10 +201,10 @@ impl InboundService {
     ) -> Self {
         let services = intake.services.clone();
         Self(Arc::new(InboundState {
-            writer: BatchWriter::new(services.clone(), Arc::clone(&intake.recent_events)),
+            writer: BatchWriter::new(services.clone()),
             services,
             storage_quotas: Arc::clone(&intake.limits.storage),
-            metrics: Arc::clone(&intake.dispatcher.agent.outcomes.metrics),
+            metrics: Arc::clone(intake.metrics()),
             intake,
             bounces,
             resolver,

@@ -157,7 +157,7 @@ impl Membership {
             (state.active.clone(), state.partitions.keys().copied().collect::<Vec<_>>())
         };
         let decision = rebalance(&view, &live_nodes, &active, &held, &self.name);
-        self.start_release(&decision.release);
+        self.leases.start_release(&decision.release);
         self.finish_release(attempting).await?;
         self.claim_partitions(&view, &decision.claim).await
     }
@@ -220,16 +220,6 @@ impl Membership {
             drop(state);
             self.leases.changed.notify_waiters();
         }
-    }
-
-    fn start_release(&self, partitions: &[u16]) {
-        let mut state = self.leases.lock();
-        for partition in partitions {
-            if let Some(lease) = state.partitions.get_mut(partition) {
-                lease.leaving_polls = Some(0);
-            }
-        }
-        state.refresh_active();
     }
 
     /// Releases partitions that have no attempts left.

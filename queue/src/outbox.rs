@@ -9,7 +9,6 @@
 
 mod event_subjects;
 mod metric_increments;
-pub(crate) mod recent_events;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -21,7 +20,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use model::event::Event;
 use model::id::AccountId;
-use model::usage::{UsagePeriod, usage_of_event};
+use model::usage::{PlanUsage, UsagePeriod, usage_of_event};
+use store::access::Tenant;
 use store::engine::{Batch, CommitError, Key, ReadError};
 use store::outbox::{OutboxEntry, OutboxPage};
 use store::usage::UsageIncrements;
@@ -29,7 +29,6 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::event_subjects::EventSubjects;
-use self::recent_events::RecentEvents;
 use crate::automations::trigger_index::TriggerIndex;
 use crate::quota_tracker::QuotaTracker;
 use crate::services::Services;
@@ -50,6 +49,8 @@ const IDLE_FACTOR: u32 = 3;
 const IDLE_FACTOR_WITH_LISTENERS: u32 = 1;
 /// Commit tries when other nodes write the same rows.
 const COMMIT_TRIES_MAX: usize = 20;
+/// Time limit for dispatching the outbox before usage is reported, so that emails just sent are counted.
+const USAGE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Position in the outbox by first partition of each range. Starting at the beginning would scan the deleted keys,
 /// which stay until the store compacts them.
@@ -69,7 +70,6 @@ pub struct OutboxDispatcher {
     services: Services,
     webhooks: Arc<WebhookSender>,
     quota_tracker: QuotaTracker,
-    recent_events: Arc<RecentEvents>,
     trigger_index: Arc<TriggerIndex>,
     /// Serialises dispatching.
     lock: tokio::sync::Mutex<()>,
@@ -83,14 +83,12 @@ impl OutboxDispatcher {
         services: Services,
         webhooks: Arc<WebhookSender>,
         quota_tracker: QuotaTracker,
-        recent_events: Arc<RecentEvents>,
         trigger_index: Arc<TriggerIndex>,
     ) -> Self {
         Self {
             services,
             webhooks,
             quota_tracker,
-            recent_events,
             trigger_index,
             lock: tokio::sync::Mutex::default(),
             dispatched_until_ms: AtomicI64::default(),
@@ -192,19 +190,31 @@ impl OutboxDispatcher {
         Some(self.dispatched_until())
     }
 
+    /// Emails that an account has used of its plan today and this month, exact to one email.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn plan_usage(self: &Arc<Self>, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
+        // The quota tracker counts events that are not dispatched yet only for plans with caps.
+        self.dispatch_within(USAGE_WAIT_MAX).await;
+        let Services { store, clock, .. } = &self.services;
+        self.quota_tracker.usage_of(store, tenant.account().id, clock.now()).await
+    }
+
     /// All events of owned partitions before this time are dispatched. 1970 until that is known.
     #[must_use]
     pub fn dispatched_until(&self) -> Timestamp {
         Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
-    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run.
-    pub(crate) fn mark_behind(&self) {
+    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run, and starts that.
+    pub(crate) fn start_backlog(self: &Arc<Self>) {
         self.quota_tracker.mark_behind();
+        self.services.spawn(Arc::clone(self).drain_backlog());
     }
 
     /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`crate::quota_tracker`]).
-    pub(crate) async fn drain_backlog(self: Arc<Self>) {
+    async fn drain_backlog(self: Arc<Self>) {
         while let Err(error) = self.dispatch_outbox().await {
             store::warn_unless_away!(self.services.store, %error, "cannot dispatch the event backlog; retrying");
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -221,14 +231,15 @@ impl OutboxDispatcher {
     ) -> Result<bool, OutboxError> {
         let mut conflict = None;
         for _ in 0..COMMIT_TRIES_MAX {
-            let cached_event = |id| self.recent_events.take(id);
+            let cached_event = |id| self.services.recent_events.take(id);
             let (partitions, limit) = (partitions.clone(), BATCH_EVENTS_MAX);
             let OutboxPage { entries, has_more } =
                 store::outbox::list(&self.services.store, partitions, after.as_ref(), limit, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
             }
-            let (subjects, count) = EventSubjects::load(&self.services.store, &self.recent_events, &entries).await?;
+            let (subjects, count) =
+                EventSubjects::load(&self.services.store, &self.services.recent_events, &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
             let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
             let audience = self.webhooks.load_subscribers(&event_accounts(loaded), events).await?;
@@ -316,14 +327,17 @@ mod tests {
     use store::engine::Store;
 
     use super::*;
-    use crate::subsystems::tests::idle;
+    use crate::event_subsystems::EventSubsystems;
+    use crate::event_subsystems::idle::webhooks;
+    use crate::subsystems::idle::{self, IdleQueue};
 
     /// Otherwise the event would stay in the outbox until the next one wakes the dispatcher.
     #[tokio::test]
     async fn conflicts_in_all_tries_are_an_error() {
         const PARTITION: u16 = 7;
-        let queue = idle(Store::memory());
+        let queue = IdleQueue::new(Store::memory(), idle::settings());
         queue.cluster.poll().await.unwrap();
+        let events = EventSubsystems::new(&queue.services, webhooks());
         let now = queue.services.clock.now();
         let event = Event {
             id: EventId::new(now, 1),
@@ -339,7 +353,7 @@ mod tests {
         let view = store::lease::read_view(&queue.services.store).await.unwrap();
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
         queue.services.store.commit(batch).await.unwrap();
-        let outcome = queue.events.outbox.dispatch_outbox().await;
+        let outcome = events.outbox.dispatch_outbox().await;
         assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

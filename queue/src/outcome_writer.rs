@@ -18,14 +18,13 @@ use crate::commit_retries::CommitRetries;
 use crate::delivery_metrics::DeliveryMetrics;
 use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::dsn_request;
-use crate::outbox::recent_events::RecentEvents;
 use crate::outcome::{self, AttemptResult, NextAction};
 use crate::pending_dsns::PendingDsns;
 use crate::ready_queue::ReadyTask;
 use crate::routing::RouteError;
 use crate::scheduler::Scheduler;
 use crate::services::Services;
-use crate::suppressions::SuppressionService;
+use crate::suppression_event::record_created;
 
 /// Delay before a commit is retried while the store is full or away.
 const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -51,9 +50,7 @@ pub(crate) struct OutcomeWriter {
     services: Services,
     scheduler: Arc<Scheduler>,
     policy: Arc<SharedDeliveryPolicy>,
-    suppressions: SuppressionService,
     pub(crate) metrics: Arc<DeliveryMetrics>,
-    recent_events: Arc<RecentEvents>,
     pending_dsns: Arc<PendingDsns>,
 }
 
@@ -62,11 +59,9 @@ impl OutcomeWriter {
         services: Services,
         scheduler: Arc<Scheduler>,
         policy: Arc<SharedDeliveryPolicy>,
-        recent_events: Arc<RecentEvents>,
         pending_dsns: Arc<PendingDsns>,
     ) -> Self {
-        let (suppressions, metrics) = (SuppressionService::new(&services), Arc::default());
-        Self { services, scheduler, policy, suppressions, metrics, recent_events, pending_dsns }
+        Self { services, scheduler, policy, metrics: Arc::default(), pending_dsns }
     }
 
     /// Records an attempt: decides the next action, commits it and releases the task.
@@ -112,7 +107,7 @@ impl OutcomeWriter {
                 outcome::outcome_batch(task, ready.row.as_ref(), attempted, &next, current, now, event);
             if let Some(SuppressionUpdate { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
-                self.suppressions.record_created(&mut batch, before.as_ref(), after);
+                record_created(&mut batch, &self.services.clock, &self.services.entropy, before.as_ref(), after);
             }
             if let Some(notice) = &notice {
                 store::pending_dsn::put(&mut batch, task.partition, email, notice);
@@ -126,7 +121,7 @@ impl OutcomeWriter {
             }
             match self.commit_outcome_batch(batch, task, retries).await {
                 Ok(()) => {
-                    self.recent_events.insert(event, None);
+                    self.services.recent_events.insert(event, None);
                     break true;
                 }
                 Err(CommitOutcomeError::Conflict) => {}

@@ -6,7 +6,7 @@
 //! The same job purges expired received emails, sessions, sign-in links and idempotency keys. It also purges old
 //! request logs, metrics, product events, event logs, deliveries, reports and affiliate visits.
 
-pub(crate) mod automation_runs;
+mod automation_runs;
 
 use std::sync::Arc;
 use std::time::Duration;

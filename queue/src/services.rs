@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::Leases;
+use crate::recent_events::RecentEvents;
 use crate::supervisor::Supervisor;
 
 /// Shared handles. Clones share their state.
@@ -21,6 +22,8 @@ pub struct Services {
     pub leases: Arc<Leases>,
     /// Wakes the outbox dispatcher after an event was recorded.
     pub outbox_wakeup: Arc<Notify>,
+    /// Cache of committed events for the outbox dispatcher.
+    pub recent_events: Arc<RecentEvents>,
     /// Notified after each recorded outcome.
     pub outcome_recorded: Arc<Notify>,
     /// Cancelled when no new work may begin.
@@ -40,6 +43,7 @@ impl Services {
             entropy,
             leases: Arc::default(),
             outbox_wakeup: Arc::default(),
+            recent_events: Arc::default(),
             outcome_recorded: Arc::default(),
             stop: supervisor.stop_token(),
             abort: supervisor.abort_token(),

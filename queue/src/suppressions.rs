@@ -31,6 +31,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use crate::services::Services;
+use crate::suppression_event::record_created;
 
 /// Commits tried under contention; on each conflict another writer has made progress.
 const COMMIT_TRIES_MAX: usize = 50;
@@ -158,7 +159,7 @@ impl SuppressionService {
             for change in changes.values() {
                 if let Some(after) = &change.after {
                     store::suppression::put(&mut batch, change.before.as_ref(), after);
-                    self.record_created(&mut batch, change.before.as_ref(), after);
+                    record_created(&mut batch, &self.clock, &self.entropy, change.before.as_ref(), after);
                 }
             }
             extend(&outcomes, &mut batch);
@@ -308,7 +309,7 @@ impl SuppressionService {
                 let cause = cause.with_email(bound.email);
                 if let Some(after) = Suppression::apply_cause(existing, cause, bound.account, id, now) {
                     store::suppression::put(batch, before, &after);
-                    self.record_created(batch, before, &after);
+                    record_created(batch, &self.clock, &self.entropy, before, &after);
                     self.record_unsubscribed(batch, bound, &UnsubscribedFrom::All(after.id));
                 }
             }
@@ -347,15 +348,6 @@ impl SuppressionService {
         let id = EventId::new(now, self.entropy.unique_bits());
         let event = found.suppression.event(EventKind::SuppressionDeleted, id, now);
         store::event::record_in_any_partition(batch, &event);
-    }
-
-    /// Records `suppression.created` if the suppression is newly active.
-    pub(crate) fn record_created(&self, batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppression) {
-        let now = self.clock.now();
-        if after.is_newly_active(before.map(|found| &found.suppression), now) {
-            let id = EventId::new(now, self.entropy.unique_bits());
-            store::event::record_in_any_partition(batch, &after.event(EventKind::SuppressionCreated, id, now));
-        }
     }
 
     /// Records `contact.unsubscribed` under the email whose link was used.

@@ -29,7 +29,7 @@ async fn suppressed_recipient_blocks_the_email() {
     assert_eq!((&blocked["sent_at"], &blocked["text"]), (&Value::Null, &json!("t")));
     let states: Vec<_> = blocked["recipients"].as_array().unwrap().iter().map(|r| r["status"].clone()).collect();
     assert_eq!(states, [json!("suppressed"), json!("failed")]);
-    let used = world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap();
+    let used = world.queue.events.outbox.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!(used.month, 0, "a blocked email uses no quota");
     // With `on_suppressed: skip` the other recipients are sent to.
     let skip = json!({"on_suppressed": "skip"});
@@ -37,7 +37,7 @@ async fn suppressed_recipient_blocks_the_email() {
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
     assert!(sent.json()["warnings"][0].as_str().unwrap().contains("gone@example.net"));
     assert_eq!(show(&world, &sent.json()["id"]).await["status"], "sent");
-    assert_eq!(world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap().month, 1);
+    assert_eq!(world.queue.events.outbox.plan_usage(&world.tenant().await).await.unwrap().month, 1);
     let nobody = world.post("/emails", email_body(json!("gone@example.net"), skip)).await;
     assert_eq!(nobody.status, StatusCode::UNPROCESSABLE_ENTITY);
     // In a batch only that entry fails.

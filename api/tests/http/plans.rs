@@ -30,7 +30,7 @@ async fn concurrent_sends_stay_within_the_plan() {
     // The count is the same after the outbox was dispatched.
     world.queue.events.outbox.dispatch_outbox().await.unwrap();
     assert_eq!(world.post("/emails", email_to(1)).await.code(), "plan_limit");
-    let used = world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap();
+    let used = world.queue.events.outbox.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!((used.day, used.month), (100, 100));
     world.services.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(world.post("/emails", email_to(1)).await.status, StatusCode::OK);
@@ -100,10 +100,10 @@ async fn blocked_scheduled_email_returns_its_quota() {
         json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let tenant = world.tenant().await;
-    assert_eq!(world.accounts.limits.plan_usage(&tenant).await.unwrap().month, 1);
+    assert_eq!(world.queue.events.outbox.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
+    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
     world.services.clock.advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {
@@ -116,6 +116,6 @@ async fn blocked_scheduled_email_returns_its_quota() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), released).await.unwrap();
-    assert_eq!(world.accounts.limits.plan_usage(&tenant).await.unwrap().month, 0);
+    assert_eq!(world.queue.events.outbox.plan_usage(&tenant).await.unwrap().month, 0);
     world.end().await;
 }

@@ -47,7 +47,7 @@ async fn count_emails(world: &World, number: u8) -> usize {
 }
 
 async fn emails_used(world: &World) -> i64 {
-    world.accounts.limits.plan_usage(&world.tenant().await).await.unwrap().month
+    world.queue.events.outbox.plan_usage(&world.tenant().await).await.unwrap().month
 }
 
 /// A sandbox account sends nothing to partners who did not ask for it, neither from the service's sender nor from its
@@ -228,7 +228,7 @@ async fn owner_is_notified_of_an_application() {
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(count_emails(&world, 9).await, 0, "the next process sends it");
-    queue::background_tasks::start_accounts(&world.queue, &world.accounts, None);
+    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         while count_emails(&world, 9).await == 0 {
             tokio::task::yield_now().await;

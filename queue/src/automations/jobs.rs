@@ -18,11 +18,11 @@ use store::automation_run::RunKey;
 use store::automation_run::due_work::{StoredJob, replace_job};
 use store::engine::{Batch, ReadError};
 
+use super::RUN_EVENTS_MAX;
 use super::email_step::StepCommit;
 use super::runner::AutomationRunner;
 use super::signal_matching::{CommitBudget, MatchedRuns};
 use super::trigger_signal::TriggerSignal;
-use crate::retention::automation_runs::RUN_EVENTS_MAX;
 
 /// Runs changed in one batch.
 const BATCH_RUNS: usize = 200;

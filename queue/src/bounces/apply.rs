@@ -26,7 +26,7 @@ use store::engine::{Batch, CommitError};
 use store::task::PARTITIONS;
 
 use super::{BounceError, BounceProcessor, BouncedRecipient, is_recent};
-use crate::suppressions::SuppressionService;
+use crate::suppression_event::record_created;
 use crate::{delivery_metrics, dsn_request};
 
 /// Commit tries on conflicts; each conflict means that another writer succeeded.
@@ -122,7 +122,7 @@ impl BounceProcessor {
             let after = Suppression::apply_cause(held, grounds, recipient.account, id, now);
             if let Some(after) = &after {
                 store::suppression::put(&mut batch, before.as_ref(), after);
-                SuppressionService::new(services).record_created(&mut batch, before.as_ref(), after);
+                record_created(&mut batch, &services.clock, &services.entropy, before.as_ref(), after);
             }
             current = after.or(before.map(|found| found.suppression));
         }

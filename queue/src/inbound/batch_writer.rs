@@ -19,7 +19,6 @@ use store::task::PARTITIONS;
 use tokio::sync::oneshot;
 
 use super::InboundRejection;
-use crate::outbox::recent_events::RecentEvents;
 use crate::services::Services;
 
 /// Messages in one commit.
@@ -54,13 +53,12 @@ struct WriteQueue {
 #[derive(Clone)]
 pub(super) struct BatchWriter {
     services: Services,
-    recent_events: Arc<RecentEvents>,
     queue: Arc<Mutex<WriteQueue>>,
 }
 
 impl BatchWriter {
-    pub(super) fn new(services: Services, recent_events: Arc<RecentEvents>) -> Self {
-        Self { services, recent_events, queue: Arc::default() }
+    pub(super) fn new(services: Services) -> Self {
+        Self { services, queue: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, WriteQueue> {
@@ -111,7 +109,7 @@ impl BatchWriter {
             match self.services.store.commit(batch).await {
                 Ok(()) => {
                     intakes().for_each(log_received);
-                    events.into_iter().for_each(|event| self.recent_events.insert(event, None));
+                    events.into_iter().for_each(|event| self.services.recent_events.insert(event, None));
                     self.services.outbox_wakeup.notify_one();
                     return Ok(());
                 }

@@ -12,7 +12,7 @@ use store::email_index::IndexChange;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::OutboxEntry;
 
-use super::recent_events::RecentEvents;
+use crate::recent_events::RecentEvents;
 
 /// Approximate limit of index rows written per commit; the remaining events wait for the next commit.
 const ROWS_MAX: usize = 10_000;

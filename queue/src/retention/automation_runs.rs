@@ -7,12 +7,11 @@ use model::id::{AccountId, RunId};
 use store::engine::{Batch, CommitError, ReadError};
 
 use super::RetentionError;
+use crate::automations::RUN_EVENTS_MAX;
 use crate::services::Services;
 
 /// Runs deleted in one commit.
 const BATCH_RUNS: usize = 100;
-/// Upper bound of the events deleted with a run; its steps record fewer.
-pub(crate) const RUN_EVENTS_MAX: usize = 200;
 
 /// Deletes finished runs of an account that were created before `before`.
 pub(super) async fn purge_runs(services: &Services, account: AccountId, before: RunId) -> Result<(), RetentionError> {

@@ -85,15 +85,14 @@ impl AccountSubsystems {
         let (senders, pool) = (Arc::new(senders), Arc::new(parts.signing_pool));
         let signer = TransactionSigner::new(Arc::clone(&senders), Arc::clone(&pool), parts.signing);
         delivery.dispatcher.agent.set_transaction_signer(signer);
-        let (outbox, emails) = (Arc::clone(&events.outbox), events.quota_tracker.clone());
-        let limits = Arc::new(AccountLimits::new(services.clone(), outbox, emails, parts.plans, parts.rate_limit));
+        let emails = events.quota_tracker.clone();
+        let limits = Arc::new(AccountLimits::new(services, emails, parts.plans, parts.rate_limit));
         let links = ServiceLinks::new(parts.link_key);
         let release_timers = Arc::<PartitionTimers>::default();
         let intake = Arc::new(Intake {
             services: services.clone(),
             dispatcher: Arc::clone(&delivery.dispatcher),
             policy: Arc::clone(&delivery.policy),
-            recent_events: Arc::clone(&events.recent_events),
             sender_authorization: Arc::clone(&senders),
             signer: MessageSigner::new(pool, parts.signing),
             limits: Arc::clone(&limits),

@@ -32,7 +32,7 @@ struct EventGeneration {
 
 /// Cache of recently committed events and emails.
 #[derive(Debug, Default)]
-pub(crate) struct RecentEvents {
+pub struct RecentEvents {
     generations: Mutex<[EventGeneration; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl RecentEvents {
     }
 
     /// Caches a committed event, and its email if that is new.
-    pub(crate) fn insert(&self, event: Event, email: Option<Email>) {
+    pub fn insert(&self, event: Event, email: Option<Email>) {
         let email = email.filter(is_small).map(Arc::new);
         let mut generations = self.lock();
         let [young, old] = &mut *generations;
@@ -54,12 +54,12 @@ impl RecentEvents {
     }
 
     /// Removes and returns an event.
-    pub(crate) fn take(&self, id: EventId) -> Option<Event> {
+    pub fn take(&self, id: EventId) -> Option<Event> {
         self.lock().iter_mut().find_map(|generation| generation.events.remove(&id))
     }
 
     /// Returns an email, which stays cached for further events.
-    pub(crate) fn email(&self, id: EmailId) -> Option<Arc<Email>> {
+    pub fn email(&self, id: EmailId) -> Option<Arc<Email>> {
         self.lock().iter().find_map(|generation| generation.emails.get(&id).cloned())
     }
 }
