@@ -17,8 +17,8 @@ use net::clock::Clock;
 use net::entropy::Entropy;
 use net::http_client::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use provider::{Publisher, RequestKey};
+use queue::account_subsystems::{AccountParts, AccountSubsystems, SubsystemParts, Subsystems};
 use queue::automations::SmsProvider;
-use queue::background_tasks;
 use queue::client::smtp::SmtpDialer;
 use queue::delivery_policy::DeliveryPolicy;
 use queue::dkim_signing::DkimSigning;
@@ -32,7 +32,7 @@ use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
-use queue::subsystems::{AccountParts, AccountSubsystems, SubsystemParts, SubsystemSettings, Subsystems};
+use queue::subsystems::SubsystemSettings;
 use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::webhooks::WebhooksParts;
@@ -238,7 +238,7 @@ impl Server {
 
     /// Starts delivery and background jobs.
     pub fn start(&self) {
-        background_tasks::start(&self.queue, &self.accounts, self.tls_reports.clone());
+        queue::account_tasks::start(&self.queue, &self.accounts, self.tls_reports.clone());
     }
 
     /// Runs the jobs of the affiliate program until `stop`.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join, join_all, select};
 use model::id::{AccountId, PayoutRunId};
+use queue::account_subsystems::{AccountSubsystems, Subsystems};
 use queue::services::Services;
-use queue::subsystems::{AccountSubsystems, Subsystems};
 use tokio::sync::Notify;
 
 use crate::audit::runner::AuditRunner;

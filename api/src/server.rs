@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
-use queue::subsystems::{AccountSubsystems, Subsystems};
+use queue::account_subsystems::{AccountSubsystems, Subsystems};
 
 use crate::openapi;
 use crate::operation::Operation;

@@ -16,9 +16,9 @@ use model::id::RequestId;
 use model::quota::Noun;
 use net::limit::memory_budget::MemoryBudget;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
+use queue::account_subsystems::{AccountSubsystems, Subsystems};
 use queue::services::Services;
 use queue::storage_quota::StorageReservation;
-use queue::subsystems::{AccountSubsystems, Subsystems};
 use store::access::Tenant;
 
 use crate::access::revalidation::AccessRevalidator;

@@ -15,7 +15,7 @@ use model::recipient::{DsnOptions, RecipientKind};
 use model::task::{Task, TaskClass, TaskId};
 use model::task_filter::TaskFilter;
 use net::clock::Clock;
-use queue::subsystems::{Subsystems, idle};
+use queue::subsystems::idle::{self, IdleQueue};
 use store::engine::{Batch, RedbOptions, Store};
 use store::queue_walk::QueueWalk;
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ fn main() {
 async fn run(rows: u64) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
-    let queue = queue(store.clone());
+    let queue = IdleQueue::new(store.clone(), idle::settings());
     queue.cluster.join().await.unwrap();
     // Begins to count the partitions in memory.
     queue.cluster.poll().await.unwrap();
@@ -145,8 +145,4 @@ fn task(number: u64) -> Task {
         route: None,
         plan: None,
     }
-}
-
-fn queue(store: Store) -> Subsystems {
-    Subsystems::new(idle::parts(store), idle::settings())
 }

@@ -17,8 +17,10 @@ use model::id::{AccountId, EventId, SuppressionId, WebhookId};
 use model::webhook::{RetryPolicy, Webhook};
 use net::clock::Clock;
 use net::entropy::Entropy;
-use queue::background_tasks;
-use queue::subsystems::{Subsystems, idle};
+use queue::event_subsystems::EventSubsystems;
+use queue::event_subsystems::idle::{vault, webhooks};
+use queue::services::Services;
+use queue::subsystems::idle::{self, IdleQueue};
 use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -41,11 +43,13 @@ async fn run(events: u64) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let (url, mut delays_received) = receiver().await;
-    let (queue, vault) = queue(store.clone());
+    let services = Services::new(store.clone(), Clock::default(), Entropy::default());
+    let subsystems = EventSubsystems::new(&services, webhooks());
+    let queue = IdleQueue::with_listener(services, idle::settings(), Arc::new(subsystems.clone()));
     let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
-    subscribe(&store, &vault, account, url).await;
+    subscribe(&store, &vault(), account, url).await;
     queue.cluster.join().await.unwrap();
-    background_tasks::start_delivery(&queue);
+    queue::event_tasks::start(&queue.services, &subsystems);
 
     // The first event opens connections, and the backlog dispatcher may deliver it; after the second the subscriber is
     // known.
@@ -92,7 +96,7 @@ async fn run(events: u64) {
     }
     let rate = events as f64 / started.elapsed().as_secs_f64();
     println!("{events} queued events dispatched, signed and posted: {rate:.0}/s");
-    queue.drain().await;
+    queue.delivery.shut_down(&queue.services, &queue.cluster, Duration::from_secs(8)).await;
 }
 
 /// Writes events into the outbox, each with its creation time in the detail.
@@ -170,10 +174,4 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
         }
     });
     (url, receiver)
-}
-
-fn queue(store: Store) -> (Subsystems, Arc<Vault>) {
-    let parts = idle::parts(store);
-    let vault = Arc::clone(&parts.webhooks.vault);
-    (Subsystems::new(parts, idle::settings()), vault)
 }

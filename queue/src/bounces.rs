@@ -103,7 +103,7 @@ pub struct BounceProcessor {
 }
 
 impl BounceProcessor {
-    pub(crate) fn new(services: Services, delivery: &DeliverySubsystems, facts: ServiceHosts) -> Self {
+    pub fn new(services: Services, delivery: &DeliverySubsystems, facts: ServiceHosts) -> Self {
         Self {
             services,
             pending_dsns: Arc::clone(&delivery.pending_dsns),

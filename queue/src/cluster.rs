@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use model::id::EmailId;
-use store::engine::{Batch, CommitError};
+use store::engine::{Batch, CommitError, ReadError};
 use store::task::PartitionHint;
 
 use crate::deadline_timers::DeadlineTimers;
@@ -15,17 +15,29 @@ use crate::destination_queues::DestinationQueues;
 use crate::hold_admin::HoldAdmin;
 use crate::lease::HEARTBEAT_INTERVAL;
 use crate::membership::{LeaseError, Membership};
-use crate::outbox::OutboxDispatcher;
-use crate::partition_timers::PartitionTimers;
 use crate::pending_dsns::PendingDsns;
 use crate::pool_admin::PoolAdmin;
 use crate::queue_admin::{QueueAdmin, QueueAdminError};
 use crate::queue_command::QueueCommand;
 use crate::services::Services;
-use crate::webhooks::WebhookSender;
 
 /// Operator commands (hints) read at once.
 const PAGE_HINTS: usize = 500;
+
+/// Subsystems above the queue whose work belongs to partitions.
+pub trait PartitionListener: Send + Sync {
+    /// Number of operations in progress in a partition. A partition is not released before they end.
+    fn in_progress(&self, partition: u16) -> usize;
+
+    /// Loads the work of a partition that this node has acquired.
+    ///
+    /// # Errors
+    /// The store cannot be read; the partition is loaded again at the next poll.
+    fn load_partition(&self, partition: u16) -> BoxFuture<'_, Result<(), ReadError>>;
+
+    /// Called once when this node has joined the cluster and owns a partition.
+    fn joined(&self);
+}
 
 /// This node.
 pub struct ClusterMember {
@@ -38,9 +50,7 @@ pub struct ClusterMember {
     deadlines: Arc<DeadlineTimers>,
     pending_dsns: Arc<PendingDsns>,
     admin: Arc<QueueAdmin>,
-    outbox: Arc<OutboxDispatcher>,
-    webhooks: Arc<WebhookSender>,
-    owner_alert_timers: Arc<PartitionTimers>,
+    listener: Arc<dyn PartitionListener>,
     /// Emails with a pending command that this node does not understand, and the command. Each was logged.
     unknown_hints: Mutex<HashSet<(EmailId, String)>>,
 }
@@ -55,9 +65,7 @@ pub(crate) struct ClusterMemberParts {
     pub(crate) deadlines: Arc<DeadlineTimers>,
     pub(crate) pending_dsns: Arc<PendingDsns>,
     pub(crate) admin: Arc<QueueAdmin>,
-    pub(crate) outbox: Arc<OutboxDispatcher>,
-    pub(crate) webhooks: Arc<WebhookSender>,
-    pub(crate) owner_alert_timers: Arc<PartitionTimers>,
+    pub(crate) listener: Arc<dyn PartitionListener>,
 }
 
 impl ClusterMember {
@@ -72,9 +80,7 @@ impl ClusterMember {
             deadlines: parts.deadlines,
             pending_dsns: parts.pending_dsns,
             admin: parts.admin,
-            outbox: parts.outbox,
-            webhooks: parts.webhooks,
-            owner_alert_timers: parts.owner_alert_timers,
+            listener: parts.listener,
             unknown_hints: Mutex::default(),
         }
     }
@@ -95,8 +101,7 @@ impl ClusterMember {
             if self.services.store.is_shared() {
                 self.services.spawn(Arc::clone(self).run());
             }
-            self.outbox.mark_behind();
-            self.services.spawn(Arc::clone(&self.outbox).drain_backlog());
+            self.listener.joined();
             Ok(())
         })
     }
@@ -129,10 +134,8 @@ impl ClusterMember {
         // Load holds before any task can be sent.
         self.holds.reload().await?;
         let nodes = self.services.leases.nodes();
-        let attempting = |partition| {
-            self.queues.scheduler.in_flight.attempting_in(partition)
-                + self.webhooks.endpoint_queues.serving_in(partition)
-        };
+        let attempting =
+            |partition| self.queues.scheduler.in_flight.attempting_in(partition) + self.listener.in_progress(partition);
         let polled = member.poll(attempting).await;
         drop(membership);
         if self.services.leases.nodes() != nodes {
@@ -143,11 +146,10 @@ impl ClusterMember {
         for partition in self.services.leases.unloaded() {
             self.services.store.queue_counts().invalidate(partition);
             self.queues.scheduler.load_partition(&self.services.store, partition).await?;
-            self.webhooks.load_endpoint_queues(partition).await?;
+            self.listener.load_partition(partition).await?;
             self.pending_dsns.scan_partition(partition);
             // Scan again for rows that another node may have added.
             self.deadlines.0.reset(partition);
-            self.owner_alert_timers.reset(partition);
             self.services.leases.mark_loaded(partition);
         }
         polled?;

@@ -19,14 +19,14 @@ use crate::outcome::{AttemptResult, NextAction};
 const ACCOUNTS_MAX: usize = 200;
 
 /// Counters of attempts by outcome.
-pub(crate) struct DeliveryMetrics {
+pub struct DeliveryMetrics {
     delivered: Counter,
     deferred: Counter,
     bounced: Counter,
     failed: Counter,
     wait_times: [Histogram; TaskClass::ALL.len()],
     account_wait_times: Mutex<HashMap<(AccountId, TaskClass), Histogram>>,
-    pub(crate) last_hour: LastHour,
+    pub last_hour: LastHour,
 }
 
 impl Default for DeliveryMetrics {
@@ -97,7 +97,7 @@ impl DeliveryMetrics {
 }
 
 /// Counts a bounce, received in the session (`at_once`) or by a report (`later`).
-pub(crate) fn bounced(category: BounceClass, result: &'static str) {
+pub fn bounced(category: BounceClass, result: &'static str) {
     metrics::counter!("postrider_bounces_total", "category" => category.word(), "told" => result).increment(1);
 }
 

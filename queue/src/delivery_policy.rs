@@ -47,7 +47,7 @@ impl SharedDeliveryPolicy {
     }
 
     /// Subscribes to changes.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<DeliveryPolicy>> {
+    pub fn subscribe(&self) -> watch::Receiver<Arc<DeliveryPolicy>> {
         self.0.subscribe()
     }
 }

@@ -20,7 +20,7 @@ use model::task::Task;
 use crate::dkim_signing::DkimSigning;
 use crate::sender_authorization::SenderAuthorization;
 
-pub(crate) struct TransactionSigner {
+pub struct TransactionSigner {
     sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
     /// While transactions are not signed, the stored Message-Instance is removed from messages before they are sent.
@@ -28,7 +28,7 @@ pub(crate) struct TransactionSigner {
 }
 
 impl TransactionSigner {
-    pub(crate) fn new(
+    pub fn new(
         sender_authorization: Arc<SenderAuthorization>,
         signing_pool: Arc<SigningPool>,
         signing: DkimSigning,

@@ -30,9 +30,9 @@ pub use provider::Publisher;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
 
+use crate::event_subsystems::EventSubsystems;
 use crate::sender_authorization::SenderAuthorization;
 use crate::services::Services;
-use crate::subsystems::EventSubsystems;
 
 pub use claim::{ClaimError, ClaimResult, DomainClaims};
 pub use inspection::DomainInspector;

@@ -69,7 +69,7 @@ pub(crate) async fn dsn_for_outcome(
 }
 
 /// Returns the DSN request for a bounce that was reported after delivery, if its sender requested one.
-pub(crate) fn dsn_for_bounce(
+pub fn dsn_for_bounce(
     email: &Email,
     recipient: &Recipient,
     failure: &BounceDetail,

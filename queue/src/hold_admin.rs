@@ -100,7 +100,7 @@ impl HoldAdmin {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) async fn reload(&self) -> Result<(), ReadError> {
+    pub async fn reload(&self) -> Result<(), ReadError> {
         let _reload = self.queues.scheduler.holds.reload_lock.lock().await;
         let version = queue_hold::current_version(&self.services.store).await?;
         if self.queues.scheduler.holds.read(|holds| holds.version == version) {
@@ -198,10 +198,9 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::task;
-    use crate::subsystems::Subsystems;
-    use crate::subsystems::tests::idle;
+    use crate::subsystems::tests::{IdleQueue, idle};
 
-    async fn put(queue: &Subsystems, account: AccountId, change: impl FnOnce(Option<Hold>) -> Hold) {
+    async fn put(queue: &IdleQueue, account: AccountId, change: impl FnOnce(Option<Hold>) -> Hold) {
         let holds = queue_hold::list(&queue.services.store).await.unwrap();
         let scope = HoldScope::Account(account);
         let mut batch = Batch::progress();

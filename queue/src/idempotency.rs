@@ -98,7 +98,7 @@ impl From<ReadError> for IdempotencyError {
 }
 
 impl IdempotencyKeys {
-    pub(crate) fn new(services: &Services) -> Self {
+    pub fn new(services: &Services) -> Self {
         Self { store: services.store.clone(), clock: services.clock.clone(), in_progress: Arc::default() }
     }
 

@@ -204,7 +204,7 @@ impl InboundService {
             writer: BatchWriter::new(services.clone()),
             services,
             storage_quotas: Arc::clone(&intake.limits.storage),
-            metrics: Arc::clone(&intake.dispatcher.agent.outcomes.metrics),
+            metrics: Arc::clone(intake.metrics()),
             intake,
             bounces,
             resolver,

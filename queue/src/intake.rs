@@ -33,6 +33,7 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError, StoreState};
 
 use crate::account_limits::AccountLimits;
+use crate::delivery_metrics::DeliveryMetrics;
 use crate::delivery_policy::SharedDeliveryPolicy;
 use crate::dispatch::Dispatcher;
 use crate::last_hour::HourlyCounter;
@@ -44,14 +45,15 @@ use crate::sender_authorization::SenderAuthorization;
 use crate::service_links::ServiceLinks;
 use crate::services::Services;
 use crate::submit_error::SubmitError;
+use crate::subsystems::DeliverySubsystems;
 use crate::task_reservation::TaskReservation;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
 pub use render_template::{RenderTemplateError, TemplateRenderer};
 pub use reschedule::{RescheduleError, ScheduledEmails};
-pub(crate) use scheduled_release::ScheduledRelease;
-pub(crate) use suppression_check::would_be_suppressed;
+pub use scheduled_release::ScheduledRelease;
+pub use suppression_check::would_be_suppressed;
 
 /// Upper bound of the header bytes that intake adds to a message (trace fields, Date, Message-ID, From).
 const ADDED_HEADER_BYTES_MAX: u64 = 4 * 1024;
@@ -60,17 +62,29 @@ const PARTITION_TRIES_MAX: usize = 3;
 
 /// Message intake: accepts every email.
 pub struct Intake {
-    pub(crate) services: Services,
+    pub services: Services,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) policy: Arc<SharedDeliveryPolicy>,
-    pub(crate) sender_authorization: Arc<SenderAuthorization>,
+    pub sender_authorization: Arc<SenderAuthorization>,
     pub(crate) signer: MessageSigner,
-    pub(crate) limits: Arc<AccountLimits>,
+    pub limits: Arc<AccountLimits>,
     pub(crate) links: ServiceLinks,
     /// Next release of scheduled emails in each partition.
     pub(crate) release_timers: Arc<PartitionTimers>,
     /// Largest message accepted over SMTP, in bytes.
     pub(crate) message_bytes_max: AtomicU64,
+}
+
+/// Dependencies and settings of [`Intake`].
+pub struct IntakeParts {
+    pub sender_authorization: Arc<SenderAuthorization>,
+    pub signer: MessageSigner,
+    pub limits: Arc<AccountLimits>,
+    pub links: ServiceLinks,
+    /// Next release of scheduled emails in each partition.
+    pub release_timers: Arc<PartitionTimers>,
+    /// Largest message accepted over SMTP, in bytes.
+    pub message_bytes_max: u64,
 }
 
 /// Result of an accepted submission.
@@ -102,6 +116,27 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
+    #[must_use]
+    pub fn new(services: Services, delivery: &DeliverySubsystems, parts: IntakeParts) -> Self {
+        Self {
+            services,
+            dispatcher: Arc::clone(&delivery.dispatcher),
+            policy: Arc::clone(&delivery.policy),
+            sender_authorization: parts.sender_authorization,
+            signer: parts.signer,
+            limits: parts.limits,
+            links: parts.links,
+            release_timers: parts.release_timers,
+            message_bytes_max: AtomicU64::new(parts.message_bytes_max),
+        }
+    }
+
+    /// Counters of this node.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<DeliveryMetrics> {
+        &self.dispatcher.agent.outcomes.metrics
+    }
+
     /// Largest message accepted over SMTP, in bytes.
     #[must_use]
     pub fn message_bytes_max(&self) -> u64 {
@@ -300,7 +335,7 @@ impl Intake {
     ) {
         let (number, now) = (prepared.len() as u64, self.services.clock.now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.dispatcher.agent.outcomes.metrics.last_hour.count(HourlyCounter::Accepted, number, now);
+        self.metrics().last_hour.count(HourlyCounter::Accepted, number, now);
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {

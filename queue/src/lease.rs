@@ -91,7 +91,7 @@ impl Leases {
     /// Partition for new work with this number, stable while the owned partitions do not change; `None` if this node
     /// owns none.
     #[must_use]
-    pub(crate) fn choose_by_hash(&self, number: u64) -> Option<u16> {
+    pub fn choose_by_hash(&self, number: u64) -> Option<u16> {
         let state = self.lock();
         if !state.is_valid() {
             return None;
@@ -107,7 +107,7 @@ impl Leases {
     }
 
     /// Numbers of the partitions in use, in order.
-    pub(crate) fn active(&self) -> Vec<u16> {
+    pub fn active(&self) -> Vec<u16> {
         self.lock().active.clone()
     }
 
@@ -197,7 +197,7 @@ impl Leases {
     }
 
     /// Waits until the set of partitions changes, for one heartbeat interval at most.
-    pub(crate) async fn wait_for_change(&self) {
+    pub async fn wait_for_change(&self) {
         let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, self.changed()).await;
     }
 

@@ -10,13 +10,13 @@ use crate::dkim_signing::DkimSigning;
 use crate::sender_authorization::SendingIdentity;
 use crate::submit_error::SubmitError;
 
-pub(crate) struct MessageSigner {
+pub struct MessageSigner {
     pool: Arc<SigningPool>,
     signing: DkimSigning,
 }
 
 impl MessageSigner {
-    pub(crate) fn new(pool: Arc<SigningPool>, signing: DkimSigning) -> Self {
+    pub fn new(pool: Arc<SigningPool>, signing: DkimSigning) -> Self {
         Self { pool, signing }
     }
 

@@ -207,13 +207,14 @@ impl OutboxDispatcher {
         Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
-    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run.
-    pub(crate) fn mark_behind(&self) {
+    /// Marks the plan usage as incomplete until [`Self::drain_backlog`] has run, and starts that.
+    pub(crate) fn start_backlog(self: &Arc<Self>) {
         self.quota_tracker.mark_behind();
+        self.services.spawn(Arc::clone(self).drain_backlog());
     }
 
     /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`crate::quota_tracker`]).
-    pub(crate) async fn drain_backlog(self: Arc<Self>) {
+    async fn drain_backlog(self: Arc<Self>) {
         while let Err(error) = self.dispatch_outbox().await {
             store::warn_unless_away!(self.services.store, %error, "cannot dispatch the event backlog; retrying");
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -326,14 +327,17 @@ mod tests {
     use store::engine::Store;
 
     use super::*;
-    use crate::subsystems::tests::idle;
+    use crate::event_subsystems::EventSubsystems;
+    use crate::event_subsystems::idle::webhooks;
+    use crate::subsystems::idle::{self, IdleQueue};
 
     /// Otherwise the event would stay in the outbox until the next one wakes the dispatcher.
     #[tokio::test]
     async fn conflicts_in_all_tries_are_an_error() {
         const PARTITION: u16 = 7;
-        let queue = idle(Store::memory());
+        let queue = IdleQueue::new(Store::memory(), idle::settings());
         queue.cluster.poll().await.unwrap();
+        let events = EventSubsystems::new(&queue.services, webhooks());
         let now = queue.services.clock.now();
         let event = Event {
             id: EventId::new(now, 1),
@@ -349,7 +353,7 @@ mod tests {
         let view = store::lease::read_view(&queue.services.store).await.unwrap();
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
         queue.services.store.commit(batch).await.unwrap();
-        let outcome = queue.events.outbox.dispatch_outbox().await;
+        let outcome = events.outbox.dispatch_outbox().await;
         assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

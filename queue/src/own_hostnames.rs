@@ -12,12 +12,12 @@ pub struct OwnHostnames {
 
 impl OwnHostnames {
     /// Returns whether a name is one of this server's own hosts.
-    pub(crate) fn is_own(&self, name: &DomainName) -> bool {
+    pub fn is_own(&self, name: &DomainName) -> bool {
         *name == self.hostname || *name == self.return_path_host
     }
 
     /// Returns whether a name looks like the return-path host of a sending domain.
-    pub(crate) fn is_return_path(name: &DomainName) -> bool {
+    pub fn is_return_path(name: &DomainName) -> bool {
         let suffix = name.as_str().strip_prefix(model::domain_setup::RETURN_PATH_LABEL);
         suffix.is_some_and(|suffix| suffix.starts_with('.'))
     }

@@ -19,7 +19,7 @@ pub struct AlertPartition(u16);
 pub struct OwnerAlertQueue {
     pub(crate) services: Services,
     /// Next scan of each partition.
-    pub(crate) timers: Arc<PartitionTimers>,
+    pub timers: Arc<PartitionTimers>,
 }
 
 impl OwnerAlertQueue {

@@ -58,7 +58,7 @@ fn transient(error: &dyn std::fmt::Display) -> OwnerAlertError {
 }
 
 /// Sends owner alerts.
-pub(crate) struct OwnerAlerter {
+pub struct OwnerAlerter {
     services: Services,
     /// Accepts the mail of alerts.
     intake: Arc<Intake>,
@@ -67,12 +67,12 @@ pub(crate) struct OwnerAlerter {
 }
 
 impl OwnerAlerter {
-    pub(crate) fn new(queue: &OwnerAlertQueue, intake: Arc<Intake>, facts: ServiceHosts) -> Self {
+    pub fn new(queue: &OwnerAlertQueue, intake: Arc<Intake>, facts: ServiceHosts) -> Self {
         Self { services: queue.services.clone(), intake, facts, timers: Arc::clone(&queue.timers) }
     }
 
     /// Sends due alerts until shutdown.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         let (services, appointments) = (&self.services, &self.timers);
         while !services.stop.is_cancelled() {
             let (leases, changed) = (services.leases.changed(), appointments.changed());

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// Next scan time by partition. A partition without an entry was never scanned and is due at once.
 #[derive(Debug, Default)]
-pub(crate) struct PartitionTimers {
+pub struct PartitionTimers {
     next_due: Mutex<BTreeMap<u16, Timestamp>>,
     changed: Notify,
 }
@@ -20,7 +20,7 @@ impl PartitionTimers {
     }
 
     /// A row of the partition is due at `due`: scan it then at the latest.
-    pub(crate) fn schedule(&self, partition: u16, due: Timestamp) {
+    pub fn schedule(&self, partition: u16, due: Timestamp) {
         // A partition without an entry is scanned anyway, with all its rows.
         if let Some(next) = self.lock().get_mut(&partition)
             && due < *next
@@ -31,12 +31,12 @@ impl PartitionTimers {
     }
 
     /// Starts a scan. Rows reported from now on schedule the next one.
-    pub(crate) fn begin_scan(&self, partition: u16) {
+    pub fn begin_scan(&self, partition: u16) {
         self.lock().insert(partition, Timestamp::MAX);
     }
 
     /// Partitions of `owned` to scan now, and the time of the next scan. Forgets all other partitions.
-    pub(crate) fn due(&self, owned: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
+    pub fn due(&self, owned: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
         let mut next = self.lock();
         next.retain(|partition, _| owned.contains(partition));
         let due = owned.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
@@ -44,19 +44,19 @@ impl PartitionTimers {
     }
 
     /// Forces a scan of a partition that this node acquired.
-    pub(crate) fn reset(&self, partition: u16) {
+    pub fn reset(&self, partition: u16) {
         self.lock().remove(&partition);
         self.changed.notify_one();
     }
 
     /// Forces a scan of all partitions: another node may have added rows.
-    pub(crate) fn reset_all(&self) {
+    pub fn reset_all(&self) {
         self.lock().clear();
         self.changed.notify_one();
     }
 
     /// Completes when a scan is scheduled earlier than before.
-    pub(crate) fn changed(&self) -> impl Future<Output = ()> + '_ {
+    pub fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.changed.notified()
     }
 }

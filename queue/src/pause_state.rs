@@ -44,7 +44,7 @@ impl PauseState {
     }
 
     /// Waits until the queue is not held, or shutdown.
-    pub(crate) async fn wait_until_released(&self) {
+    pub async fn wait_until_released(&self) {
         let mut hold_changes = self.holds.watch_queue();
         tokio::select! {
             // The sender exists as long as `self`: an error is impossible.

@@ -36,7 +36,7 @@ struct DsnState {
 
 /// Emails with pending DSNs.
 #[derive(Debug, Default)]
-pub(crate) struct PendingDsns {
+pub struct PendingDsns {
     state: Mutex<DsnState>,
     /// Number of groups, read at every outcome without the lock.
     count: AtomicUsize,
@@ -49,7 +49,7 @@ impl PendingDsns {
     }
 
     /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.
-    pub(crate) fn add(&self, key: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
+    pub fn add(&self, key: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
         let mut state = self.lock();
         let DsnState { groups, unread_partitions: unread } = &mut *state;
         if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {

@@ -341,11 +341,10 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::{queued_recipient, task};
-    use crate::subsystems::Subsystems;
-    use crate::subsystems::tests::idle;
+    use crate::subsystems::tests::{IdleQueue, idle};
 
     /// Stores an email with one recipient in each of these partitions.
-    async fn put_email(queue: &Subsystems, partitions: [u16; 2]) -> Vec<Task> {
+    async fn put_email(queue: &IdleQueue, partitions: [u16; 2]) -> Vec<Task> {
         let tasks: Vec<Task> = (0..)
             .zip(partitions)
             .map(|(recipient, partition)| {

@@ -177,12 +177,12 @@ impl QuotaTracker {
     }
 
     /// Marks the event backlog of a previous process as not dispatched: accounts with caps wait.
-    pub(crate) fn mark_behind(&self) {
+    pub fn mark_behind(&self) {
         self.is_behind.send_replace(true);
     }
 
     /// Marks the event backlog as dispatched.
-    pub(crate) fn mark_caught_up(&self) {
+    pub fn mark_caught_up(&self) {
         self.is_behind.send_replace(false);
     }
 
@@ -217,12 +217,12 @@ impl QuotaTracker {
     }
 
     /// Locks the usage rows for writing: the cache reads no rows until the guard is dropped.
-    pub(crate) async fn lock_rows(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub async fn lock_rows(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.rows_lock.lock().await
     }
 
     /// Moves these events from pending to the cached rows. The caller holds the guard of [`QuotaTracker::lock_rows`].
-    pub(crate) fn mark_dispatched<'a>(&self, events: impl Iterator<Item = &'a Event>) {
+    pub fn mark_dispatched<'a>(&self, events: impl Iterator<Item = &'a Event>) {
         let mut accounts = self.lock();
         for event in events {
             let Some((at, count)) = usage::usage_of_event(event) else { continue };

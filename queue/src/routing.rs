@@ -193,7 +193,7 @@ pub struct MxRouter {
 }
 
 impl MxRouter {
-    pub(crate) fn resolver(&self) -> &Resolver {
+    pub fn resolver(&self) -> &Resolver {
         &self.resolver
     }
 

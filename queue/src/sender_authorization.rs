@@ -93,7 +93,7 @@ pub struct SenderAuthorization {
 }
 
 impl SenderAuthorization {
-    pub(crate) fn new(store: Store, vault: Arc<Vault>, signing: DkimSigning, sandbox: Option<Address>) -> Self {
+    pub fn new(store: Store, vault: Arc<Vault>, signing: DkimSigning, sandbox: Option<Address>) -> Self {
         let signers = SignerCache::new(dns::signer_cache::SIGNERS_MAX);
         Self { store, vault, signers, signing, sandbox, cache: Mutex::default() }
     }
@@ -217,7 +217,7 @@ impl SenderAuthorization {
     }
 
     /// Invalidates cached results of an account, and of a domain if one is given.
-    pub(crate) fn invalidate(&self, account: AccountId, domain: Option<&DomainName>) {
+    pub fn invalidate(&self, account: AccountId, domain: Option<&DomainName>) {
         let mut found = self.lock();
         found.invalidations += 1;
         found.identities.retain(|(owner, name, _), _| *owner != account && Some(name) != domain);
@@ -225,7 +225,7 @@ impl SenderAuthorization {
     }
 
     /// The shared sandbox sender, if one is configured.
-    pub(crate) fn sandbox(&self) -> Option<&Address> {
+    pub fn sandbox(&self) -> Option<&Address> {
         self.sandbox.as_ref()
     }
 
@@ -360,16 +360,12 @@ pub fn sibling_address(sandbox: &Address, local_parts: [&str; 2]) -> Option<Addr
 }
 
 /// Seals a DKIM key for its domain's row.
-pub(crate) fn seal_key(
-    vault: &Vault,
-    domain: DomainId,
-    key: &DkimKey,
-) -> Result<SealedSecret, dns::secrets::SealError> {
+pub fn seal_key(vault: &Vault, domain: DomainId, key: &DkimKey) -> Result<SealedSecret, dns::secrets::SealError> {
     let blob = vault.seal(&key_seal_context(domain, key.algorithm()), key.pkcs8())?;
     Ok(SealedSecret(STANDARD.encode(blob)))
 }
 
-pub(crate) fn unseal_key(
+pub fn unseal_key(
     vault: &Vault,
     domain: DomainId,
     algorithm: KeyAlgorithm,

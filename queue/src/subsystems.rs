@@ -1,4 +1,4 @@
-//! The subsystems of delivery and of events: builds them in the order of their dependencies.
+//! The subsystems of delivery: builds them in the order of their dependencies.
 //!
 //! ```text
 //! accept ─► reserve ─[commit]─► dispatch ─► ready queue ─► connection (attempt.rs) ─► outcome
@@ -11,48 +11,37 @@
 //! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`net::limit::body_budget`]) and by
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 //!
-//! Only the code that builds, starts and stops the server uses [`Subsystems`] and [`AccountSubsystems`]. A subsystem gets the handles that it
+//! Only the code that builds, starts and stops the server uses [`DeliverySubsystems`]. A subsystem gets the handles that it
 //! needs in its constructor.
 
-mod accounts;
 pub mod idle;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use message::address::DomainName;
 use model::verp::VerpKey;
-use net::clock::Clock;
-use net::entropy::Entropy;
-use store::engine::Store;
 
 use crate::attempt::{DeliveryAgent, DeliveryAgentParts};
-use crate::automations::trigger_index::TriggerIndex;
 use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
-use crate::cluster::{ClusterMember, ClusterMemberParts};
+use crate::cluster::{ClusterMember, ClusterMemberParts, PartitionListener};
 use crate::deadline_timers::DeadlineTimers;
 use crate::delivery_metrics::DeliveryMetrics;
 use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::destination_admin::DestinationAdmin;
 use crate::destination_queues::{DestinationQueues, ReadyQueueLimits};
 use crate::dispatch::Dispatcher;
-use crate::email_tracking::EmailTracking;
+use crate::dkim2::TransactionSigner;
 use crate::hold_admin::HoldAdmin;
 use crate::holds::HoldCache;
 use crate::last_hour::Counts;
 use crate::membership::{KnownNodes, Membership};
-use crate::outbox::OutboxDispatcher;
 use crate::outcome_writer::OutcomeWriter;
-use crate::owner_alert_queue::OwnerAlertQueue;
 use crate::pacing::PaceLimits;
 use crate::pause_state::PauseState;
 use crate::pending_dsns::PendingDsns;
 use crate::pool_admin::PoolAdmin;
-use crate::product_events::aggregation::AnalyticsAggregator;
-use crate::product_events::conversion_export::ConversionExporter;
 use crate::queue_admin::QueueAdmin;
-use crate::quota_tracker::QuotaTracker;
 use crate::route_table::RouteTable;
 use crate::routing::MxRouter;
 use crate::scheduler::Scheduler;
@@ -60,13 +49,6 @@ use crate::services::Services;
 use crate::source_pools::{PoolSettings, SourcePools};
 use crate::supervisor::COMMIT_MAX;
 use crate::tls_session_stats::TlsSessionStats;
-use crate::webhooks::{WebhookSender, WebhooksParts};
-
-pub use accounts::{AccountParts, AccountSubsystems};
-
-/// Longest wait for attempts in progress at shutdown. A mail host may take ten minutes for its final reply, but the
-/// service manager does not wait that long.
-const DRAIN_MAX: Duration = Duration::from_secs(8);
 
 /// Settings of the subsystems.
 #[derive(Debug, Clone)]
@@ -93,20 +75,12 @@ pub struct SubsystemSettings {
     pub body_bytes_max: usize,
 }
 
-/// Dependencies of the subsystems.
-pub struct SubsystemParts {
-    pub store: Store,
-    pub clock: Clock,
-    pub entropy: Entropy,
+/// Dependencies of delivery.
+pub struct DeliveryParts {
     pub router: MxRouter,
     pub dialer: SmtpDialer,
     /// Key of the signed return paths.
     pub verp: VerpKey,
-    /// Name of this node in the cluster, new at every start.
-    pub node: String,
-    pub webhooks: WebhooksParts,
-    /// Node that is known to be dead because this one replaces it.
-    pub predecessor_node: Option<String>,
 }
 
 /// Subsystems that deliver queued mail. Clones share them.
@@ -120,43 +94,19 @@ pub struct DeliverySubsystems {
     pub destinations: Arc<DestinationAdmin>,
     pub pools: Arc<PoolAdmin>,
     pub admin: Arc<QueueAdmin>,
-    pub(crate) router: Arc<MxRouter>,
+    pub router: Arc<MxRouter>,
     pub(crate) tls_stats: Arc<TlsSessionStats>,
-    pub(crate) pending_dsns: Arc<PendingDsns>,
+    pub pending_dsns: Arc<PendingDsns>,
     /// Host name for EHLO and DSNs.
-    pub(crate) hostname: DomainName,
+    pub hostname: DomainName,
     /// Key of the signed return paths.
-    pub(crate) verp: VerpKey,
+    pub verp: VerpKey,
 }
 
-/// Subsystems that process events. Clones share them.
-#[derive(Clone)]
-pub struct EventSubsystems {
-    pub outbox: Arc<OutboxDispatcher>,
-    pub(crate) quota_tracker: QuotaTracker,
-    pub(crate) trigger_index: Arc<TriggerIndex>,
-    pub webhooks: Arc<WebhookSender>,
-    pub(crate) analytics: Arc<AnalyticsAggregator>,
-    pub(crate) exporter: Arc<ConversionExporter>,
-    pub owner_alerts: OwnerAlertQueue,
-    /// One for all listeners: it serialises the opens and clicks of an email.
-    pub email_tracking: Arc<EmailTracking>,
-}
-
-/// All subsystems of delivery and events.
-pub struct Subsystems {
-    pub services: Services,
-    pub delivery: DeliverySubsystems,
-    pub events: EventSubsystems,
-    pub cluster: Arc<ClusterMember>,
-}
-
-impl Subsystems {
+impl DeliverySubsystems {
     /// Builds the subsystems; [`start`](crate::background_tasks::start) starts their tasks.
     #[must_use]
-    pub fn new(parts: SubsystemParts, settings: SubsystemSettings) -> Self {
-        let services = Services::new(parts.store, parts.clock, parts.entropy);
-        let events = EventSubsystems::new(&services, parts.webhooks);
+    pub fn new(services: &Services, parts: DeliveryParts, settings: SubsystemSettings) -> Self {
         let policy = Arc::new(SharedDeliveryPolicy::new(settings.delivery_policy));
         let holds = Arc::<HoldCache>::default();
         let scheduler = Arc::new(Scheduler::new(services.clock.clone(), Arc::clone(&holds), settings.in_flight_max));
@@ -192,7 +142,7 @@ impl Subsystems {
         let agent = Arc::new(DeliveryAgent::new(services.clone(), agent));
         let deadlines = Arc::<DeadlineTimers>::default();
         let dispatcher = Arc::new(Dispatcher::new(services.clone(), agent, deadlines, pause));
-        let delivery = DeliverySubsystems {
+        Self {
             holds: Arc::new(HoldAdmin::new(services.clone(), Arc::clone(&queues))),
             destinations: Arc::new(DestinationAdmin::new(services.clone(), Arc::clone(&queues))),
             pools: Arc::new(PoolAdmin::new(services.clone(), Arc::clone(&queues))),
@@ -206,39 +156,57 @@ impl Subsystems {
             pending_dsns,
             hostname: settings.hostname,
             verp: parts.verp,
+        }
+    }
+
+    /// Makes this node a member of the cluster, under a name that is new at every start. `predecessor` is known to be dead
+    /// because this node replaces it. The work of `listener` belongs to partitions, too. Call it once.
+    #[must_use]
+    pub fn cluster_member(
+        &self,
+        services: &Services,
+        node: String,
+        predecessor: Option<String>,
+        listener: Arc<dyn PartitionListener>,
+    ) -> ClusterMember {
+        let nodes = KnownNodes { may_exist: services.store.is_shared(), predecessor };
+        let membership =
+            Membership::new(services.store.clone(), nodes, services.clock.clone(), Arc::clone(&services.leases), node);
+        let parts = ClusterMemberParts {
+            membership,
+            holds: Arc::clone(&self.holds),
+            destinations: Arc::clone(&self.destinations),
+            pools: Arc::clone(&self.pools),
+            queues: Arc::clone(&self.queues),
+            deadlines: Arc::clone(&self.dispatcher.deadlines),
+            pending_dsns: Arc::clone(&self.pending_dsns),
+            admin: Arc::clone(&self.admin),
+            listener,
         };
-        let nodes = KnownNodes { may_exist: services.store.is_shared(), predecessor: parts.predecessor_node };
-        let membership = Membership::new(
-            services.store.clone(),
-            nodes,
-            services.clock.clone(),
-            Arc::clone(&services.leases),
-            parts.node,
-        );
-        let cluster = Arc::new(ClusterMember::new(services.clone(), cluster_parts(membership, &delivery, &events)));
-        Self { services, delivery, events, cluster }
+        ClusterMember::new(services.clone(), parts)
     }
 
-    /// Stops delivery after attempts in progress have finished. Those that take longer than [`DRAIN_MAX`] are aborted:
-    /// attempts that may have been delivered are recorded as unconfirmed, all others are repeated after the next start.
-    /// Waiting tasks stay on disk.
-    pub async fn drain(&self) {
-        self.drain_within(DRAIN_MAX).await;
+    /// Stops all tasks of `services` after attempts in progress have finished, and leaves the cluster. Attempts that take
+    /// longer than `patience` are aborted.
+    pub async fn shut_down(&self, services: &Services, cluster: &ClusterMember, patience: Duration) {
+        services.supervisor.shut_down(patience).await;
+        // Write the TLS session counts of the last attempts.
+        let _ = tokio::time::timeout(COMMIT_MAX, self.tls_stats.flush()).await;
+        // Nothing is in progress any more: other nodes take over.
+        cluster.leave().await;
     }
 
-    /// Like [`Self::drain`], with another time limit.
-    pub fn drain_within(&self, patience: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            self.services.supervisor.shut_down(patience).await;
-            // Write the TLS session counts of the last attempts.
-            let _ = tokio::time::timeout(COMMIT_MAX, self.delivery.tls_stats.flush()).await;
-            // Nothing is in progress any more: other nodes take over.
-            self.cluster.leave().await;
-        })
+    /// Signs each transaction of domains that use DKIM2. Only the first call has an effect.
+    pub fn set_transaction_signer(&self, signer: TransactionSigner) {
+        self.dispatcher.agent.set_transaction_signer(signer);
     }
-}
 
-impl DeliverySubsystems {
+    /// Whether delivery is paused, held or stopped.
+    #[must_use]
+    pub fn pause_state(&self) -> &PauseState {
+        &self.dispatcher.pause
+    }
+
     pub(crate) fn metrics(&self) -> &Arc<DeliveryMetrics> {
         &self.dispatcher.agent.outcomes.metrics
     }
@@ -254,45 +222,6 @@ impl DeliverySubsystems {
     pub fn memory_load(&self) -> (usize, usize, usize) {
         let Scheduler { in_flight, due_index, .. } = &*self.scheduler;
         (in_flight.len(), self.dispatcher.agent.bodies.buffered_bytes(), due_index.len())
-    }
-}
-
-impl EventSubsystems {
-    fn new(services: &Services, webhooks: WebhooksParts) -> Self {
-        let owner_alerts = OwnerAlertQueue::new(services.clone());
-        let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alerts.timers), webhooks));
-        let quota_tracker = QuotaTracker::default();
-        let trigger_index = Arc::<TriggerIndex>::default();
-        let outbox = Arc::new(OutboxDispatcher::new(
-            services.clone(),
-            Arc::clone(&webhooks),
-            quota_tracker.clone(),
-            Arc::clone(&trigger_index),
-        ));
-        let exporter = Arc::new(ConversionExporter::new(services.clone()));
-        let analytics = Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter)));
-        let email_tracking = Arc::new(EmailTracking::new(services.clone()));
-        Self { outbox, quota_tracker, trigger_index, webhooks, analytics, exporter, owner_alerts, email_tracking }
-    }
-}
-
-fn cluster_parts(
-    membership: Membership,
-    delivery: &DeliverySubsystems,
-    events: &EventSubsystems,
-) -> ClusterMemberParts {
-    ClusterMemberParts {
-        membership,
-        holds: Arc::clone(&delivery.holds),
-        destinations: Arc::clone(&delivery.destinations),
-        pools: Arc::clone(&delivery.pools),
-        queues: Arc::clone(&delivery.queues),
-        deadlines: Arc::clone(&delivery.dispatcher.deadlines),
-        pending_dsns: Arc::clone(&delivery.pending_dsns),
-        admin: Arc::clone(&delivery.admin),
-        outbox: Arc::clone(&events.outbox),
-        webhooks: Arc::clone(&events.webhooks),
-        owner_alert_timers: Arc::clone(&events.owner_alerts.timers),
     }
 }
 

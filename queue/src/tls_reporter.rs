@@ -84,7 +84,7 @@ fn report_due_at(hostname: &DomainName, day: Day, domain: &DomainName) -> Timest
 }
 
 /// Sends TLS reports.
-pub(crate) struct TlsReporter {
+pub struct TlsReporter {
     services: Services,
     settings: TlsReportSettings,
     /// Accepts the mail of reports.
@@ -95,7 +95,7 @@ pub(crate) struct TlsReporter {
 }
 
 impl TlsReporter {
-    pub(crate) fn new(intake: Arc<Intake>, delivery: &DeliverySubsystems, settings: TlsReportSettings) -> Self {
+    pub fn new(intake: Arc<Intake>, delivery: &DeliverySubsystems, settings: TlsReportSettings) -> Self {
         Self {
             services: intake.services.clone(),
             settings,
@@ -107,7 +107,7 @@ impl TlsReporter {
     }
 
     /// Sends due reports until shutdown.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         let services = &self.services;
         while !services.stop.is_cancelled() {
             let leases = services.leases.changed();

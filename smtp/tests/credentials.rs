@@ -16,8 +16,8 @@ use model::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX
 use model::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::email::Category;
 use model::id::{AccountId, DomainId, SmtpCredentialId};
+use queue::account_subsystems::{AccountSubsystems, Subsystems, idle};
 use queue::services::Services;
-use queue::subsystems::{AccountSubsystems, Subsystems, idle};
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;

@@ -1,12 +1,12 @@
 //! JSON views of accounts, domains, tasks, destinations, attempts and traces for the admin socket.
 
+use ::queue::account_subsystems::Subsystems;
 use ::queue::domains::DomainWithSetup;
 use ::queue::hold_admin::HeldMail;
 use ::queue::pacing::Backoff;
 use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
 use ::queue::ready_queue::{BackoffState, SiteStanding};
-use ::queue::subsystems::Subsystems;
 use api::emails::view::RecipientView;
 use explain::explanation::{Explanation, RecipientDelivery, explain};
 use jiff::Timestamp;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use model::id::AccountId;
 use net::clock::Clock;
 use net::entropy::Entropy;
-use queue::subsystems::{AccountSubsystems, Subsystems, idle};
+use queue::account_subsystems::{AccountSubsystems, Subsystems, idle};
 use store::engine::Store;
 
 pub(crate) struct Fixture {

@@ -18,12 +18,11 @@ use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, S
 use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::id::{AccountId, ApiKeyId, DomainId};
 use net::entropy::Entropy;
-use queue::background_tasks;
+use queue::account_subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
 use queue::dkim_signing::DkimSigning;
 use queue::domains::DomainsParts;
 use queue::provisioning::AccountProvisioning;
 use queue::services::Services;
-use queue::subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
 use queue::users::UserService;
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
@@ -185,7 +184,7 @@ impl World {
     /// A working world with changed parts.
     pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut AccountParts)) -> Self {
         let backend = Backend::with(store().await, change).await;
-        background_tasks::start_delivery(&backend.queue);
+        queue::account_tasks::start_delivery(&backend.queue);
         tokio::spawn(Arc::clone(&backend.accounts.credentials).run());
         tokio::spawn(Arc::clone(&backend.accounts.suppression_importer).run());
         Self::with_backend(backend).await

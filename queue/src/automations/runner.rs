@@ -74,7 +74,7 @@ pub struct AutomationRunner {
 }
 
 impl AutomationRunner {
-    pub(crate) fn new(
+    pub fn new(
         engine: AutomationEngine,
         intake: Arc<Intake>,
         templates: Arc<TemplateRenderer>,
@@ -86,7 +86,7 @@ impl AutomationRunner {
     }
 
     /// Processes due work until shutdown.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         let Self { services, trigger_index, .. } = &self;
         let mut positions = ScanPositions::new();
         while !services.stop.is_cancelled() {

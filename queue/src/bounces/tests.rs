@@ -12,6 +12,7 @@ use serde_json::json;
 use store::engine::{Batch, Store};
 
 use super::*;
+use crate::subsystems::idle::{self, IdleQueue};
 
 const RECIPIENTS: [&str; 2] = ["ada@recipient.example", "bob@recipient.example"];
 
@@ -28,7 +29,7 @@ pub(super) fn node(store: Store) -> BounceProcessor {
         mail_host: "mx.service.example".parse().unwrap(),
         pages_host: None,
     };
-    let queue = crate::subsystems::tests::idle(store);
+    let queue = IdleQueue::new(store, idle::settings());
     BounceProcessor::new(queue.services.clone(), &queue.delivery, facts)
 }
 

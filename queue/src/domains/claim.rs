@@ -29,9 +29,9 @@ use thiserror::Error;
 use super::inspection::{DomainInspector, InspectionPriority};
 use super::rows::DomainRows;
 use super::{COMMIT_TRIES_MAX, DomainError, NewDomain};
+use crate::event_subsystems::EventSubsystems;
 use crate::outbox::OutboxDispatcher;
 use crate::owner_alert_queue::OwnerAlertQueue;
-use crate::subsystems::EventSubsystems;
 
 /// Interval of checking proven claims.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);

@@ -32,7 +32,7 @@ pub struct TemplateRenderer {
 }
 
 impl TemplateRenderer {
-    pub(crate) fn new(store: Store) -> Self {
+    pub fn new(store: Store) -> Self {
         Self { store, cache: TemplateCache::default() }
     }
 

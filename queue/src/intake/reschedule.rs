@@ -59,7 +59,7 @@ pub struct ScheduledEmails {
 }
 
 impl ScheduledEmails {
-    pub(crate) fn new(services: Services, release_timers: Arc<PartitionTimers>) -> Self {
+    pub fn new(services: Services, release_timers: Arc<PartitionTimers>) -> Self {
         Self { services, release_timers }
     }
 

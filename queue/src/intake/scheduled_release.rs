@@ -46,7 +46,7 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The job that releases due emails.
-pub(crate) struct ScheduledRelease {
+pub struct ScheduledRelease {
     services: Services,
     intake: Arc<Intake>,
     /// Next release in each partition; a change of a scheduled email sets it, too.
@@ -54,12 +54,13 @@ pub(crate) struct ScheduledRelease {
 }
 
 impl ScheduledRelease {
-    pub(crate) fn new(intake: Arc<Intake>) -> Self {
+    #[must_use]
+    pub fn new(intake: Arc<Intake>) -> Self {
         Self { services: intake.services.clone(), timers: Arc::clone(&intake.release_timers), intake }
     }
 
     /// Releases due emails until shutdown.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         while !self.services.stop.is_cancelled() {
             let leases = self.services.leases.changed();
             let changed = self.timers.changed();

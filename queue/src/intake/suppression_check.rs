@@ -34,7 +34,7 @@ impl Intake {
 }
 
 /// Returns whether an email would be rejected because of suppressed recipients or opt-outs. Nothing is stored.
-pub(crate) async fn would_be_suppressed(
+pub async fn would_be_suppressed(
     store: &Store,
     account: AccountId,
     draft: &Draft,

@@ -434,11 +434,10 @@ mod tests {
 
     use super::*;
     use crate::outcome::tests::task;
-    use crate::subsystems::Subsystems;
-    use crate::subsystems::tests::idle;
+    use crate::subsystems::tests::{IdleQueue, idle};
 
     /// A queue with `counts` queued tasks of each domain: the first of a domain is held, the second was attempted.
-    async fn queue_with(counts: &[(&str, u128)]) -> Subsystems {
+    async fn queue_with(counts: &[(&str, u128)]) -> IdleQueue {
         let queue = idle(Store::memory());
         queue.cluster.poll().await.unwrap();
         let mut batch = Batch::intake();

@@ -1,5 +1,5 @@
-//! Parts and settings of subsystems that deliver nothing, for tests and benchmarks: delivery is paused, and no name
-//! server answers. Callers change the fields that they need.
+//! Parts and settings of a queue that delivers nothing, for tests and benchmarks: delivery is paused, and no name server
+//! answers. Callers change the fields that they need.
 
 #![expect(clippy::unwrap_used, reason = "every value is fixed")]
 
@@ -7,54 +7,79 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dns::domain_check::{DomainCheckSettings, DomainChecker};
 use dns::resolver::{Resolver, ResolverSettings};
-use dns::secrets::Vault;
-use dns::signing_pool::SigningPool;
+use futures_util::future::BoxFuture;
 use message::classify::ReplyRules;
-use model::domain_setup::ServiceHosts;
-use model::plan::Plans;
-use model::signed_token::TokenKey;
 use model::verp::VerpKey;
 use net::clock::Clock;
 use net::entropy::Entropy;
-use net::http_client::{HttpClient, HttpClientSettings, UrlRules};
-use provider::Publisher;
-use store::engine::Store;
+use store::engine::{ReadError, Store};
 
-use super::{AccountParts, SubsystemParts, SubsystemSettings};
+use super::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
 use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::cluster::{ClusterMember, PartitionListener};
 use crate::delivery_policy::DeliveryPolicy;
-use crate::dkim_signing::DkimSigning;
-use crate::domains::DomainsParts;
 use crate::retry_schedule::RetrySchedule;
 use crate::routing::{MxRouter, RouterSettings};
+use crate::services::Services;
 use crate::smarthosts::Smarthosts;
-use crate::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 
 /// A port of this host where nothing answers.
-const NO_NAME_SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
+pub const NO_NAME_SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
-/// Webhooks may be sent to this host and by plain HTTP.
+/// Name of the node.
+pub const NODE: &str = "test";
+
+/// A queue without other subsystems.
+pub struct IdleQueue {
+    pub services: Services,
+    pub delivery: DeliverySubsystems,
+    pub cluster: Arc<ClusterMember>,
+}
+
+impl IdleQueue {
+    #[must_use]
+    pub fn new(store: Store, settings: SubsystemSettings) -> Self {
+        let services = Services::new(store, Clock::default(), Entropy::default());
+        Self::with_listener(services, settings, Arc::new(NoListener))
+    }
+
+    /// A queue with a subsystem above it.
+    #[must_use]
+    pub fn with_listener(
+        services: Services,
+        settings: SubsystemSettings,
+        listener: Arc<dyn PartitionListener>,
+    ) -> Self {
+        let delivery = DeliverySubsystems::new(&services, parts(), settings);
+        let cluster = Arc::new(delivery.cluster_member(&services, NODE.to_owned(), None, listener));
+        Self { services, delivery, cluster }
+    }
+}
+
+/// No subsystem above the queue.
+struct NoListener;
+
+impl PartitionListener for NoListener {
+    fn in_progress(&self, _: u16) -> usize {
+        0
+    }
+
+    fn load_partition(&self, _: u16) -> BoxFuture<'_, Result<(), ReadError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn joined(&self) {}
+}
+
+/// Parts of delivery.
 #[must_use]
-pub fn parts(store: Store) -> SubsystemParts {
+pub fn parts() -> DeliveryParts {
     let router = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let rules = UrlRules { allow_private: true, allow_http: true };
-    let client = HttpClientSettings { rules, ..HttpClientSettings::default() };
-    SubsystemParts {
-        store,
-        clock: Clock::default(),
-        entropy: Entropy::default(),
+    DeliveryParts {
         router: MxRouter::new(resolver(NO_NAME_SERVER), router),
         dialer: SmtpDialer::new(settings().hostname).unwrap(),
         verp: VerpKey::new([1; 32]),
-        webhooks: WebhooksParts {
-            client: HttpClient::new(resolver(NO_NAME_SERVER), client).unwrap(),
-            vault: vault(),
-            retry_schedule: RETRY_SCHEDULE.to_vec(),
-        },
-        node: "test".to_owned(),
-        predecessor_node: None,
     }
 }
 
@@ -79,46 +104,8 @@ pub fn settings() -> SubsystemSettings {
     }
 }
 
-/// Messages are not signed, and requests are not limited.
+/// A resolver that uses this name server.
 #[must_use]
-pub fn account_parts() -> AccountParts {
-    AccountParts {
-        vault: vault(),
-        signing_pool: SigningPool::start(Some(1)).unwrap(),
-        signing: DkimSigning::Off,
-        sandbox_sender: None,
-        message_bytes_max: 200 << 20,
-        plans: Plans::default(),
-        link_key: TokenKey::new([3; 32]),
-        rate_limit: false,
-        domains: domains_parts(NO_NAME_SERVER),
-    }
-}
-
-/// Domain checks that use this name server as the authority of every zone.
-#[must_use]
-pub fn domains_parts(name_server: SocketAddr) -> DomainsParts {
-    let servers = vec![name_server];
-    let settings = DomainCheckSettings { servers, allow_private: true, ..DomainCheckSettings::default() };
-    DomainsParts {
-        vault: vault(),
-        inspector: DomainChecker::new(settings).unwrap(),
-        publisher: Publisher::new(resolver(name_server), true),
-        facts: ServiceHosts {
-            return_path_host: "rp.example.net".parse().unwrap(),
-            spf_include_host: "spf.example.net".parse().unwrap(),
-            ownership_label: "_service".to_owned(),
-            mail_host: "mx.example.net".parse().unwrap(),
-            pages_host: Some("api.example.test".parse().unwrap()),
-        },
-        auto_verify: false,
-    }
-}
-
-fn resolver(server: SocketAddr) -> Resolver {
+pub fn resolver(server: SocketAddr) -> Resolver {
     Resolver::new(&ResolverSettings { servers: vec![server], ..ResolverSettings::default() }).unwrap()
-}
-
-fn vault() -> Arc<Vault> {
-    Arc::new(Vault::new(&[2; 32]).unwrap())
 }

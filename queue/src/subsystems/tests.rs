@@ -1,15 +1,18 @@
 //! Subsystems for tests, without background jobs.
 
-use super::*;
+use store::engine::Store;
 
-/// Creates idle subsystems on a store.
-pub(crate) fn idle(store: Store) -> Subsystems {
+pub(crate) use super::idle::IdleQueue;
+use super::{SubsystemSettings, idle};
+
+/// Creates an idle queue on a store.
+pub(crate) fn idle(store: Store) -> IdleQueue {
     let mut settings = SubsystemSettings {
         hostname: "mx.acme.example".parse().unwrap(),
         in_flight_max: 10,
         ready_max: 10,
         ..idle::settings()
     };
-    settings.delivery_policy.retention = Duration::from_secs(1);
-    Subsystems::new(idle::parts(store), settings)
+    settings.delivery_policy.retention = std::time::Duration::from_secs(1);
+    IdleQueue::new(store, settings)
 }

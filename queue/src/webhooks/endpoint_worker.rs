@@ -327,7 +327,9 @@ mod tests {
     use store::webhook::WebhookSetVersion;
 
     use super::*;
-    use crate::subsystems::tests::idle;
+    use crate::event_subsystems::EventSubsystems;
+    use crate::event_subsystems::idle::webhooks;
+    use crate::subsystems::idle::{self, IdleQueue};
     use crate::webhooks::POSTS_PER_ACCOUNT_MAX;
 
     const PARTITION: u16 = 7;
@@ -373,11 +375,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_delivery_that_waits_for_a_permit_is_not_posted_when_the_partition_is_left() {
-        let subsystems = idle(Store::memory());
-        subsystems.cluster.poll().await.unwrap();
-        let (sender, leases) = (&subsystems.events.webhooks, &subsystems.services.leases);
+        let idle = IdleQueue::new(Store::memory(), idle::settings());
+        idle.cluster.poll().await.unwrap();
+        let events = EventSubsystems::new(&idle.services, webhooks());
+        let (sender, leases) = (&events.webhooks, &idle.services.leases);
         assert!(leases.is_active(PARTITION));
-        let now = subsystems.services.clock.now();
+        let now = idle.services.clock.now();
         let (account, webhook, id) = (AccountId::new(now, 1), WebhookId::new(now, 1), DeliveryId::new(now, 1));
         let queue = EndpointQueueName { partition: PARTITION, account, webhook };
         let mut permits = Vec::new();

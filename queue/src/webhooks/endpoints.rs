@@ -94,7 +94,7 @@ pub struct WebhookService {
 }
 
 impl WebhookService {
-    pub(crate) fn new(services: Services, sender: Arc<WebhookSender>, response_budget: ResponseBudget) -> Self {
+    pub fn new(services: Services, sender: Arc<WebhookSender>, response_budget: ResponseBudget) -> Self {
         Self { services, sender, response_budget }
     }
 

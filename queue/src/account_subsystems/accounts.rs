@@ -1,7 +1,6 @@
 //! The subsystems of accounts: accepting mail, sending domains, credentials, webhooks, automations, bounces.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use dns::secrets::Vault;
 use dns::signing_pool::SigningPool;
@@ -12,14 +11,14 @@ use net::http_client::ResponseBudget;
 
 use super::Subsystems;
 use crate::account_limits::AccountLimits;
-use crate::automations::{AutomationEngine, AutomationRunner};
+use crate::automations::AutomationRunner;
 use crate::bounces::BounceProcessor;
 use crate::credential_auth::CredentialAuthenticator;
 use crate::dkim_signing::DkimSigning;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{DomainsParts, SendingDomains};
 use crate::idempotency::IdempotencyKeys;
-use crate::intake::{Intake, ScheduledEmails, TemplateRenderer};
+use crate::intake::{Intake, IntakeParts, ScheduledEmails, TemplateRenderer};
 use crate::message_signer::MessageSigner;
 use crate::partition_timers::PartitionTimers;
 use crate::product_events::ProductEventService;
@@ -75,7 +74,7 @@ pub struct AccountSubsystems {
 
 impl AccountSubsystems {
     /// Builds the subsystems on those of delivery and events. Call it once for each [`Subsystems`];
-    /// [`start`](crate::background_tasks::start) starts the tasks of both.
+    /// [`start`](crate::account_tasks::start) starts the tasks of both.
     #[must_use]
     pub fn new(queue: &Subsystems, parts: AccountParts) -> Self {
         let Subsystems { services, delivery, events, .. } = queue;
@@ -84,37 +83,29 @@ impl AccountSubsystems {
             SenderAuthorization::new(store.clone(), Arc::clone(&parts.vault), parts.signing, parts.sandbox_sender);
         let (senders, pool) = (Arc::new(senders), Arc::new(parts.signing_pool));
         let signer = TransactionSigner::new(Arc::clone(&senders), Arc::clone(&pool), parts.signing);
-        delivery.dispatcher.agent.set_transaction_signer(signer);
+        delivery.set_transaction_signer(signer);
         let emails = events.quota_tracker.clone();
         let limits = Arc::new(AccountLimits::new(services, emails, parts.plans, parts.rate_limit));
         let links = ServiceLinks::new(parts.link_key);
         let release_timers = Arc::<PartitionTimers>::default();
-        let intake = Arc::new(Intake {
-            services: services.clone(),
-            dispatcher: Arc::clone(&delivery.dispatcher),
-            policy: Arc::clone(&delivery.policy),
+        let intake = IntakeParts {
             sender_authorization: Arc::clone(&senders),
             signer: MessageSigner::new(pool, parts.signing),
             limits: Arc::clone(&limits),
             links: links.clone(),
             release_timers: Arc::clone(&release_timers),
-            message_bytes_max: AtomicU64::new(parts.message_bytes_max),
-        });
+            message_bytes_max: parts.message_bytes_max,
+        };
+        let intake = Arc::new(Intake::new(services.clone(), delivery, intake));
         let templates = Arc::new(TemplateRenderer::new(store.clone()));
-        let engine =
-            AutomationEngine::new(services.clone(), Arc::clone(&events.trigger_index), Arc::clone(&parts.vault));
-        let product_events = ProductEventService::new(
-            services.clone(),
-            engine.clone(),
-            Arc::clone(&events.analytics),
-            Arc::clone(&events.exporter),
-        );
+        let engine = events.automation_engine(services, Arc::clone(&parts.vault));
+        let product_events = events.product_event_service(services, engine.clone());
         let automations = AutomationRunner::new(
             engine,
             Arc::clone(&intake),
             Arc::clone(&templates),
             Arc::clone(&delivery.holds),
-            delivery.dispatcher.pause.clone(),
+            delivery.pause_state().clone(),
         );
         let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         let webhooks = WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget);
