@@ -37,8 +37,8 @@ pub use check::missing_source_addresses;
 use log::LogSection;
 use mx::MxSection;
 use pools::PoolSection;
-use section::section;
 pub use read::{ConfigProblem, environment, find_line, from_file, from_file_alone, from_text};
+use section::section;
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
 pub use values::{DaneMode, OnOff, OutgoingTlsMode as TlsChoice, SecretString, SmarthostAddress, StoreEngine};
@@ -435,7 +435,7 @@ section! {
         allow_http: bool,
         /// Delays before each attempt, including the first.
         #[serde(deserialize_with = "durations")]
-        retry: Vec<Duration> = queue::webhooks::RETRY_SCHEDULE.to_vec(),
+        retry: Vec<Duration> = events::webhooks::RETRY_SCHEDULE.to_vec(),
     }
 }
 

@@ -25,12 +25,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::domains::{DomainError, NewDomain};
+use accounts::provisioning::{ProvisionError, ProvisionedAccount};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use model::account::{Account, Plan};
 use model::credential::SecretHash;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
-use queue::domains::{DomainError, NewDomain};
-use queue::provisioning::{ProvisionError, ProvisionedAccount};
 use queue::smarthosts::SmarthostEndpoint;
 use serde_json::json;
 use smtp::limits::SessionLimits;

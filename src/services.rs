@@ -3,11 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use accounts::domains::DomainsParts;
+use accounts::provisioning::AccountProvisioning;
+use accounts::subsystems::{AccountParts, AccountSubsystems, SubsystemParts, Subsystems};
 use affiliate::service::AffiliateService;
 use dns::domain_check::DomainChecker;
 use dns::resolver::{DnssecMode, Resolver};
 use dns::secrets::Vault;
 use dns::signing_pool::SigningPool;
+use events::automations::SmsProvider;
+use events::product_events::{ConversionExportSettings, ConversionTarget};
+use events::webhooks::WebhooksParts;
+use inbound::service::{InboundService, RspamdClient, RspamdSettings, SpamScanner};
 use message::address::DomainName;
 use message::classify::ReplyRules;
 use model::domain_setup::ServiceHosts;
@@ -17,25 +24,18 @@ use net::clock::Clock;
 use net::entropy::Entropy;
 use net::http_client::{HttpClient, HttpClientSettings, UrlRules, UrlTarget};
 use provider::{Publisher, RequestKey};
-use queue::account_subsystems::{AccountParts, AccountSubsystems, SubsystemParts, Subsystems};
-use queue::automations::SmsProvider;
 use queue::client::smtp::SmtpDialer;
 use queue::delivery_policy::DeliveryPolicy;
 use queue::dkim_signing::DkimSigning;
-use queue::domains::DomainsParts;
-use queue::inbound::{InboundService, RspamdClient, RspamdSettings, SpamScanner};
 use queue::local_domains::LocalDomains;
 use queue::mta_sts::StsPolicies;
 use queue::own_hostnames::OwnHostnames;
-use queue::product_events::{ConversionExportSettings, ConversionTarget};
-use queue::provisioning::AccountProvisioning;
 use queue::retry_schedule::RetrySchedule;
 use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::subsystems::SubsystemSettings;
 use queue::tls_reporter::TlsReportSettings;
 use queue::transport_security::{DnssecResolver, TransportSecurityPolicies};
-use queue::webhooks::WebhooksParts;
 use rustls::RootCertStore;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::submission::MessageSubmitter;
@@ -236,7 +236,7 @@ impl Server {
 
     /// Starts delivery and background jobs.
     pub fn start(&self) {
-        queue::account_tasks::start(&self.queue, &self.accounts, self.tls_reports.clone());
+        accounts::background_tasks::start(&self.queue, &self.accounts, self.tls_reports.clone());
     }
 
     /// Runs the jobs of the affiliate program until `stop`.
@@ -541,7 +541,7 @@ fn build_inbound(
 }
 
 /// Policy for received mail.
-fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<queue::inbound::InboundPolicy, BuildError> {
+fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<inbound::service::InboundPolicy, BuildError> {
     let mx = &config.mx;
     let filter = match mx.spam_filter {
         SpamFilter::Off => SpamScanner::Off,
@@ -557,7 +557,7 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<queue::inbound
             SpamScanner::Rspamd(rspamd.map_err(|error| BuildError::Tls(error.to_string()))?)
         }
     };
-    Ok(queue::inbound::InboundPolicy {
+    Ok(inbound::service::InboundPolicy {
         on_dmarc_fail: mx.dmarc_reject.into(),
         on_dns_temp_error: mx.dns_failure.into(),
         dnsbls: mx.dnsbl.clone(),

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
+use accounts::subsystems::{AccountSubsystems, Subsystems};
 use futures_util::future::{BoxFuture, join, join_all, select};
 use model::id::{AccountId, PayoutRunId};
-use queue::account_subsystems::{AccountSubsystems, Subsystems};
 use queue::services::Services;
 use tokio::sync::Notify;
 

@@ -28,11 +28,11 @@ pub mod sign_in_limiter;
 pub mod totp;
 pub mod view;
 
+use accounts::users::UserError;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::{ErrorCode, Problem};
 use httpd::request::Request;
 use message::address::Address;
-use queue::users::UserError;
 
 use self::login_log::LoginLog;
 use self::password_hashing::PasswordHasher;

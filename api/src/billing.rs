@@ -5,11 +5,11 @@
 //! ignored.
 
 use ::affiliate::processor::signature::{self, HEADER};
+use accounts::billing::BillingService;
 use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
 use model::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
-use queue::billing::BillingService;
 use serde::Deserialize;
 use serde_json::Map;
 

@@ -11,13 +11,13 @@ pub mod publish;
 mod request;
 mod view;
 
+use accounts::domains::DomainWithSetup;
 use http::Method;
 use message::address::DomainName;
 use message::domain_name::is_never_public;
 use model::credential::ApiKeyScope;
 use model::domain::SendingDomain;
 use model::domain_setup::zone_file;
-use queue::domains::DomainWithSetup;
 
 use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};

@@ -1,6 +1,6 @@
 //! Product events: events of a customer's own product.
 //!
-//! [`send`] parses an event and submits it (`queue/src/product_events.rs`); this module lists and shows events.
+//! [`send`] parses an event and submits it (`events/src/product_events.rs`); this module lists and shows events.
 //! [`counts`], [`funnel`] and [`conversions`] show their aggregates.
 
 pub(crate) mod aggregation;

@@ -1,5 +1,6 @@
 //! Category opt-outs: addresses that receive no product email or no newsletter.
 
+use accounts::suppressions::SuppressionService;
 use http::Method;
 use httpd::fields;
 use httpd::problem::FieldErrors;
@@ -9,7 +10,6 @@ use model::email::Category;
 use model::id::{EmailId, OptOutId};
 use model::quota::Noun;
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label};
-use queue::suppressions::SuppressionService;
 use serde_json::value::RawValue;
 use store::engine::{Batch, CommitError};
 

@@ -2,7 +2,7 @@
 //! delete.
 //!
 //! Texts and attachments are parsed from the stored message on each request, on a separate thread and with limits
-//! (`queue/src/inbound/parser.rs`), because the message is untrusted.
+//! (`inbound/src/service/parser.rs`), because the message is untrusted.
 
 pub mod list;
 pub mod path;
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use http::Method;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
 use httpd::response::IntoResponse;
+use inbound::service::parser;
 use model::credential::ApiKeyScope;
 use model::received::attachment_index;
-use queue::inbound::parser;
 use store::engine::{Batch, CommitError};
 use store::received_email;
 

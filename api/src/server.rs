@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::affiliate::service::AffiliateService;
+use accounts::subsystems::{AccountSubsystems, Subsystems};
 use bytes::Bytes;
-use queue::account_subsystems::{AccountSubsystems, Subsystems};
 
 use crate::openapi;
 use crate::operation::Operation;

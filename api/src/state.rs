@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ::affiliate::service::AffiliateService;
+use accounts::subsystems::{AccountSubsystems, Subsystems};
 use bytes::Bytes;
 use httpd::problem::Problem;
 use httpd::request::SEND_BYTES_MAX;
@@ -16,7 +17,6 @@ use model::id::RequestId;
 use model::quota::Noun;
 use net::limit::memory_budget::MemoryBudget;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
-use queue::account_subsystems::{AccountSubsystems, Subsystems};
 use queue::services::Services;
 use queue::storage_quota::StorageReservation;
 use store::access::Tenant;

@@ -12,11 +12,11 @@ pub mod import;
 pub mod query;
 pub mod view;
 
+use accounts::suppressions::SuppressionService;
 use http::Method;
 use model::credential::ApiKeyScope;
 use model::id::SuppressionId;
 use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use queue::suppressions::SuppressionService;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET /o/{token} ─► pixel, always          ┐
-//! GET /c/{token} ─► 302 to the link target ┴─► recorded in the background (queue::email_tracking)
+//! GET /c/{token} ─► 302 to the link target ┴─► recorded in the background (events::email_tracking)
 //! ```
 //!
 //! Readers get the pixel or the page even if recording fails: it runs in the background, and the response waits for
@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use events::email_tracking::{TrackedFetch, TrackingError};
 use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
@@ -20,7 +21,6 @@ use http::{Method, StatusCode};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::tracking::location::location_value;
 use model::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
-use queue::email_tracking::{TrackedFetch, TrackingError};
 
 use crate::operation::{Operation, operation};
 use crate::prelude::*;

@@ -13,6 +13,7 @@
 mod form;
 mod pages;
 
+use accounts::suppressions::{SubscriptionPreferences, SuppressionService};
 use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message;
@@ -21,7 +22,6 @@ use http::{Method, StatusCode};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::suppression::{SuppressionReason, SuppressionTarget};
 use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
-use queue::suppressions::{SubscriptionPreferences, SuppressionService};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 

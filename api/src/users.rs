@@ -1,6 +1,7 @@
 //! Users of an account: list, invite, change role, remove. Signed-in users may list them; owners and admins may change
 //! them. Only owners manage owners and admins.
 
+use accounts::users::UserService;
 use httpd::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use message::address::Address;
 use model::account::Account;
@@ -8,7 +9,6 @@ use model::id::UserId;
 use model::quota::Noun;
 use model::user::{User, UserRole};
 use queue::storage_quota::StorageReservation;
-use queue::users::UserService;
 use store::access::SignedInUser;
 
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};

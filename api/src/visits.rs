@@ -1,7 +1,7 @@
 //! Site visits: the browser script, the endpoint that it reports to, and the counts.
 //!
 //! ```text
-//! GET /visits.js ─► browser: cookies stx_vid, rnl_ad ─► POST /visits ─► counted (queue/src/product_events.rs)
+//! GET /visits.js ─► browser: cookies stx_vid, rnl_ad ─► POST /visits ─► counted (events/src/product_events.rs)
 //! ```
 //!
 //! The script is the same for all customers; `site` is the account's id, which is public. A client can report forged

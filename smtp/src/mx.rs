@@ -12,13 +12,13 @@ use std::net::IpAddr;
 
 use std::time::Duration;
 
+use inbound::service::{
+    InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
+};
 use message::address::{Address, DomainName};
 use message::reply::SmtpReply;
 use net::clock::Clock;
 use net::interface_addresses::InterfaceAddresses;
-use queue::inbound::{
-    InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
-};
 use queue::submit_error::SubmitError;
 
 use tokio_util::sync::CancellationToken;

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::credential_auth::CredentialAuthenticator;
 use jiff::{SignedDuration, Timestamp};
 use message::header::MessageError;
 use message::reply::{Enhanced, Severity, SmtpReply};
@@ -17,7 +18,6 @@ use model::email::Ingress;
 use model::suppression::{BlockReason, BlockedRecipient};
 use net::limit::rate_limit::RateLimitStatus;
 use queue::account_limits::AccountLimits;
-use queue::credential_auth::CredentialAuthenticator;
 use queue::submit_error::SubmitError;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;

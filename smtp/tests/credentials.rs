@@ -7,6 +7,7 @@ mod loopback;
 
 use std::time::Duration;
 
+use accounts::subsystems::{AccountSubsystems, Subsystems, idle};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, read_replies, send_text};
@@ -16,7 +17,6 @@ use model::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX
 use model::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::email::Category;
 use model::id::{AccountId, DomainId, SmtpCredentialId};
-use queue::account_subsystems::{AccountSubsystems, Subsystems, idle};
 use queue::services::Services;
 use smtp::limits::SessionLimits;
 use smtp::sending_handlers::SubmissionHandler;

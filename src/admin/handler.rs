@@ -4,7 +4,7 @@ use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::queue::domains::NewDomain;
+use ::accounts::domains::NewDomain;
 use api::operator::OwnerRequest;
 use futures_util::future::BoxFuture;
 use message::address::{Address, DomainName};

@@ -1,10 +1,10 @@
 //! JSON views of accounts, domains, tasks, destinations, attempts and traces for the admin socket.
 
-use ::queue::account_subsystems::Subsystems;
-use ::queue::domains::DomainWithSetup;
+use ::accounts::domains::DomainWithSetup;
+use ::accounts::provisioning::ProvisionedAccount;
+use ::accounts::subsystems::Subsystems;
 use ::queue::hold_admin::HeldMail;
 use ::queue::pacing::{Backoff, BackoffState};
-use ::queue::provisioning::ProvisionedAccount;
 use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
 use ::queue::ready_queue::ReadyQueueStatus;
 use api::emails::view::RecipientView;

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use inbound::service::{OnPolicyFail, OnTempError};
 use message::address::{Address, DomainName};
 use message::bounce::feedback_reporter::FeedbackReporter;
 use message::mta_sts::MtaStsMode;
-use queue::inbound::{OnPolicyFail, OnTempError};
 use serde::Deserialize;
 use smtp::limits::{SessionLimits, SessionTimeouts};
 use smtp::mx::AbuseLimits;

@@ -7,9 +7,9 @@
 //!
 //! Mail received for a local domain is also stored in the inbox; mail to a return path is not.
 
+use inbound::service::{InboundService, RecipientRoute, UnknownRecipient};
 use message::address::Address;
 use message::reply::Severity;
-use queue::inbound::{InboundService, RecipientRoute, UnknownRecipient};
 use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use smtp::listener::{Listener, ServedHandler, ServedListener};
 use smtp::mx::MxHandler;

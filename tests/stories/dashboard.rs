@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use accounts::users::UserService;
 use api::access::role_table::role_allows;
 use api::operation::Operation;
 use api::operations::operation_table;
@@ -10,7 +11,6 @@ use model::account::Plan;
 use model::id::AccountId;
 use model::user::UserRole;
 use pages::dashboard::table::{PageAccess, PageRow, pages};
-use queue::users::UserService;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

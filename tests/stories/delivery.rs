@@ -1,10 +1,10 @@
 //! Basic delivery from SMTP and HTTP: signed, with a return path for each recipient, and visible in the API.
 
+use accounts::domains::NewDomain;
 use message::address::DomainName;
 use model::account::Plan;
 use model::email::{EmailRollup, EmailStatus};
 use model::recipient::{RecipientKind, RecipientState};
-use queue::domains::NewDomain;
 use serde_json::json;
 
 use crate::world::TestWorld;

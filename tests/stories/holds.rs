@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use accounts::domains::NewDomain;
 use model::account::Plan;
 use model::destination::{Destination, PaceOverride};
 use model::event::EventKind;
@@ -11,7 +12,6 @@ use model::recipient::RecipientState;
 use postrider::cli::admin::restore;
 use postrider::services::store_options;
 use postrider::{admin, serve};
-use queue::domains::NewDomain;
 use queue::queue_admin::WaitCause;
 use queue::queue_command::QueueCommand;
 use serde_json::{Value, json};

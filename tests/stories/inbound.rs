@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use accounts::domains::NewDomain;
 use message::address::DomainName;
-use queue::domains::NewDomain;
 use serde_json::Value;
 
 use crate::world::submit::dialog;

@@ -1,7 +1,8 @@
 //! Allowed dependencies between the workspace's crates, and which crates may use which external crates.
 //!
-//! `message ← model ← schema, store, dns ← provider ← net ← queue ← affiliate ← smtp, httpd ← api ← src`: a crate depends
-//! only on crates to its left. smtp and api are independent of each other, and so are store and dns.
+//! `message ← model ← schema, store, dns ← provider ← net ← queue ← events, inbound ← accounts ← affiliate
+//! ← smtp, httpd ← api ← src`: a crate depends only on crates to its left. smtp and api are independent of each other, and
+//! so are store and dns, and events and inbound.
 
 use toml::Table;
 
@@ -33,6 +34,9 @@ const CRATES: &[(&str, &[&str])] = &[
             "provider",
             "net",
             "queue",
+            "events",
+            "inbound",
+            "accounts",
             "affiliate",
             "httpd",
             "schema",
@@ -81,6 +85,9 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("dns", &["hyper", "redb"]),
     ("provider", &["hyper", "redb", "rustls"]),
     ("queue", &["hyper", "redb"]),
+    ("events", &["hyper", "redb", "rustls"]),
+    ("inbound", &["hyper", "redb", "rustls"]),
+    ("accounts", &["hyper", "redb", "rustls"]),
     ("affiliate", &["hyper", "redb", "rustls"]),
     ("smtp", &["hyper", "redb"]),
     ("api/httpd", &["redb", "mail-auth"]),

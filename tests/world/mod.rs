@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Once;
 use std::time::Duration;
 
+use accounts::domains::NewDomain;
 use message::address::DomainName;
 use model::account::Plan;
 use model::credential::CredentialSecret;
@@ -24,7 +25,6 @@ use postrider::config::{self, Config, SecretString, StoreEngine};
 use postrider::reload;
 use postrider::serve::Listeners;
 use postrider::services::Server;
-use queue::domains::NewDomain;
 use sink::Sink;
 use store::email::EmailWithRecipients;
 use zone::NameServer;

@@ -1,11 +1,11 @@
 //! The affiliate service that the API's handlers use, on a store on disk, with a live program.
 
+use accounts::subsystems::{AccountSubsystems, Subsystems, idle};
 use affiliate::service::{AffiliateService, Ledger};
 use jiff::Timestamp;
 use model::id::AccountId;
 use net::clock::Clock;
 use net::entropy::Entropy;
-use queue::account_subsystems::{AccountSubsystems, Subsystems, idle};
 use store::engine::Store;
 
 pub(crate) struct Fixture {

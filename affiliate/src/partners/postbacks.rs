@@ -2,20 +2,20 @@
 //! and the rotation of the secret.
 //!
 //! ```text
-//! event of a partner's referral or commission ─► outbox ─► delivery ─► signed POST with retries (queue/src/webhooks)
+//! event of a partner's referral or commission ─► outbox ─► delivery ─► signed POST with retries (events/src/webhooks)
 //!                                                            └─► the log
 //! ```
 
 use std::sync::Arc;
 
 use dns::secrets::Vault;
+use events::webhooks::{WebhookError, WebhookService};
 use jiff::Timestamp;
 use model::affiliate::partner::Partner;
 use model::affiliate::postback;
 use model::event::{Event, EventKind};
 use model::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
-use queue::webhooks::{WebhookError, WebhookService};
 use serde_json::json;
 use store::affiliate::partner;
 use store::engine::Batch;

@@ -3,12 +3,12 @@
 //! The form does not reveal whether an email is a partner's: an existing partner is mailed a sign-in link, and the page
 //! shows the same text. The owner is mailed about each application that needs a decision.
 
+use events::owner_alert_queue::OwnerAlertQueue;
 use model::affiliate::campaign::{Campaign, Visibility};
 use model::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
 use model::affiliate::program::AffiliateProgram;
 use model::id::CampaignId;
 use model::owner_alert::AlertSubject;
-use queue::owner_alert_queue::OwnerAlertQueue;
 use store::affiliate::campaign;
 use store::engine::Batch;
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use accounts::domains::SendingDomains;
 use message::address::DomainName;
 use model::affiliate::partner::PartnerLink;
 use model::affiliate::program::AffiliateProgram;
@@ -12,7 +13,6 @@ use model::affiliate::web_origin;
 use model::domain::{DomainState, SendingDomain};
 use model::domain_setup::RETURN_PATH_LABEL;
 use model::id::AccountId;
-use queue::domains::SendingDomains;
 use queue::sender_authorization::SenderAuthorization;
 use queue::service_links::ServiceLinks;
 use store::affiliate::program;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::secrets::Vault;
+use events::webhooks::WebhookService;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use model::affiliate::program::AffiliateProgram;
@@ -21,7 +22,6 @@ use model::affiliate::sale::SaleLine;
 use model::id::AccountId;
 use net::clock::Clock;
 use net::http_client::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
-use queue::webhooks::WebhookService;
 use thiserror::Error;
 
 use crate::context::Context;

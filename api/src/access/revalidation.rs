@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::credential_auth::CredentialAuthenticator;
 use bytes::Bytes;
 use net::clock::Clock;
-use queue::credential_auth::CredentialAuthenticator;
 use queue::services::Services;
 use store::access::AuthProof;
 use store::engine::{ReadError, Store};

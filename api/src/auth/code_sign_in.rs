@@ -10,6 +10,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use accounts::users::{UserError, UserService};
 use bytes::Bytes;
 use http::StatusCode;
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
@@ -17,7 +18,6 @@ use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse
 use jiff::Timestamp;
 use model::totp::SecondFactorCode;
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
-use queue::users::{UserError, UserService};
 use store::engine::Batch;
 
 use super::link_page::{LoginPage, redirect, wants_page};

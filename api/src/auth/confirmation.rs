@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use accounts::users::UserService;
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
 use model::totp::SecondFactorCode;
 use model::user::User;
-use queue::users::UserService;
 
 use super::{PASSWORD, login_log, read_password, user_error_problem};
 use crate::prelude::*;
@@ -101,7 +101,7 @@ impl Confirmation {
                 };
                 let Some(after) = accepted else {
                     login_log::wrong_code(self.client_ip, &email);
-                    return Err(user_error_problem(queue::users::UserError::WrongCode));
+                    return Err(user_error_problem(accounts::users::UserError::WrongCode));
                 };
                 attempt.succeed();
                 Ok(after)

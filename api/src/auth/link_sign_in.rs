@@ -5,13 +5,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use accounts::users::UserService;
 use bytes::Bytes;
 use http::StatusCode;
 use httpd::fields::{FieldDiagnostics, FieldNames};
 use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use message::address::Address;
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
-use queue::users::UserService;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};

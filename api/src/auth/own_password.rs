@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use accounts::users::UserService;
 use httpd::fields::{FieldDiagnostics, FieldNames};
-use queue::users::UserService;
 use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};

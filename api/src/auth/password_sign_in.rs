@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use accounts::users::UserService;
 use httpd::fields::{FieldDiagnostics, FieldNames};
 use message::address::Address;
 use model::user::{SessionStart, SignInMethod, User};
-use queue::users::UserService;
 use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};

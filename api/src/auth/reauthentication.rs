@@ -1,6 +1,6 @@
 //! `POST /auth/reauthenticate`: proves the user's identity again, for the operations that need a recent proof.
 
-use queue::users::UserService;
+use accounts::users::UserService;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;

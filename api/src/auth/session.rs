@@ -1,8 +1,8 @@
 //! The current session and the user's other sessions: begin, show, list and end them.
 
+use accounts::users::UserService;
 use model::id::SessionId;
 use model::user::{SessionStart, User, UserSession};
-use queue::users::UserService;
 use store::access::SignedInUser;
 use store::engine::Batch;
 

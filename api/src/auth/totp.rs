@@ -4,9 +4,9 @@
 //! POST /auth/totp ─► secret ─► POST /auth/totp/confirm {code} ─► recovery codes, shown once
 //! ```
 
+use accounts::users::UserService;
 use httpd::fields::{self, FieldDiagnostics, FieldNames};
 use model::totp::{RecoveryCode, base32, otpauth_uri};
-use queue::users::UserService;
 use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
@@ -98,7 +98,7 @@ pub async fn confirm(
     let user = signed_in.user();
     let now = state.services.clock.now();
     let attempt = state.sign_in.limiter.try_code(client_ip, &user.email.to_string(), now)?;
-    let code = model::totp::SecondFactorCode::parse(&code).ok_or(queue::users::UserError::WrongCode);
+    let code = model::totp::SecondFactorCode::parse(&code).ok_or(accounts::users::UserError::WrongCode);
     let confirmed = match code {
         Ok(code) => UserService::new(&state.services).confirm_totp(&state.accounts.vault, user, &code).await,
         Err(error) => Err(error),

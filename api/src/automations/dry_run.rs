@@ -2,11 +2,11 @@
 //!
 //! `POST /events` with `dry_run` runs the stored steps for dashboard sessions; this runs steps before they are saved.
 
+use events::automations::DryRun;
+use events::product_events::IncomingProductEvent;
 use model::automation::run::RunMode;
 use model::automation::{Automation, AutomationDefinition};
 use model::trigger_event::TriggerEvent;
-use queue::automations::DryRun;
-use queue::product_events::IncomingProductEvent;
 use serde_json::Map;
 
 use super::current_version;

@@ -15,6 +15,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use events::automations::DryRun;
 use httpd::request_value::Integer;
 use jiff::Timestamp;
 use model::automation::Automation;
@@ -25,7 +26,6 @@ use model::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus
 use model::id::{ProductEventId, RunId};
 use model::product_event::ProductEvent;
 use model::trigger_event::TriggerEvent;
-use queue::automations::DryRun;
 use store::automation_run::run_indexes;
 use store::product_event::ProductEventFilter;
 

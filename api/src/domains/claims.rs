@@ -1,12 +1,12 @@
 //! Claims: moving a domain from another account by proving control of its DNS.
 
+use accounts::domains::ClaimError;
 use httpd::paging::{KIND_CLAIM, after_id};
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::RecordFinding;
 use model::id::ClaimId;
 use model::quota::Noun;
-use queue::domains::ClaimError;
 
 use super::error::domain_error_problem;
 use super::lookup::domain_limit;

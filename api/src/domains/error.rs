@@ -1,6 +1,6 @@
 //! Problem responses of domains.
 
-use queue::domains::DomainError;
+use accounts::domains::DomainError;
 
 use crate::prelude::*;
 use crate::suppressions::commit_error::commit_error_problem;

@@ -1,12 +1,12 @@
 //! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
+use accounts::domains::{CredentialSource, PublishError};
 use httpd::fields;
 use httpd::problem::FieldErrors;
 use httpd::request_object::read_checked_body;
 use provider::{
     AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
 };
-use queue::domains::{CredentialSource, PublishError};
 use serde_json::value::RawValue;
 
 use super::error::domain_error_problem;

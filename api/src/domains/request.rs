@@ -1,5 +1,6 @@
 //! Requests for domains.
 
+use accounts::domains::{ImportedKey, NewDomain};
 use httpd::fields;
 use httpd::paging::{self, PageParameters};
 use httpd::problem::Problem;
@@ -14,7 +15,6 @@ use message::domain_name;
 use model::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
 use model::domain_setup::RETURN_PATH_LABEL;
 use model::id::DomainId;
-use queue::domains::{ImportedKey, NewDomain};
 use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

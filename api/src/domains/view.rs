@@ -2,6 +2,7 @@
 
 use crate::list_response::list_response;
 use crate::object_response::object_response;
+use accounts::domains::{DomainWithSetup, SendingDomains};
 use bytes::Bytes;
 use httpd::json_timestamp::JsonTimestamp;
 use httpd::problem::Problem;
@@ -11,7 +12,6 @@ use message::address_pattern::AddressPattern;
 use model::domain::{DomainState, TlsMode};
 use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 use model::id::DomainId;
-use queue::domains::{DomainWithSetup, SendingDomains};
 use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use events::automations::DryRunError;
+use events::product_events::{IncomingProductEvent, IngestedProductEvent};
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::request_object::{RequestValue, bounded_text_schema, read_checked_body};
 use httpd::request_value::AnyText;
@@ -12,9 +14,7 @@ use model::idempotency::IdempotencyScope;
 use model::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
 use model::raw_number;
 use model::trigger_event::TriggerEvent;
-use queue::automations::DryRunError;
 use queue::idempotency::IdempotencyKey;
-use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
 use queue::submit_error::SubmitError;
 use serde_json::Map;
 use serde_json::value::RawValue;

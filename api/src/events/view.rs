@@ -1,9 +1,9 @@
 //! JSON objects of product events.
 
+use events::product_events::IngestedProductEvent;
 use httpd::json_timestamp::JsonTimestamp;
 use model::id::ProductEventId;
 use model::product_event::ProductEvent;
-use queue::product_events::IngestedProductEvent;
 use schema::ToSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -3,6 +3,7 @@
 //! An address that is suppressed already gets the status `exists`. The stronger and longer of both suppressions
 //! applies; if the result differs from the request or from before, `warnings` contains a warning.
 
+use accounts::suppressions::{SuppressionResult, SuppressionService};
 use httpd::fields;
 use httpd::problem::BatchEntryError;
 use httpd::request_object::{bounded_text_schema, read_checked_body};
@@ -13,7 +14,6 @@ use model::id::SuppressionId;
 use model::import::NOTE_CHARS_MAX;
 use model::quota::Noun;
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
-use queue::suppressions::{SuppressionResult, SuppressionService};
 use serde_json::value::RawValue;
 
 use super::view::SuppressionResponse;

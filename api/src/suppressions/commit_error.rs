@@ -1,8 +1,8 @@
 //! The problem response to a failed commit.
 
+use accounts::suppressions::SuppressionError;
 use httpd::problem::Problem;
 use queue::submit_error::SubmitError;
-use queue::suppressions::SuppressionError;
 use store::engine::CommitError;
 
 use crate::submit_problem;

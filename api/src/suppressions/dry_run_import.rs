@@ -1,8 +1,8 @@
 //! `POST /suppressions/import/dry-run`: what an import of the list would do. Nothing is written.
 
+use accounts::suppression_import::forecast::{ImportForecast, LineForecast, LineOutcome};
 use model::import::ImportCounts;
 use model::suppression::SuppressionReason;
-use queue::suppression_import::forecast::{ImportForecast, LineForecast, LineOutcome};
 
 use super::import::ImportSuppressions;
 use crate::prelude::*;

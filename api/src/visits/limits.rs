@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use events::email_tracking::EmailTracking;
 use jiff::Timestamp;
 use model::cidr::client_prefix;
 use model::id::AccountId;
 use net::limit::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
-use queue::email_tracking::EmailTracking;
 use tokio::sync::Semaphore;
 
 /// Visits a second of one address (one /64 of IPv6), such as an office; the burst is twice that.

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use events::webhooks::stream_subscribers::StreamSubscriber;
 use httpd::paging::KIND_STREAM;
 use httpd::response::{BodyStream, BodyStreamError};
-use queue::webhooks::stream_subscribers::StreamSubscriber;
 use store::engine::ReadError;
 use store::event_log::CHUNKS_MAX;
 use tokio::sync::mpsc;

@@ -1,8 +1,8 @@
 //! JSON objects of the event stream.
 
+use events::webhooks::endpoints::DispatchedEvent;
 use httpd::json_timestamp::JsonTimestamp;
 use model::id::EventId;
-use queue::webhooks::endpoints::DispatchedEvent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

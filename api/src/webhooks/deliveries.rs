@@ -1,12 +1,12 @@
 //! Deliveries to a webhook endpoint, and their replay.
 
+use events::webhooks::ReplaySelection;
 use httpd::fields;
 use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
 use jiff::Timestamp;
 use model::id::{DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
-use queue::webhooks::ReplaySelection;
 use serde_json::value::RawValue;
 
 use super::error::webhook_error_problem;

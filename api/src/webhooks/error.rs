@@ -1,6 +1,6 @@
 //! Problem responses of webhook endpoints and deliveries.
 
-use queue::webhooks::WebhookError;
+use events::webhooks::WebhookError;
 
 use crate::prelude::*;
 use crate::submit_problem;

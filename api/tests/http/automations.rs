@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use events::automations::SignalEffects;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
 use model::credential::ApiKeyScope;
 use model::id::{AccountId, ProductEventId};
 use model::trigger_event::TriggerEvent;
-use queue::automations::SignalEffects;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

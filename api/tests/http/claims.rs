@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use accounts::subsystems::idle;
 use http::{Method, StatusCode};
 use model::account::Plan;
 use model::credential::ApiKeyScope;
-use queue::account_subsystems::idle;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -117,7 +117,7 @@ async fn claimed_domain_owner_is_notified() {
     let notifications = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
     // The process that found the record was killed before it sent the email.
     assert_eq!(notifications().await, json!([]));
-    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
+    accounts::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         loop {
             let notifications = notifications().await;

@@ -4,9 +4,9 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
+use events::product_events::{ConversionExportSettings, ConversionTarget};
 use http::StatusCode;
 use net::http_client::{HttpClient, HttpClientSettings, UrlRules};
-use queue::product_events::{ConversionExportSettings, ConversionTarget};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -127,7 +127,7 @@ async fn missing_records_have_three_days_grace() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
-    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
+    accounts::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let state = async |expected: &str, degraded: bool| {
         loop {
             let domain = get(&world, "/domains/acme.test").await["domain"].clone();

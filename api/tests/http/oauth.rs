@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use accounts::users::UserService;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use model::credential::ApiKeyScope;
 use model::oauth::pkce;
 use model::user::UserRole;
-use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

@@ -103,7 +103,7 @@ async fn blocked_scheduled_email_returns_its_quota() {
     assert_eq!(world.queue.events.outbox.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
+    accounts::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     world.services.clock.advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {

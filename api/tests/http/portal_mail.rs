@@ -228,7 +228,7 @@ async fn owner_is_notified_of_an_application() {
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(count_emails(&world, 9).await, 0, "the next process sends it");
-    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
+    accounts::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         while count_emails(&world, 9).await == 0 {
             tokio::task::yield_now().await;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use accounts::suppressions::SuppressionService;
 use http::{Method, StatusCode};
 use model::account::Plan;
 use model::plan::Plans;
 use model::quota::Noun;
-use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -153,7 +153,7 @@ async fn import_continues_after_a_deletion() {
         let body = json!({"csv": format!("email\n{list}")});
         let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
         let stop = CancellationToken::new();
-        queue::suppression_import::process_open_imports(
+        accounts::suppression_import::process_open_imports(
             &SuppressionService::new(&world.services),
             Some(&world.accounts.limits.storage),
             &stop,
@@ -202,7 +202,7 @@ async fn import_stops_at_the_quota_and_counts_refusals() {
     let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
     let quotas = &world.accounts.limits.storage;
     let stop = CancellationToken::new();
-    queue::suppression_import::process_open_imports(&SuppressionService::new(&world.services), Some(quotas), &stop)
+    accounts::suppression_import::process_open_imports(&SuppressionService::new(&world.services), Some(quotas), &stop)
         .await
         .unwrap();
     let path = format!("/suppressions/import/{}", started["import"]["id"].as_str().unwrap());

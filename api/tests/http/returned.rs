@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use inbound::bounces::BounceMailbox;
 use message::bounce::feedback_reporter::FeedbackReporter;
 use message::inbound_message::InboundMessage;
 use model::event::EventKind;
@@ -11,7 +12,6 @@ use model::id::EmailId;
 use model::recipient::RecipientState;
 use model::task::TaskId;
 use model::verp::VerpKey;
-use queue::bounces::BounceMailbox;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

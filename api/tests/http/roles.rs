@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use accounts::users::UserService;
 use api::auth::cookie;
 use api::operation::{Operation, OperationHandler, SessionSubject};
 use api::operations::operation_table;
 use api::sdk::Risk;
 use http::{Method, StatusCode};
 use model::user::UserRole;
-use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

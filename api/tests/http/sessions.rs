@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::world::{TestSession, World};
+use accounts::users::UserService;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use model::credential::ApiKeyScope;
-use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::world::{TestResponse, World};
+use accounts::suppressions::SuppressionService;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use model::credential::ApiKeyScope;
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
-use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -264,7 +264,7 @@ async fn exports_contain_no_formulas() {
     }
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::suppression_import::process_open_imports(
+    accounts::suppression_import::process_open_imports(
         &SuppressionService::new(&world.services),
         Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
@@ -288,7 +288,7 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!((&started["status"], &started["counts"]["total"]), (&json!("queued"), &json!(1_301)));
     let path = format!("/suppressions/import/{}", started["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
-    queue::suppression_import::process_open_imports(
+    accounts::suppression_import::process_open_imports(
         &SuppressionService::new(&world.services),
         Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
@@ -311,7 +311,7 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!(String::from_utf8(foreign.body.to_vec()).unwrap().lines().count(), 1);
     // The import restores the exported list.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::suppression_import::process_open_imports(
+    accounts::suppression_import::process_open_imports(
         &SuppressionService::new(&world.services),
         Some(&world.accounts.limits.storage),
         &CancellationToken::new(),
@@ -357,7 +357,7 @@ async fn a_dry_run_of_an_import_writes_nothing() {
     // The import does what the dry run says.
     import(&world, &csv).await;
     import(&world, "b@example.net").await;
-    queue::suppression_import::process_open_imports(
+    accounts::suppression_import::process_open_imports(
         &SuppressionService::new(&world.services),
         Some(&world.accounts.limits.storage),
         &CancellationToken::new(),

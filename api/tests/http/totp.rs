@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use accounts::users::UserService;
 use aws_lc_rs::hmac;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use model::user::{SignInLinkKind, User};
-use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 

@@ -1,12 +1,12 @@
 //! Unsubscribe links over HTTP: GET changes nothing, POST unsubscribes once, and preferences.
 
 use crate::world::{BASE_URL, TestResponse, World};
+use accounts::suppressions::SuppressionService;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use model::email::Category;
 use model::id::{AccountId, EmailId};
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
-use queue::suppressions::SuppressionService;
 use serde_json::{Value, json};
 
 async fn account(world: &World) -> AccountId {

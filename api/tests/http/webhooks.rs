@@ -374,7 +374,7 @@ async fn owner_alert_survives_a_crash() {
     // It is not sent: the process that settled the delivery was killed.
     assert_eq!(world.get(owner_emails).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    queue::account_tasks::start_accounts(&world.queue, &world.accounts, None);
+    accounts::background_tasks::start_accounts(&world.queue, &world.accounts, None);
     let sent = async {
         loop {
             let page = world.get(owner_emails).await.json();

@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::affiliate::service::AffiliateService;
+use accounts::domains::DomainsParts;
+use accounts::provisioning::AccountProvisioning;
+use accounts::subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
+use accounts::users::UserService;
 use api::operation::Operation;
 use api::operations::operation_table;
 use api::server::ApiServer;
@@ -18,12 +22,8 @@ use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, S
 use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::id::{AccountId, ApiKeyId, DomainId};
 use net::entropy::Entropy;
-use queue::account_subsystems::{AccountParts, AccountSubsystems, Subsystems, idle};
 use queue::dkim_signing::DkimSigning;
-use queue::domains::DomainsParts;
-use queue::provisioning::AccountProvisioning;
 use queue::services::Services;
-use queue::users::UserService;
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -184,7 +184,7 @@ impl World {
     /// A working world with changed parts.
     pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut AccountParts)) -> Self {
         let backend = Backend::with(store().await, change).await;
-        queue::account_tasks::start_delivery(&backend.queue);
+        accounts::background_tasks::start_delivery(&backend.queue);
         tokio::spawn(Arc::clone(&backend.accounts.credentials).run());
         tokio::spawn(Arc::clone(&backend.accounts.suppression_importer).run());
         Self::with_backend(backend).await

@@ -1,0 +1,193 @@
+//! Intake of product events and site visits, and their follow-up work.
+//!
+//! ```text
+//! event ─► redacted ─►[ event + lists + pending key + automation effects + idempotent response ] ─► aggregation
+//! visit ─►[ pending row ] ─► aggregation ─►[ counts + people + conversions + exports − pending ]
+//! ```
+//!
+//! Intake is one commit that writes no row shared with other events. [`aggregation`] updates the shared rows later, many
+//! events per commit. [`conversion_export`] posts conversions to the URL that the operator configured.
+
+pub(crate) mod aggregation;
+mod analytics_batch;
+pub(crate) mod conversion_export;
+
+use std::sync::Arc;
+
+use model::id::{AccountId, ProductEventId};
+use model::product_event::ProductEvent;
+use model::product_event::site_visit::SiteVisit;
+use model::trigger_event::TriggerEvent;
+use queue::services::Services;
+use queue::submit_error::SubmitError;
+use serde_json::Value;
+use store::access::Tenant;
+use store::engine::{Batch, CommitError};
+use store::pending_analytics::AnalyticsEvent;
+use store::product_event::StoredProductEvent;
+
+use crate::automations::engine::{AutomationEngine, SignalEffects};
+
+pub(crate) use aggregation::AnalyticsAggregator;
+pub use aggregation::AnalyticsError;
+pub(crate) use conversion_export::ConversionExporter;
+pub use conversion_export::{ConversionExportSettings, ConversionTarget};
+
+/// Commit tries when rows that the commit depends on change concurrently.
+const COMMIT_TRIES_MAX: usize = 20;
+/// `source` of events received by the API.
+const API_SOURCE: &str = "api";
+
+/// A product event as received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IncomingProductEvent {
+    pub name: String,
+    /// Person, by the product's own id.
+    pub user_id: Option<String>,
+    /// Person, by email address.
+    pub email: Option<String>,
+    /// Properties: a JSON object.
+    pub data: Value,
+}
+
+/// An ingested product event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IngestedProductEvent {
+    /// The stored, redacted event.
+    pub event: ProductEvent,
+    /// Automation runs started, resumed or cancelled by the event.
+    pub effects: SignalEffects,
+}
+
+/// Ingests product events and visits.
+#[derive(Clone)]
+pub struct ProductEventService {
+    services: Services,
+    automations: AutomationEngine,
+    aggregator: Arc<AnalyticsAggregator>,
+    exporter: Arc<ConversionExporter>,
+}
+
+impl ProductEventService {
+    pub(crate) fn new(
+        services: Services,
+        automations: AutomationEngine,
+        aggregator: Arc<AnalyticsAggregator>,
+        exporter: Arc<ConversionExporter>,
+    ) -> Self {
+        Self { services, automations, aggregator, exporter }
+    }
+
+    /// Assigns an id and the current time to a received event.
+    #[must_use]
+    pub fn with_id_and_time(&self, tenant: &Tenant, incoming: IncomingProductEvent) -> ProductEvent {
+        let now = self.services.clock.now();
+        ProductEvent {
+            id: ProductEventId::new(now, self.services.entropy.unique_bits()),
+            account: tenant.account().id,
+            name: incoming.name,
+            user_id: incoming.user_id,
+            email: incoming.email,
+            data: incoming.data,
+            source: API_SOURCE.to_owned(),
+            created_at: now,
+        }
+    }
+
+    /// Ingests an event and lets `extend_commit` add rows to its commit.
+    ///
+    /// # Errors
+    /// [`SubmitError`]; [`SubmitError::DoneConcurrently`] when the idempotency key was used concurrently.
+    pub async fn ingest(
+        &self,
+        tenant: &Tenant,
+        incoming: IncomingProductEvent,
+        extend_commit: &(dyn Fn(&IngestedProductEvent, &mut Batch) + Send + Sync),
+    ) -> Result<IngestedProductEvent, SubmitError> {
+        let original = self.with_id_and_time(tenant, incoming);
+        let stored = StoredProductEvent { event: original.redacted(), sent_by: tenant.confined_to() };
+        for _ in 0..COMMIT_TRIES_MAX {
+            let (mut batch, partition) = self.begin_batch().await?;
+            store::product_event::record(&mut batch, &stored);
+            let (id, account) = (stored.event.id, stored.event.account);
+            let happened = AnalyticsEvent::Event(id);
+            store::pending_analytics::enqueue(&mut batch, partition, id.to_bytes(), account, happened);
+            let reaction = self.automations.apply_event(&TriggerEvent::from(&original), &mut batch).await?;
+            let ingested = IngestedProductEvent { event: stored.event.clone(), effects: reaction };
+            extend_commit(&ingested, &mut batch);
+            let partitions = store::automation_run::due_work::partitions_of(&batch);
+            match self.services.store.commit(batch).await {
+                Ok(()) => {
+                    self.aggregator.wake();
+                    if !partitions.is_empty() {
+                        self.automations.wake(&partitions);
+                    }
+                    metrics::counter!("postrider_product_events_total").increment(1);
+                    return Ok(ingested);
+                }
+                Err(CommitError::Conflict { key }) if store::idempotency::caused_conflict(&key) => {
+                    return Err(SubmitError::DoneConcurrently);
+                }
+                // A run or automation changed concurrently, or another node took over the partition.
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SubmitError::Unavailable)
+    }
+
+    /// Ingests a visit.
+    ///
+    /// # Errors
+    /// `Unavailable` when this node owns no partition or conflicts persist; the store does not accept the commit.
+    pub async fn ingest_visit(&self, account: AccountId, visit: SiteVisit) -> Result<(), SubmitError> {
+        let id = ProductEventId::new(visit.at, self.services.entropy.unique_bits()).to_bytes();
+        for _ in 0..COMMIT_TRIES_MAX {
+            let (mut batch, partition) = self.begin_batch().await?;
+            store::pending_analytics::enqueue(&mut batch, partition, id, account, AnalyticsEvent::Visit(visit.clone()));
+            match self.services.store.commit(batch).await {
+                Ok(()) => {
+                    self.aggregator.wake();
+                    return Ok(());
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SubmitError::Unavailable)
+    }
+
+    /// Returns a batch fenced on a partition of this node, and the partition.
+    async fn begin_batch(&self) -> Result<(Batch, u16), SubmitError> {
+        for _ in 0..COMMIT_TRIES_MAX {
+            let partition = self.services.leases.any().ok_or(SubmitError::Unavailable)?;
+            let mut batch = Batch::intake();
+            if self.services.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+                return Ok((batch, partition));
+            }
+            self.services.leases.wait_for_change().await;
+        }
+        Err(SubmitError::Unavailable)
+    }
+
+    /// Aggregates all pending events of this node's partitions. The results are stored when this returns.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn aggregate(&self) -> Result<(), AnalyticsError> {
+        self.aggregator.aggregate_all().await
+    }
+
+    /// Enables the export of conversions. Only the first call has an effect.
+    pub fn set_conversion_target(&self, target: ConversionTarget) {
+        self.exporter.set_target(target);
+    }
+
+    /// Posts the exports that are due now and returns their number.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
+        self.exporter.export_due().await.map(|(attempted, _)| attempted)
+    }
+}
