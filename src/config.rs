@@ -28,8 +28,8 @@ use model::account::Plan;
 use model::cidr::IpNetwork;
 use model::plan::Plans;
 use provider::{DomainConnectTemplate, RequestKey};
-use queue::pacing::PaceLimits;
-use queue::retry_schedule::RetrySchedule;
+use queue::delivery::retry_schedule::RetrySchedule;
+use queue::scheduler::pacing::PaceLimits;
 use serde::Deserialize;
 use smtp::limits::SessionLimits;
 

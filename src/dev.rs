@@ -31,7 +31,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use model::account::{Account, Plan};
 use model::credential::SecretHash;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
-use queue::smarthosts::SmarthostEndpoint;
+use queue::routing::smarthosts::SmarthostEndpoint;
 use serde_json::json;
 use smtp::limits::SessionLimits;
 use smtp::listener::ListenerConfig;

@@ -22,7 +22,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use model::cidr::IpNetwork;
 use model::oauth::OAuthResource;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
-use queue::hold_admin::HoldError;
+use queue::admin::hold_admin::HoldError;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::limits::SessionLimits;
 use smtp::listener::{Listener, ListenerConfig, ServedHandler};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use events::owner_alerts::OwnerAlerter;
 use model::id::AccountId;
-use queue::account_limits::AccountLimits;
+use queue::delivery::tls_reporter::{TlsReportSettings, TlsReporter};
 use queue::intake::ScheduledRelease;
+use queue::intake::account_limits::AccountLimits;
 use queue::services::Services;
-use queue::tls_reporter::{TlsReportSettings, TlsReporter};
 
 use crate::retention::RetentionJob;
 use crate::subsystems::{AccountSubsystems, Subsystems};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use message::address::Address;
 use model::billing::{BillingUpdate, Payer};
 use model::id::AccountId;
-use queue::sender_authorization::SenderAuthorization;
+use queue::intake::sender_authorization::SenderAuthorization;
 use store::billing::{Payers, StoredBillingRecord};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;

@@ -28,7 +28,7 @@ use model::domain::{DeliverySettings, DomainState, SendingDomain};
 use model::domain_setup::{DomainSetup, ServiceHosts};
 use model::id::{AccountId, DomainId};
 pub use provider::Publisher;
-use queue::sender_authorization::SenderAuthorization;
+use queue::intake::sender_authorization::SenderAuthorization;
 use queue::services::Services;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use model::affiliate::visit::COUNTS_RETENTION;
 use model::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use model::metric::Hour;
-use queue::delivery_policy::SharedDeliveryPolicy;
+use queue::delivery::delivery_policy::SharedDeliveryPolicy;
 use queue::services::Services;
 use store::affiliate::{click_count, self_referral_guard, visit};
 use store::engine::{Batch, CommitError, ReadError};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use net::clock::Clock;
 use net::entropy::Entropy;
-use queue::lease::Leases;
+use queue::cluster::lease::Leases;
 use queue::services::Services;
 use store::engine::{Batch, CommitError, Key, Store};
 

@@ -6,7 +6,7 @@ use model::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
 use model::affiliate::program::MissingStep;
 use model::quota::{Noun as Quota, QuotaExceeded};
 use net::http_client::ResponseBudgetError;
-use queue::storage_quota::StorageQuotaError;
+use queue::intake::storage_quota::StorageQuotaError;
 use store::RetriesExhausted;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};

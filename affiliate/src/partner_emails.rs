@@ -28,9 +28,9 @@ use model::affiliate::portal::{
 };
 use model::affiliate::program::AffiliateProgram;
 use model::system_email::SystemEmail;
+use queue::intake::submit_error::SubmitError;
+use queue::intake::system_mailer::SystemMailer;
 use queue::intake::{Intake, SubmitReceipt};
-use queue::submit_error::SubmitError;
-use queue::system_mailer::SystemMailer;
 use store::affiliate::partner_email::{self, QueuedPartnerEmail};
 use store::affiliate::portal_link::{self, NewPortalLink};
 use store::affiliate::{partner, program};

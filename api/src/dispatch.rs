@@ -28,7 +28,7 @@ use model::id::{AccountId, RequestId};
 use model::oauth::OAuthResource;
 use net::limit::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use net::limit::rate_limit::RateLimitStatus;
-use queue::storage_quota::{StorageQuotaError, StorageReservation};
+use queue::intake::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial};
 use tokio::time::Instant;
 

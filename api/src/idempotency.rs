@@ -5,7 +5,7 @@
 //! key + fingerprint ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─[ change + response ]
 //! ```
 //!
-//! `queue::idempotency` implements it for SMTP and HTTP; this module reads keys and renders responses. The fingerprint covers
+//! `queue::intake::idempotency` implements it for SMTP and HTTP; this module reads keys and renders responses. The fingerprint covers
 //! the content of a request, not its formatting (`request_fingerprint.rs`).
 
 use std::marker::PhantomData;
@@ -16,8 +16,8 @@ use http::header::{HeaderName, HeaderValue};
 use httpd::response::{IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
 use model::usage::PlanRemaining;
-use queue::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
-use queue::submit_error::SubmitError;
+use queue::intake::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
+use queue::intake::submit_error::SubmitError;
 use store::engine::Batch;
 
 use crate::prelude::*;

@@ -18,7 +18,7 @@ use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
 use httpd::response::Response;
 use model::idempotency::IdempotencyScope;
-use queue::idempotency::IdempotencyGuard;
+use queue::intake::idempotency::IdempotencyGuard;
 use serde::Deserialize;
 use store::engine::Batch;
 

@@ -17,8 +17,8 @@ use model::id::RequestId;
 use model::quota::Noun;
 use net::limit::memory_budget::MemoryBudget;
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
+use queue::intake::storage_quota::StorageReservation;
 use queue::services::Services;
-use queue::storage_quota::StorageReservation;
 use store::access::Tenant;
 
 use crate::access::revalidation::AccessRevalidator;

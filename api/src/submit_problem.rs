@@ -8,8 +8,8 @@ use model::id::EmailId;
 use model::quota::QuotaExceeded;
 use model::suppression::{BlockReason, BlockedRecipient};
 use model::usage::{ExceededCap, UsagePeriod};
-use queue::storage_quota::StorageQuotaError;
-use queue::submit_error::SubmitError;
+use queue::intake::storage_quota::StorageQuotaError;
+use queue::intake::submit_error::SubmitError;
 use serde_json::json;
 
 /// The response to an error of the intake.

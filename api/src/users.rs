@@ -8,7 +8,7 @@ use model::account::Account;
 use model::id::UserId;
 use model::quota::Noun;
 use model::user::{User, UserRole};
-use queue::storage_quota::StorageReservation;
+use queue::intake::storage_quota::StorageReservation;
 use store::access::SignedInUser;
 
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};

@@ -80,7 +80,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
 fn domain(account: AccountId, number: u32, keys: &Keys) -> Result<SendingDomain, Box<dyn Error>> {
     let now = now();
     let id = DomainId::new(now, u128::from(number));
-    // Same associated data as in production: domain id and key kind (queue/src/sender_authorization.rs).
+    // Same associated data as in production: domain id and key kind (queue/src/intake/sender_authorization.rs).
     let seal = |key: &DkimKey, kind: u8| -> Result<SealedSecret, Box<dyn Error>> {
         let row = [id.to_bytes().as_slice(), &[kind]].concat();
         Ok(SealedSecret(STANDARD.encode(keys.vault.seal(&row, key.pkcs8())?)))

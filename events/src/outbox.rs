@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use model::event::Event;
 use model::id::AccountId;
 use model::usage::{PlanUsage, UsagePeriod, usage_of_event};
-use queue::quota_tracker::QuotaTracker;
+use queue::intake::quota_tracker::QuotaTracker;
 use queue::services::Services;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, Key, ReadError};
@@ -213,7 +213,7 @@ impl OutboxDispatcher {
         self.services.spawn(Arc::clone(self).drain_backlog());
     }
 
-    /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`queue::quota_tracker`]).
+    /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`queue::intake::quota_tracker`]).
     async fn drain_backlog(self: Arc<Self>) {
         while let Err(error) = self.dispatch_outbox().await {
             store::warn_unless_away!(self.services.store, %error, "cannot dispatch the event backlog; retrying");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::id::{AccountId, EventId};
 use model::owner_alert::{AlertSubject, OwnerAlert};
-use queue::partition_timers::PartitionTimers;
+use queue::scheduler::partition_timers::PartitionTimers;
 use queue::services::Services;
 use store::engine::Batch;
 use store::task::PARTITIONS;

@@ -20,12 +20,12 @@ use model::id::{PartnerId, WebhookId};
 use model::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
 use model::system_email::SystemEmail;
 use model::timestamp;
+use queue::intake::sender_authorization::sibling_address;
+use queue::intake::submit_error::SubmitError;
+use queue::intake::system_mailer::SystemMailer;
 use queue::intake::{Intake, SubmitReceipt};
-use queue::partition_timers::PartitionTimers;
-use queue::sender_authorization::sibling_address;
+use queue::scheduler::partition_timers::PartitionTimers;
 use queue::services::Services;
-use queue::submit_error::SubmitError;
-use queue::system_mailer::SystemMailer;
 use store::engine::{Batch, CommitError};
 use store::owner_alert::QueuedOwnerAlert;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use queue::cluster::PartitionListener;
-use queue::quota_tracker::QuotaTracker;
+use queue::intake::quota_tracker::QuotaTracker;
 use queue::services::Services;
 use store::engine::ReadError;
 

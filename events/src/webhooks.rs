@@ -40,7 +40,7 @@ use store::webhook::WebhookSetVersion;
 use endpoint_queues::EndpointQueues;
 use payload::PayloadCache;
 use post_limits::PostLimits;
-use queue::partition_timers::PartitionTimers;
+use queue::scheduler::partition_timers::PartitionTimers;
 use queue::services::Services;
 use stream_subscribers::StreamSubscribers;
 

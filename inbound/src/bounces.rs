@@ -32,7 +32,7 @@ use model::email::Email;
 use model::id::AccountId;
 use model::task::TaskId;
 use model::verp::VerpKey;
-use queue::pending_dsns::PendingDsns;
+use queue::dsn::pending_dsns::PendingDsns;
 use queue::services::Services;
 use queue::subsystems::DeliverySubsystems;
 use store::engine::ReadError;

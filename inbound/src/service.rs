@@ -34,13 +34,13 @@ use model::id::{AccountId, ReceivedId};
 use model::quota::Noun;
 use model::received::{ReceivedEmail, SpamStatus};
 use model::spam::{self, SpamSignals};
-use queue::delivery_metrics::DeliveryMetrics;
+use queue::delivery::delivery_metrics::DeliveryMetrics;
+use queue::delivery::last_hour::HourlyCounter;
 use queue::intake::Intake;
-use queue::last_hour::HourlyCounter;
-use queue::own_hostnames::OwnHostnames;
+use queue::intake::storage_quota::{StorageQuotaError, StorageQuotaTracker};
+use queue::intake::submit_error::SubmitError;
+use queue::routing::own_hostnames::OwnHostnames;
 use queue::services::Services;
-use queue::storage_quota::{StorageQuotaError, StorageQuotaTracker};
-use queue::submit_error::SubmitError;
 use store::engine::{Body, ReadError};
 
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};

@@ -10,14 +10,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
+use queue::delivery::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-#[path = "../src/client/smtp/content.rs"]
+#[path = "../src/delivery/client/smtp/content.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod content;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::deadlines::DeadlineJob;
-use crate::delays::DelayRecorder;
-use crate::dsn_builder::DsnReporter;
-use crate::queue_counter::run_queue_counter;
-use crate::queue_loader::QueueLoader;
+use crate::dsn::dsn_builder::DsnReporter;
+use crate::scheduler::deadlines::DeadlineJob;
+use crate::scheduler::delays::DelayRecorder;
+use crate::scheduler::queue_counter::run_queue_counter;
+use crate::scheduler::queue_loader::QueueLoader;
 use crate::services::Services;
 use crate::subsystems::DeliverySubsystems;
 

@@ -1,5 +1,8 @@
 //! This node in the cluster: polls, loads the partitions that it acquires, and applies changes that other nodes stored.
 
+pub mod lease;
+pub mod membership;
+
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,16 +12,16 @@ use model::id::EmailId;
 use store::engine::{Batch, CommitError, ReadError};
 use store::task::PartitionHint;
 
-use crate::deadline_timers::DeadlineTimers;
-use crate::destination_admin::DestinationAdmin;
-use crate::destination_queues::DestinationQueues;
-use crate::hold_admin::HoldAdmin;
-use crate::lease::HEARTBEAT_INTERVAL;
-use crate::membership::{LeaseError, Membership};
-use crate::pending_dsns::PendingDsns;
-use crate::pool_admin::PoolAdmin;
-use crate::queue_admin::{QueueAdmin, QueueAdminError};
-use crate::queue_command::QueueCommand;
+use crate::admin::destination_admin::DestinationAdmin;
+use crate::admin::hold_admin::HoldAdmin;
+use crate::admin::pool_admin::PoolAdmin;
+use crate::admin::queue_admin::{QueueAdmin, QueueAdminError};
+use crate::admin::queue_command::QueueCommand;
+use crate::cluster::lease::HEARTBEAT_INTERVAL;
+use crate::cluster::membership::{LeaseError, Membership};
+use crate::dsn::pending_dsns::PendingDsns;
+use crate::scheduler::deadline_timers::DeadlineTimers;
+use crate::scheduler::destination_queues::DestinationQueues;
 use crate::services::Services;
 
 /// Operator commands (hints) read at once.
@@ -285,7 +288,7 @@ mod tests {
     async fn a_hint_of_a_newer_release_stays_while_its_email_is_queued() {
         let queue = crate::subsystems::tests::idle(Store::memory());
         queue.cluster.poll().await.unwrap();
-        let task = crate::outcome::tests::task();
+        let task = crate::delivery::outcome::tests::task();
         store_queued_email(&queue.services.store, &task).await;
         // More unknown hints than fit on a page precede a known one.
         let mut batch = Batch::progress();

@@ -9,13 +9,28 @@
 //! prepares the message. [`ScheduledRelease`] sends scheduled emails when they are due, and [`ScheduledEmails`]
 //! reschedules or cancels them before.
 
+pub mod account_limits;
 mod build_message;
+pub mod dkim_signing;
+pub mod idempotency;
 mod managed_unsubscribe;
+pub mod message_signer;
 mod prepare;
+pub(crate) mod prepared_message;
+pub mod quota_tracker;
 mod render_template;
+pub mod request_limiter;
 mod reschedule;
 mod scheduled_release;
+pub mod sender_authorization;
+pub mod service_links;
+pub mod shared_plans;
+pub mod storage_quota;
+pub mod submit_error;
 mod suppression_check;
+pub mod system_mailer;
+pub(crate) mod task_reservation;
+pub mod template_cache;
 mod tracked_links;
 
 use std::sync::Arc;
@@ -32,21 +47,21 @@ use model::usage::PlanRemaining;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, StoreState};
 
-use crate::account_limits::AccountLimits;
-use crate::delivery_metrics::DeliveryMetrics;
-use crate::delivery_policy::SharedDeliveryPolicy;
-use crate::dispatch::Dispatcher;
-use crate::last_hour::HourlyCounter;
-use crate::message_signer::MessageSigner;
-use crate::partition_timers::PartitionTimers;
-use crate::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
-use crate::quota_tracker::QuotaReservation;
-use crate::sender_authorization::SenderAuthorization;
-use crate::service_links::ServiceLinks;
+use crate::delivery::delivery_metrics::DeliveryMetrics;
+use crate::delivery::delivery_policy::SharedDeliveryPolicy;
+use crate::delivery::last_hour::HourlyCounter;
+use crate::intake::account_limits::AccountLimits;
+use crate::intake::message_signer::MessageSigner;
+use crate::intake::prepared_message::{Disposition, PartitionAssignment, PreparedMessage};
+use crate::intake::quota_tracker::QuotaReservation;
+use crate::intake::sender_authorization::SenderAuthorization;
+use crate::intake::service_links::ServiceLinks;
+use crate::intake::submit_error::SubmitError;
+use crate::intake::task_reservation::TaskReservation;
+use crate::scheduler::dispatch::Dispatcher;
+use crate::scheduler::partition_timers::PartitionTimers;
 use crate::services::Services;
-use crate::submit_error::SubmitError;
 use crate::subsystems::DeliverySubsystems;
-use crate::task_reservation::TaskReservation;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;

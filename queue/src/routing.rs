@@ -7,6 +7,14 @@
 //! A route is a set of MX hosts with their preferences, or a smarthost. All domains with the same set share one ready
 //! queue, and with it connections and pace. A route is cached for the TTL of its DNS records, at most an hour.
 
+pub mod local_domains;
+pub(crate) mod lookup_failures;
+pub mod mta_sts;
+pub mod own_hostnames;
+pub(crate) mod route_table;
+pub mod smarthosts;
+pub mod transport_security;
+
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,10 +30,10 @@ use message::reply::{Enhanced, SmtpReply};
 use message::tls_report::{self, AppliedTlsPolicy, TlsPolicyType};
 use model::destination::RouteOverride;
 
-use crate::local_domains::LocalDomains;
-use crate::mta_sts::{PolicyUnavailable, StsPolicyState};
-use crate::smarthosts::{Smarthost, SmarthostEndpoint, SmarthostUse, Smarthosts};
-use crate::transport_security::{DnssecResolver, TransportSecurity, TransportSecurityPolicies};
+use crate::routing::local_domains::LocalDomains;
+use crate::routing::mta_sts::{PolicyUnavailable, StsPolicyState};
+use crate::routing::smarthosts::{Smarthost, SmarthostEndpoint, SmarthostUse, Smarthosts};
+use crate::routing::transport_security::{DnssecResolver, TransportSecurity, TransportSecurityPolicies};
 
 /// Cached routes. Beyond this number expired ones are evicted; if none is expired, every other one.
 const CACHED_ROUTES_MAX: usize = 150_000;
@@ -612,7 +620,7 @@ fn rejection_reply(enhanced: Enhanced, text: String) -> SmtpReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smarthosts::DomainScope;
+    use crate::routing::smarthosts::DomainScope;
 
     #[tokio::test]
     async fn fail_over_keeps_the_known_tls_requirements() {

@@ -6,6 +6,28 @@
 //!                         └────────── defer, park ─────────┘
 //! ```
 
+pub(crate) mod checked_out;
+pub(crate) mod deadline_timers;
+pub(crate) mod deadlines;
+pub(crate) mod delay_tracker;
+pub(crate) mod delays;
+pub mod destination_policies;
+pub mod destination_queues;
+pub(crate) mod dispatch;
+pub mod due_index;
+pub mod holds;
+pub mod in_flight;
+pub mod pacing;
+pub mod partition_timers;
+pub mod pause_state;
+pub(crate) mod provider_limits;
+pub(crate) mod queue_counter;
+pub(crate) mod queue_loader;
+pub mod ready_queue;
+pub mod source_pools;
+pub(crate) mod warm_up;
+pub mod weighted_fair_queue;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,10 +35,10 @@ use model::task::{QueueName, Task};
 use net::clock::Clock;
 use store::engine::{Key, ReadError, Store};
 
-use crate::due_index::DueIndex;
-use crate::holds::HoldCache;
-use crate::in_flight::InFlightTasks;
-use crate::ready_queue::{ReadyQueue, ReadyTask};
+use crate::scheduler::due_index::DueIndex;
+use crate::scheduler::holds::HoldCache;
+use crate::scheduler::in_flight::InFlightTasks;
+use crate::scheduler::ready_queue::{ReadyQueue, ReadyTask};
 
 /// The tasks in memory and the due times of those on disk.
 pub struct Scheduler {

@@ -8,7 +8,7 @@ use store::engine::Store;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::lease::Leases;
+use crate::cluster::lease::Leases;
 use crate::recent_events::RecentEvents;
 use crate::supervisor::Supervisor;
 

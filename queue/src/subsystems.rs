@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Fresh mail is sent from memory. The store is read for retries, after a restart, and for tasks that found no memory.
-//! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`net::limit::body_budget`]) and by
+//! Memory is bounded by the number of tasks ([`crate::scheduler::in_flight`]), by bytes of messages ([`net::limit::body_budget`]) and by
 //! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 //!
 //! Only the code that builds, starts and stops the server uses [`DeliverySubsystems`]. A subsystem gets the handles that it
@@ -22,33 +22,33 @@ use std::time::Duration;
 use message::address::DomainName;
 use model::verp::VerpKey;
 
-use crate::attempt::{DeliveryAgent, DeliveryAgentParts};
-use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::admin::destination_admin::DestinationAdmin;
+use crate::admin::hold_admin::HoldAdmin;
+use crate::admin::pool_admin::PoolAdmin;
+use crate::admin::queue_admin::QueueAdmin;
+use crate::cluster::membership::{KnownNodes, Membership};
 use crate::cluster::{ClusterMember, ClusterMemberParts, PartitionListener};
-use crate::deadline_timers::DeadlineTimers;
-use crate::delivery_metrics::DeliveryMetrics;
-use crate::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
-use crate::destination_admin::DestinationAdmin;
-use crate::destination_queues::{DestinationQueues, ReadyQueueLimits};
-use crate::dispatch::Dispatcher;
-use crate::dkim2::TransactionSigner;
-use crate::hold_admin::HoldAdmin;
-use crate::holds::HoldCache;
-use crate::last_hour::Counts;
-use crate::membership::{KnownNodes, Membership};
-use crate::outcome_writer::OutcomeWriter;
-use crate::pacing::PaceLimits;
-use crate::pause_state::PauseState;
-use crate::pending_dsns::PendingDsns;
-use crate::pool_admin::PoolAdmin;
-use crate::queue_admin::QueueAdmin;
-use crate::route_table::RouteTable;
+use crate::delivery::attempt::{DeliveryAgent, DeliveryAgentParts};
+use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::delivery::delivery_metrics::DeliveryMetrics;
+use crate::delivery::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
+use crate::delivery::dkim2::TransactionSigner;
+use crate::delivery::last_hour::Counts;
+use crate::delivery::outcome_writer::OutcomeWriter;
+use crate::delivery::tls_session_stats::TlsSessionStats;
+use crate::dsn::pending_dsns::PendingDsns;
 use crate::routing::MxRouter;
+use crate::routing::route_table::RouteTable;
 use crate::scheduler::Scheduler;
+use crate::scheduler::deadline_timers::DeadlineTimers;
+use crate::scheduler::destination_queues::{DestinationQueues, ReadyQueueLimits};
+use crate::scheduler::dispatch::Dispatcher;
+use crate::scheduler::holds::HoldCache;
+use crate::scheduler::pacing::PaceLimits;
+use crate::scheduler::pause_state::PauseState;
+use crate::scheduler::source_pools::{PoolSettings, SourcePools};
 use crate::services::Services;
-use crate::source_pools::{PoolSettings, SourcePools};
 use crate::supervisor::COMMIT_MAX;
-use crate::tls_session_stats::TlsSessionStats;
 
 /// Settings of the subsystems.
 #[derive(Debug, Clone)]

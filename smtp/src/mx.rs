@@ -19,7 +19,7 @@ use message::address::{Address, DomainName};
 use message::reply::SmtpReply;
 use net::clock::Clock;
 use net::interface_addresses::InterfaceAddresses;
-use queue::submit_error::SubmitError;
+use queue::intake::submit_error::SubmitError;
 
 use tokio_util::sync::CancellationToken;
 

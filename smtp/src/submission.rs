@@ -17,10 +17,12 @@ use model::idempotency::{IdempotencyScope, IdempotentResult};
 use model::rewrite;
 use model::service_headers::{self, ServiceHeaderError, ServiceOptions};
 use model::template::TemplateUse;
-use queue::idempotency::{IdempotencyDecision, IdempotencyError, IdempotencyGuard, IdempotencyKey, IdempotencyKeys};
+use queue::intake::idempotency::{
+    IdempotencyDecision, IdempotencyError, IdempotencyGuard, IdempotencyKey, IdempotencyKeys,
+};
+use queue::intake::submit_error::SubmitError;
 use queue::intake::{Intake, RenderTemplateError, SubmitReceipt, TemplateRenderer};
 use queue::services::Services;
-use queue::submit_error::SubmitError;
 use store::access::Tenant;
 use store::engine::Batch;
 

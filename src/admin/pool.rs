@@ -1,6 +1,6 @@
 //! Admin requests about pools of source addresses.
 
-use ::queue::source_pools::{PoolStatus, WarmUpStatus};
+use ::queue::scheduler::source_pools::{PoolStatus, WarmUpStatus};
 use model::id::AccountId;
 use model::pool::WarmUpOverride;
 use model::slug::PoolName;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ::queue::queue_admin::CommandProgress;
-use ::queue::queue_command::QueueCommand;
+use ::queue::admin::queue_admin::CommandProgress;
+use ::queue::admin::queue_command::QueueCommand;
 use model::destination::{Destination, DestinationOverrides, OperatorSuspension};
 use model::id::EmailId;
 use model::task::Task;

@@ -93,7 +93,7 @@ pub enum AdminRequest {
     },
     /// Runs a command on one email in the queue.
     Queue {
-        /// Name of the command ([`::queue::queue_command::QueueCommand::word`]).
+        /// Name of the command ([`::queue::admin::queue_command::QueueCommand::word`]).
         order: String,
         /// Id of the email.
         email: String,

@@ -3,10 +3,10 @@
 use ::accounts::domains::DomainWithSetup;
 use ::accounts::provisioning::ProvisionedAccount;
 use ::accounts::subsystems::Subsystems;
-use ::queue::hold_admin::HeldMail;
-use ::queue::pacing::{Backoff, BackoffState};
-use ::queue::queue_admin::{EmailTrace, TopDestination, WaitStatus};
-use ::queue::ready_queue::ReadyQueueStatus;
+use ::queue::admin::hold_admin::HeldMail;
+use ::queue::admin::queue_admin::{EmailTrace, TopDestination, WaitStatus};
+use ::queue::scheduler::pacing::{Backoff, BackoffState};
+use ::queue::scheduler::ready_queue::ReadyQueueStatus;
 use api::emails::view::RecipientView;
 use explain::explanation::{Explanation, RecipientDelivery, explain};
 use jiff::Timestamp;
@@ -300,7 +300,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::queue::queue_admin::WaitCause;
+    use ::queue::admin::queue_admin::WaitCause;
     use model::recipient::{DsnOptions, RecipientKind, RecipientState};
 
     fn recipient(state: RecipientState, attempts: u32) -> Recipient {

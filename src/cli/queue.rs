@@ -10,7 +10,7 @@ use message::address::DomainName;
 use model::destination::RouteOverride;
 use model::slug::SmarthostName;
 use model::task::TaskClass;
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_command::QueueCommand;
 use serde_json::Value;
 
 use super::listing::next;

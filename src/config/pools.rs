@@ -8,7 +8,7 @@ use message::address::DomainName;
 use model::account::Plan;
 use model::slug::PoolName;
 use model::warm_up::{WarmUpCurve, WarmUpCurveError};
-use queue::source_pools::{PoolSettings, SourceAddresses};
+use queue::scheduler::source_pools::{PoolSettings, SourceAddresses};
 use serde::Deserialize;
 
 use super::DeliverySection;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use message::address::DomainName;
 use model::slug::SmarthostName;
-use queue::client::smtp::SmarthostCredentials;
-use queue::smarthosts::{DomainScope, Smarthost, SmarthostUse};
+use queue::delivery::client::smtp::SmarthostCredentials;
+use queue::routing::smarthosts::{DomainScope, Smarthost, SmarthostUse};
 use serde::Deserialize;
 
 use super::values::{SecretString, SmarthostAddress, one_or_many};

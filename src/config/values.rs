@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use message::address::DomainName;
-use queue::client::smtp::TlsSecurityLevel;
-use queue::smarthosts::SmarthostEndpoint;
+use queue::delivery::client::smtp::TlsSecurityLevel;
+use queue::routing::smarthosts::SmarthostEndpoint;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use dns::mx::MailHosts;
 use message::address::DomainName;
-use queue::smarthosts::SmarthostEndpoint;
+use queue::routing::smarthosts::SmarthostEndpoint;
 
 use super::context::{CheckContext, ProbeHost, join_words};
 use super::finding::{DoctorFinding, Observations};

@@ -1,7 +1,7 @@
 //! Quota counts: counts an account's rows of a noun, or their bytes, by scanning one key range page by page.
 //!
 //! There is no counter row: the count follows from the rows themselves, so it is right after a crash, for stores of
-//! older versions, and regardless of who wrote the rows. `queue::storage_quota` caches the counts.
+//! older versions, and regardless of who wrote the rows. `queue::intake::storage_quota` caches the counts.
 
 use std::ops::Range;
 

@@ -115,7 +115,7 @@ WIRES = {
 
 WILDCARD = "hickory-net 0.26.3 holds wildcards in zones with NSEC for forged (hickory-dns#3812)"
 
-CROWD = "512 concurrent lookups, each up to 20 s for a policy (queue/src/dispatch.rs: LOOKUPS_MAX; queue/src/mta_sts.rs)"
+CROWD = "512 concurrent lookups, each up to 20 s for a policy (queue/src/scheduler/dispatch.rs: LOOKUPS_MAX; queue/src/routing/mta_sts.rs)"
 LENIENT = "with dane=auto, forged answers count as unsigned if the name server passes them on (queue/src/routing.rs: mx, dane)"
 
 

@@ -10,7 +10,7 @@ use pages::console::table::pages;
 use pages::dashboard::table::PageAccess;
 use postrider::config::Config;
 use postrider::{admin, serve};
-use queue::queue_admin::WaitCause;
+use queue::admin::queue_admin::WaitCause;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::destination::{Destination, OperatorSuspension};
 use model::id::EmailId;
 use model::recipient::{Recipient, RecipientState};
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_command::QueueCommand;
 use serde_json::{Value, json};
 
 use crate::world::TestWorld;

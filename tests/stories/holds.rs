@@ -12,8 +12,8 @@ use model::recipient::RecipientState;
 use postrider::cli::admin::restore;
 use postrider::services::store_options;
 use postrider::{admin, serve};
-use queue::queue_admin::WaitCause;
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_admin::WaitCause;
+use queue::admin::queue_command::QueueCommand;
 use serde_json::{Value, json};
 
 use crate::database::Server;

@@ -3,7 +3,7 @@
 
 use model::event::EventKind;
 use model::recipient::RecipientState;
-use queue::queue_admin::{LimitingFactor, TopDestination};
+use queue::admin::queue_admin::{LimitingFactor, TopDestination};
 
 use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};

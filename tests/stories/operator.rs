@@ -7,8 +7,8 @@ use model::event::EventKind;
 use model::id::EmailId;
 use model::recipient::RecipientState;
 use model::task_filter::TaskFilter;
-use queue::queue_admin::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_admin::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
+use queue::admin::queue_command::QueueCommand;
 
 use crate::world::sink::{Behaviour, Sink};
 use crate::world::{PATIENCE, TestWorld};
@@ -373,7 +373,7 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
         );
 
         let trace_now = async || queue.delivery.admin.trace_email(id).await.unwrap();
-        let is_done = |trace: &queue::queue_admin::EmailTrace| match (&order, trace.waits.first()) {
+        let is_done = |trace: &queue::admin::queue_admin::EmailTrace| match (&order, trace.waits.first()) {
             (QueueCommand::Hold, Some(waiting)) => waiting.cause == WaitCause::Held,
             (QueueCommand::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
             (_, waiting) => waiting.is_none(),

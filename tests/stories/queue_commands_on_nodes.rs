@@ -8,8 +8,8 @@ use model::destination::{Destination, PaceOverride};
 use model::id::EmailId;
 use model::recipient::RecipientState;
 use postrider::config::Config;
-use queue::queue_admin::WaitCause;
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_admin::WaitCause;
+use queue::admin::queue_command::QueueCommand;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::Server;

@@ -15,7 +15,7 @@ async fn delivery_is_paused_and_resumed_without_a_restart() {
     assert_eq!(changes, reload::ConfigChanges { applied: vec!["delivery.paused"], needs_restart: Vec::new() });
     let id = world.relay(&["one@dest.example"], "meanwhile").await;
     let trace = world.server.queue.delivery.admin.trace_email(id).await.unwrap();
-    assert!(trace.waits[0].cause == queue::queue_admin::WaitCause::Paused, "{:?}", trace.waits);
+    assert!(trace.waits[0].cause == queue::admin::queue_admin::WaitCause::Paused, "{:?}", trace.waits);
     assert_eq!(world.reload("").applied, ["delivery.paused"]);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let received = world.sink.wait_for(2).await;

@@ -7,8 +7,8 @@ use model::destination::{Destination, PaceOverride};
 use model::recipient::RecipientState;
 use model::suppression::SuppressionReason;
 use postrider::reload;
-use queue::queue_admin::WaitCause;
-use queue::queue_command::QueueCommand;
+use queue::admin::queue_admin::WaitCause;
+use queue::admin::queue_command::QueueCommand;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;

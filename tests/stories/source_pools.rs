@@ -7,7 +7,7 @@ use model::id::EmailId;
 use model::pool::WarmUpOverride;
 use model::recipient::RecipientState;
 use model::slug::PoolName;
-use queue::queue_admin::WaitCause;
+use queue::admin::queue_admin::WaitCause;
 use serde_json::json;
 
 use crate::deadlines::code_for;

@@ -68,7 +68,7 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
 const TLS: &[&str] = &[
     "smtp/src/listener",
     "net/src/http_client",
-    "queue/src/client",
+    "queue/src/delivery/client",
     "dns/src/resolver.rs",
     "api/httpd/src/listener.rs",
     "store/src/engine",

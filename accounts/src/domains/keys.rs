@@ -4,7 +4,7 @@ use dns::dkim_key::{DkimKey, DkimKeyError, DkimKeys, KeyAlgorithm};
 use model::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::domain_setup::next_check;
 use model::id::{AccountId, DomainId};
-use queue::sender_authorization;
+use queue::intake::sender_authorization;
 use thiserror::Error;
 
 use super::rows::DomainRows;

@@ -8,7 +8,7 @@ use model::domain_setup::{DomainSetup, ServiceHosts, next_check};
 use model::event::{Event, EventKind};
 use model::id::{AccountId, DomainId, EventId};
 use model::timestamp;
-use queue::sender_authorization::SenderAuthorization;
+use queue::intake::sender_authorization::SenderAuthorization;
 use queue::services::Services;
 use serde_json::json;
 use store::engine::{Batch, CommitError, Store};

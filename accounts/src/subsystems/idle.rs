@@ -14,7 +14,7 @@ use model::signed_token::TokenKey;
 use net::clock::Clock;
 use net::entropy::Entropy;
 use provider::Publisher;
-use queue::dkim_signing::DkimSigning;
+use queue::intake::dkim_signing::DkimSigning;
 use queue::subsystems::DeliveryParts;
 use queue::subsystems::idle::{NO_NAME_SERVER, NODE, resolver};
 use store::engine::Store;

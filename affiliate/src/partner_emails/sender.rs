@@ -17,7 +17,7 @@ use model::affiliate::partner_email::{PartnerEmail, PartnerEmailKind};
 use model::affiliate::program::AffiliateProgram;
 use model::domain::DomainState;
 use model::id::{AccountId, EventId, PartnerId};
-use queue::sender_authorization::SenderAuthorization;
+use queue::intake::sender_authorization::SenderAuthorization;
 use store::affiliate::partner_email;
 use store::engine::{Batch, ReadError};
 

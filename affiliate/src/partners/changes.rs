@@ -14,7 +14,7 @@ use model::affiliate::program::{AffiliateProgram, PayoutMethod};
 use model::event::EventKind;
 use model::id::{AccountId, PartnerId, PartnerLinkId};
 use model::quota::Noun as Quota;
-use queue::storage_quota::{StorageQuotaTracker, StorageReservation};
+use queue::intake::storage_quota::{StorageQuotaTracker, StorageReservation};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::PayoutJob;
 use store::affiliate::{partner, partner_link, payout, portal_link};

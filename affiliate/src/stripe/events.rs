@@ -6,7 +6,7 @@ use dns::secrets::Vault;
 use model::domain::SealedSecret;
 use model::id::{AccountId, ProgramId};
 use model::quota::Noun as Quota;
-use queue::storage_quota::StorageQuotaTracker;
+use queue::intake::storage_quota::StorageQuotaTracker;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, ProcessorEventCursor};
 use store::affiliate::program;
 

@@ -489,7 +489,7 @@ async fn apply_transition<F: Into<TransitionOptions>>(
     let TransitionOptions { reason, send_email } = fields.into();
     let id = target.id(AffiliateNoun::Partner)?;
     // The fingerprint includes the action, so that one key can be used once per action.
-    let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
+    let claim = claim.map(|claim| queue::intake::idempotency::IdempotencyKey {
         fingerprint: format!("{} {}", action.word(), claim.fingerprint),
         ..claim
     });

@@ -21,7 +21,7 @@ use model::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
 use model::affiliate::program::PayoutMethod;
 use model::id::{AccountId, PayoutId, PayoutRunId};
 use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
-use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
+use queue::intake::idempotency::{IdempotencyGuard, IdempotencyKey};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use store::engine::{Batch, ReadError};

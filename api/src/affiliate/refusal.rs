@@ -3,7 +3,7 @@
 use ::affiliate::error::LedgerError;
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use httpd::problem::{FieldErrors, OUTAGE_RETRY_AFTER_S};
-use queue::storage_quota::StorageQuotaError;
+use queue::intake::storage_quota::StorageQuotaError;
 
 use crate::prelude::*;
 use crate::submit_problem;

@@ -9,7 +9,7 @@
 use ::affiliate::if_match::IfMatch;
 use http::header::IF_MATCH;
 use model::affiliate::program::AffiliateProgram;
-use queue::idempotency::IdempotencyKey;
+use queue::intake::idempotency::IdempotencyKey;
 
 use super::refusal::refusal_problem;
 use crate::idempotency;

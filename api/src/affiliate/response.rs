@@ -14,7 +14,7 @@ use http::header::{ETAG, HeaderName, HeaderValue};
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use jiff::Timestamp;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
+use queue::intake::idempotency::{IdempotencyGuard, IdempotencyKey};
 use serde::Deserialize;
 use store::engine::Batch;
 

@@ -11,9 +11,9 @@ use message::address::Address;
 use model::account::Account;
 use model::system_email::SystemEmail;
 use model::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
-use queue::sender_authorization::sibling_address;
+use queue::intake::sender_authorization::sibling_address;
+use queue::intake::system_mailer::{SystemMailer, SystemMailerError};
 use queue::services::Services;
-use queue::system_mailer::{SystemMailer, SystemMailerError};
 use store::engine::Batch;
 
 /// Lifetime of a requested link.

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
 use httpd::problem::{ErrorCode, FieldErrors, Problem};
 use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
-use queue::idempotency::IdempotencyKey;
+use queue::intake::idempotency::IdempotencyKey;
 use schema::Schemas;
 use serde_json::json;
 use serde_json::value::RawValue;

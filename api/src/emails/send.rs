@@ -8,8 +8,8 @@ use httpd::problem::Problem;
 use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
 use model::email::EmailStatus;
 use model::id::EmailId;
-use queue::idempotency::IdempotencyKey;
 use queue::intake::SubmitReceipt;
+use queue::intake::idempotency::IdempotencyKey;
 use schema::{Schemas, ToSchema};
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@
 
 use model::draft::Draft;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use queue::idempotency::IdempotencyKey;
 use queue::intake::SubmitReceipt;
-use queue::submit_error::SubmitError;
+use queue::intake::idempotency::IdempotencyKey;
+use queue::intake::submit_error::SubmitError;
 use store::engine::Batch;
 
 use super::send::SendResponse;

@@ -18,7 +18,7 @@ use model::recipient::{Recipient, RecipientKind, RecipientState};
 use model::schedule::ScheduleState;
 use model::tracking::counters::{HitCount, TrackingCounters};
 use model::tracking::restore_html;
-use queue::queue_admin::{WaitCause, WaitStatus};
+use queue::admin::queue_admin::{WaitCause, WaitStatus};
 use store::email::EmailWithRecipients;
 
 /// An email

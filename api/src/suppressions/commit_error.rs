@@ -2,7 +2,7 @@
 
 use accounts::suppressions::SuppressionError;
 use httpd::problem::Problem;
-use queue::submit_error::SubmitError;
+use queue::intake::submit_error::SubmitError;
 use store::engine::CommitError;
 
 use crate::submit_problem;

@@ -2,7 +2,7 @@
 
 use model::quota::Noun;
 use model::template::{Template, TemplateBodies, TemplateKey};
-use queue::storage_quota::StorageReservation;
+use queue::intake::storage_quota::StorageReservation;
 use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 

@@ -22,7 +22,7 @@ use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, S
 use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use model::id::{AccountId, ApiKeyId, DomainId};
 use net::entropy::Entropy;
-use queue::dkim_signing::DkimSigning;
+use queue::intake::dkim_signing::DkimSigning;
 use queue::services::Services;
 use serde_json::Value;
 use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};

@@ -16,7 +16,7 @@ use model::automation::person_key::{self, PersonKey};
 use model::automation::run::AutomationRun;
 use model::received::AutoReplyContext;
 use queue::intake::SubmitReceipt;
-use queue::submit_error::SubmitError;
+use queue::intake::submit_error::SubmitError;
 use serde_json::{Value, json};
 use store::access::{AccessError, Tenant};
 use store::automation_run::StoredRun;

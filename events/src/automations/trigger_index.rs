@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use model::automation::job::{AutomationJob, AutomationJobKind};
 use model::id::AccountId;
-use queue::partition_timers::PartitionTimers;
+use queue::scheduler::partition_timers::PartitionTimers;
 use quick_cache::unsync::Cache;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::OutboxEntry;

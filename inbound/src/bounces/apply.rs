@@ -1,7 +1,7 @@
 //! Applies bounces, delays and complaints to a recipient: decided by its stored row, written in one commit.
 //!
 //! ```text
-//! failed     delivered ─► bounced     + email.bounced            + suppression   + pending DSN (queue::dsn_request)
+//! failed     delivered ─► bounced     + email.bounced            + suppression   + pending DSN (queue::dsn::dsn_request)
 //! delayed    delivered ─► delivered   + email.delivery_delayed   (not twice in a row)
 //! complaint  finished  ─► unchanged   + email.complained         + suppression
 //! ```
@@ -20,8 +20,8 @@ use model::id::{EventId, SuppressionId};
 use model::recipient::{Recipient, RecipientState};
 use model::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
 use model::{simulator, timestamp};
-use queue::delivery_metrics;
-use queue::dsn_request;
+use queue::delivery::delivery_metrics;
+use queue::dsn::dsn_request;
 use queue::suppression_event::record_created;
 use serde_json::{Value, json};
 use store::email::StoredRecipient;

@@ -7,7 +7,7 @@ use message::address::Address;
 use message::compose::Attachment;
 use model::system_email::SystemEmail;
 use queue::intake::Intake;
-use queue::system_mailer::SystemMailer;
+use queue::intake::system_mailer::SystemMailer;
 
 use super::{InboundRejection, IncomingMessage};
 

@@ -13,8 +13,8 @@ use model::email::Ingress;
 use model::id::EmailId;
 use model::recipient::RecipientKind;
 
-use crate::prepared_message::EnvelopeRecipient;
-use crate::submit_error::SubmitError;
+use crate::intake::prepared_message::EnvelopeRecipient;
+use crate::intake::submit_error::SubmitError;
 
 /// A message and its author, not signed yet.
 pub(super) struct BuiltMessage {

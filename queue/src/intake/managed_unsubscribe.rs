@@ -12,7 +12,7 @@ use model::{rewrite, unsubscribe};
 use store::access::Tenant;
 
 use super::Intake;
-use crate::submit_error::SubmitError;
+use crate::intake::submit_error::SubmitError;
 
 impl Intake {
     /// Adds the unsubscribe link if the email asks for it, and returns its URL.

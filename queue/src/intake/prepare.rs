@@ -23,11 +23,11 @@ use store::email::RECIPIENTS_MAX;
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
 use super::suppression_check::{mark_suppressed, suppressed_disposition};
 use super::{ADDED_HEADER_BYTES_MAX, Intake};
-use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
-use crate::quota_tracker::{QuotaDecision, QuotaReservation};
-use crate::sender_authorization::SendingIdentity;
-use crate::storage_quota::{self, StorageQuotaError};
-use crate::submit_error::SubmitError;
+use crate::intake::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
+use crate::intake::quota_tracker::{QuotaDecision, QuotaReservation};
+use crate::intake::sender_authorization::SendingIdentity;
+use crate::intake::storage_quota::{self, StorageQuotaError};
+use crate::intake::submit_error::SubmitError;
 
 /// Limit on scheduling an email ahead: 366 days.
 pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(366 * 24 * 3600);

@@ -6,7 +6,7 @@ use model::template::{CompiledTemplate, RenderError, RenderedTemplate, TemplateU
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 
-use crate::template_cache::TemplateCache;
+use crate::intake::template_cache::TemplateCache;
 
 #[derive(Debug)]
 pub enum RenderTemplateError {

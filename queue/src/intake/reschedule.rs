@@ -18,9 +18,9 @@ use store::schedule::StoredSchedule;
 use thiserror::Error;
 
 use super::prepare::validate_schedule;
-use crate::partition_timers::PartitionTimers;
+use crate::intake::submit_error::SubmitError;
+use crate::scheduler::partition_timers::PartitionTimers;
 use crate::services::Services;
-use crate::submit_error::SubmitError;
 
 #[derive(Debug, Error)]
 pub enum RescheduleError {

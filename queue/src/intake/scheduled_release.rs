@@ -30,8 +30,10 @@ use store::schedule::{ScheduleKey, StoredSchedule};
 use super::prepare::total_bytes;
 use super::suppression_check::{mark_suppressed, suppressed_disposition};
 use super::{Intake, SubmitError};
-use crate::partition_timers::PartitionTimers;
-use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef};
+use crate::intake::prepared_message::{
+    DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef,
+};
+use crate::scheduler::partition_timers::PartitionTimers;
 use crate::services::Services;
 
 /// Emails released from one partition before the next partition has its turn.

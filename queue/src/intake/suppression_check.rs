@@ -16,8 +16,8 @@ use store::engine::{ReadError, Store};
 use store::suppression::find_blocked;
 
 use super::Intake;
-use crate::prepared_message::{Disposition, EnvelopeRecipient};
-use crate::submit_error::SubmitError;
+use crate::intake::prepared_message::{Disposition, EnvelopeRecipient};
+use crate::intake::submit_error::SubmitError;
 
 impl Intake {
     /// Checks at RCPT that an address is not suppressed. The category is not known yet; opt-outs are checked at the end

@@ -12,7 +12,7 @@ use model::tracking::{TrackingTarget, rewrite_with_settings};
 use store::access::Tenant;
 
 use super::Intake;
-use crate::submit_error::SubmitError;
+use crate::intake::submit_error::SubmitError;
 
 impl Intake {
     /// Adds tracking to the HTML of a draft, if the domain enables it.

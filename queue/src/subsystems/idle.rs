@@ -16,13 +16,13 @@ use net::entropy::Entropy;
 use store::engine::{ReadError, Store};
 
 use super::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
-use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::cluster::{ClusterMember, PartitionListener};
-use crate::delivery_policy::DeliveryPolicy;
-use crate::retry_schedule::RetrySchedule;
+use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::delivery::delivery_policy::DeliveryPolicy;
+use crate::delivery::retry_schedule::RetrySchedule;
+use crate::routing::smarthosts::Smarthosts;
 use crate::routing::{MxRouter, RouterSettings};
 use crate::services::Services;
-use crate::smarthosts::Smarthosts;
 
 /// A port of this host where nothing answers.
 pub const NO_NAME_SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);

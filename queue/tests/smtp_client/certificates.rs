@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use message::dane::Tlsa;
-use queue::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
+use queue::delivery::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;

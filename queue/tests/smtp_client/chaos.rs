@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
+use queue::delivery::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use queue::client::smtp::{
+use queue::delivery::client::smtp::{
     DialReason, DialTarget, SmarthostCredentials, SmtpDialer, SmtpFault, TlsSecurityLevel, TransactionPhase,
     TransactionVerdict,
 };

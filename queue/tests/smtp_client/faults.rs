@@ -1,6 +1,6 @@
 //! Hosts that hang up, stop responding, send malformed replies or reply out of sequence.
 
-use queue::client::smtp::{
+use queue::delivery::client::smtp::{
     ReplyParseError, SmtpConnection, SmtpFault, TlsSecurityLevel, TransactionPhase, TransactionVerdict,
 };
 

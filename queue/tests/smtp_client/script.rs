@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpConnection, SmtpDialer, SmtpTimeouts, TlsSecurityLevel};
+use queue::delivery::client::smtp::{
+    DialTarget, OutgoingMessage, SmtpConnection, SmtpDialer, SmtpTimeouts, TlsSecurityLevel,
+};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -8,7 +8,7 @@ use dns::resolver::{Resolver, ResolverSettings};
 use jiff::{SignedDuration, Timestamp};
 use message::mta_sts::MtaStsMode;
 use net::http_client::{HttpClient, HttpClientSettings, UrlRules};
-use queue::mta_sts::StsPolicies;
+use queue::routing::mta_sts::StsPolicies;
 use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;
 use store::engine::Store;

@@ -1,7 +1,7 @@
 //! Transactions with well-behaved hosts: pipelining, BDAT, parameters, rejections.
 
 use bytes::Bytes;
-use queue::client::smtp::{TransactionPhase, TransactionVerdict};
+use queue::delivery::client::smtp::{TransactionPhase, TransactionVerdict};
 
 use super::script::{Script, dialer, envelope, shipment};
 
@@ -300,7 +300,7 @@ async fn a_large_body_waits_for_the_recipient_before_bdat() {
 #[tokio::test]
 async fn data_is_used_where_bdat_is_not_wanted() {
     let host = Script::offering(&["PIPELINING", "CHUNKING"]).expects(envelope(1) + "DATA\r\n").start().await;
-    let target = host.target(queue::client::smtp::TlsSecurityLevel::Off);
+    let target = host.target(queue::delivery::client::smtp::TlsSecurityLevel::Off);
     let mut connection = dialer().with_chunking(false).connect(&target).await.unwrap();
     assert_eq!(connection.deliver(&shipment(1, "x"), None).await.verdict, TransactionVerdict::ConnectionLost);
     host.done().await;
@@ -333,7 +333,7 @@ async fn unsupported_messages_are_not_sent() {
     assert!(refused.reply.unwrap().to_string().starts_with("550 5.7.30 "));
     let smuggled = connection.deliver(&shipment(4, "a\r\n.\nMAIL FROM:<>\r\n"), None).await;
     assert_eq!((smuggled.verdict, smuggled.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Local));
-    assert!(matches!(smuggled.fault, Some(queue::client::smtp::SmtpFault::Content(_))));
+    assert!(matches!(smuggled.fault, Some(queue::delivery::client::smtp::SmtpFault::Content(_))));
     // None of their envelopes is sent ahead either, and the connection stays usable.
     let fits = shipment(9, "012345678901234567");
     assert_eq!(connection.deliver(&fits, Some(&too_large)).await.verdict, TransactionVerdict::Accepted);

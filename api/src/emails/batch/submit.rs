@@ -14,9 +14,9 @@ use model::approval::CONTENT_BYTES_MAX;
 use model::draft::Draft;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use net::limit::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, MemoryShare};
-use queue::idempotency::{IdempotencyGuard, InProgressHold};
 use queue::intake::SubmitReceipt;
-use queue::submit_error::SubmitError;
+use queue::intake::idempotency::{IdempotencyGuard, InProgressHold};
+use queue::intake::submit_error::SubmitError;
 use store::engine::Batch;
 use tokio::time::Instant;
 
