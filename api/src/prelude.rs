@@ -1,4 +1,4 @@
-//! What nearly every handler needs: the state, the caller, requests, responses and their schemas.
+//! Imports of nearly every handler: the state, the caller, requests, responses and their schemas.
 
 pub(crate) use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Network, time and limits, without SMTP and messages: the guarded HTTP client, the PROXY protocol, the addresses of
-//! interfaces, clock and entropy, and limiters in bounded memory.
+//! Network, time and limits, without SMTP and messages: the guarded HTTP client, the PROXY protocol, local
+//! addresses, clock and entropy, and limiters in bounded memory.
 //!
 //! [`clock`] and [`entropy`] are the only sources of time and randomness. [`http_client`] fetches URLs of customers and
 //! strangers; each address is checked after it was resolved.
@@ -7,6 +7,6 @@
 pub mod clock;
 pub mod entropy;
 pub mod http_client;
-pub mod interface_addresses;
 pub mod limit;
+pub mod local_addresses;
 pub mod proxy_protocol;

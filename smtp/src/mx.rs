@@ -18,7 +18,7 @@ use inbound::service::{
 use message::address::{Address, DomainName};
 use message::reply::SmtpReply;
 use net::clock::Clock;
-use net::interface_addresses::InterfaceAddresses;
+use net::local_addresses::LocalAddresses;
 use queue::intake::submit_error::SubmitError;
 
 use tokio_util::sync::CancellationToken;
@@ -60,7 +60,7 @@ pub struct MxHandler {
     clock: Clock,
     limits: AbuseLimits,
     unknown_recipients: UnknownRecipientLimiter,
-    interfaces: InterfaceAddresses,
+    local_addresses: LocalAddresses,
 }
 
 /// State of an MX session.
@@ -84,7 +84,7 @@ impl MxHandler {
             clock,
             limits,
             unknown_recipients: UnknownRecipientLimiter::new(limits.unknown_recipients_per_hour_max),
-            interfaces: InterfaceAddresses::default(),
+            local_addresses: LocalAddresses::default(),
         }
     }
 
@@ -173,7 +173,7 @@ impl MxHandler {
     /// recipients must not block other clients of that address. Loopback is excluded, because any client can be behind
     /// it.
     fn is_own_address(&self, peer: IpAddr) -> bool {
-        !peer.is_loopback() && self.interfaces.contains(peer, self.clock.now())
+        !peer.is_loopback() && self.local_addresses.contains(peer, self.clock.now())
     }
 
     async fn handle_message(&self, session: &mut MxSession, message: SmtpMessage) -> Result<SmtpReply, SmtpReply> {

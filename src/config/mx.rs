@@ -8,7 +8,7 @@ use message::address::{Address, DomainName};
 use message::bounce::feedback_reporter::FeedbackReporter;
 use message::mta_sts::MtaStsMode;
 use serde::Deserialize;
-use smtp::limits::{SessionLimits, SessionTimeouts};
+use smtp::limits::SessionLimits;
 use smtp::mx::AbuseLimits;
 
 use super::section::section;
@@ -88,15 +88,16 @@ impl MxSection {
 
     /// Limits of a session.
     pub fn session_limits(&self) -> SessionLimits {
-        SessionLimits {
+        let mut limits = SessionLimits {
             message_bytes_max: self.message_bytes_max,
             recipients_max: self.recipients_max,
             sessions_per_address_max: self.sessions_per_address_max,
             connections_per_minute_max: self.connections_per_minute_max,
             errors_max: self.errors_max,
-            timeouts: SessionTimeouts { greet_delay: self.greet_delay, ..SessionTimeouts::default() },
             ..SessionLimits::for_mx()
-        }
+        };
+        limits.timeouts.greet_delay = self.greet_delay;
+        limits
     }
 }
 

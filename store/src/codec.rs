@@ -27,9 +27,9 @@ pub(crate) trait RowCodec: Sized {
     fn read(json: &[u8]) -> serde_json::Result<Self>;
 }
 
-/// Makes nouns storable. Their serde derives are their stored shapes.
+/// Makes a noun storable. Its serde derive is its stored shape.
 macro_rules! stored {
-    ($($noun:ty),+) => {$(
+    ($noun:ty) => {
         impl $crate::codec::RowCodec for $noun {
             fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 serde_json::to_writer(out, self)
@@ -38,7 +38,7 @@ macro_rules! stored {
                 serde_json::from_slice(json)
             }
         }
-    )+};
+    };
 }
 
 /// Declares a noun whose rows are stored under account and id: its stored shape, `key_of`, `get` and `check_unchanged`.

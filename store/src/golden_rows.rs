@@ -129,14 +129,14 @@ fn rows_of_earlier_releases_round_trip() {
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), NOUNS.len(), "a file is missing in NOUNS");
 }
 
-/// Every `stored!` noun needs a line above and a file.
+/// Every noun of `stored!` and `account_rows!` needs a line above and a file.
 #[test]
 fn every_noun_has_rows() {
     fn count(directory: &Path) -> usize {
         let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
         let of_file = |path: &Path| {
             let text = std::fs::read_to_string(path).unwrap();
-            text.lines().filter(|line| line.starts_with("stored!(")).count()
+            text.lines().filter(|line| line.starts_with("stored!(") || line.starts_with("account_rows!(")).count()
         };
         entries.map(|path| if path.is_dir() { count(&path) } else { of_file(&path) }).sum()
     }

@@ -93,7 +93,7 @@ impl FromRequest for ListReceivedEmails {
             to: paging::parse_values(&parameters, "to", "an email address")?,
             from: paging::parse_values(&parameters, "from", "an email address")?,
             domains: paging::parse_values(&parameters, "domain_id", "the id of a domain (`dom_…`)")?,
-            spam: paging::parse_words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::from_word)?,
+            spam: paging::parse_words(&call.query, "spam_status", SpamStatus::WORDS, SpamStatus::from_word)?,
             after: paging::parse_time(&parameters, "received_after")?,
             before: paging::parse_time(&parameters, "received_before")?,
         };

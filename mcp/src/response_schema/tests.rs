@@ -7,7 +7,8 @@ use super::*;
 fn table() -> OperationTable {
     serde_json::from_value(json!({
         "operations": [{
-            "id": "get_it", "http_method": "GET", "path": "/it", "tag": "emails", "summary": "Get it",
+            "id": "get_it", "name": "it.get", "command": "it get",
+            "http_method": "GET", "path": "/it", "tag": "emails", "summary": "Get it",
             "path_parameters": [], "query_parameters": [], "headers": [], "body": null, "pages": null,
             "idempotent": false, "retry": true, "risk": "read",
             "response": {"media_type": "application/json", "schema": {"oneOf": [

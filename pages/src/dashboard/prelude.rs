@@ -1,4 +1,4 @@
-//! What nearly every screen of the dashboard and the console needs: the request, the page, and the kit.
+//! Imports of nearly every screen of the dashboard and the console: the request, the page, and the kit.
 
 pub use hypertext::prelude::*;
 pub use hypertext::{Buffer, maud_borrow};

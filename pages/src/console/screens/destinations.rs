@@ -145,7 +145,7 @@ fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Rende
                 .cell(SuspensionView(one.suspended.as_ref()))
                 .cell(one.pace())
                 .cell(one.route.as_deref().unwrap_or("–"))
-                .cell(OverrideActions { one, context: context }),
+                .cell(OverrideActions { one, context }),
         );
     }
     maud! {

@@ -163,12 +163,13 @@ fn empty_lists_say_what_they_are_for() {
     let admin = FakeAdmin::default();
     let admin = admin.answer("status", json!({})).answer("doctor_findings", json!({"run": null}));
     let mut admin = admin.answer("queue_depth", json!({"period_minutes": 5, "periods": []}));
-    for operation in
-        ["queue_top", "queue_list", "email_list", "destination_list", "pool_list", "account_list", "command_runs"]
-    {
+    for operation in ["queue_top", "queue_list", "email_list", "destination_list", "pool_list"] {
         admin = admin.answer(operation, json!({}));
     }
-    let admin = admin.answer("queue_count", json!({"recipients": 0}));
+    let admin = admin
+        .answer("account_list", json!({"accounts": []}))
+        .answer("command_runs", json!({"runs": []}))
+        .answer("queue_count", json!({"recipients": 0}));
     for (path, text) in [
         ("", "Nothing at the moment"),
         ("", "No figures in this range"),

@@ -70,14 +70,14 @@ fn the_list_shows_and_filters() {
 #[test]
 fn an_empty_list_says_what_to_do() {
     let empty = |has_more: bool| json!({"emails": [], "has_more": has_more, "next_cursor": has_more.then_some("n")});
-    let backend = FakeBackend::new().answer("list_emails", empty(false)).answer("list_domains", json!({}));
+    let backend = FakeBackend::new().answer("list_emails", empty(false)).answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/emails")).contains("Write the first one"));
     assert!(html(backend.get("/emails?q=x")).contains("No email matches the filters"));
-    let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({}));
+    let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?q=x"));
     assert!(page.contains("Nothing found so far") && page.contains("Continue the search"));
     let failure = Failure::field("status", "`status`: must be one of <b>");
-    let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({}));
+    let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?status=x"));
     assert!(page.contains("The list was not read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
 }
@@ -90,14 +90,15 @@ fn a_search_goes_on_until_it_finds_something() {
         .answer("list_emails", empty("second"))
         .answer_after("list_emails", "second", empty("third"))
         .answer_after("list_emails", "third", found)
-        .answer("list_domains", json!({}));
+        .answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?status=delivered"));
     assert!(page.contains("<tbody>") && !page.contains("Nothing found so far"), "{page}");
     let calls = backend.calls("list_emails");
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call.query.contains(&("status".into(), "delivered".into()))));
 
-    let backend = FakeBackend::new().answer("list_emails", empty("again")).answer("list_domains", json!({}));
+    let backend =
+        FakeBackend::new().answer("list_emails", empty("again")).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?status=delivered"));
     assert_eq!(backend.calls("list_emails").len(), 5, "the search of one page is bounded");
     assert!(page.contains("cursor=again") && page.contains("Continue the search"), "{page}");
@@ -210,7 +211,7 @@ fn templates_ask_for_their_variables() {
     }});
     let backend = FakeBackend::new()
         .answer("get_template", template)
-        .answer("list_domains", json!({}))
+        .answer("list_domains", json!({"domains": []}))
         .answer("send_email", json!({"id": "msg_3", "warnings": [HOSTILE]}));
     assert_harmless(&html(backend.get("/emails/new?template=tpl_1")));
     let fields = [

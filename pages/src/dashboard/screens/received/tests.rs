@@ -29,7 +29,7 @@ fn with_mail() -> FakeBackend {
     FakeBackend::new()
         .answer("get_received_email", json!({"received_email": mail}))
         .answer("get_received_email_raw", Value::String(HOSTILE.into()))
-        .answer("list_domains", json!({}))
+        .answer("list_domains", json!({"domains": []}))
         .answer("list_received_emails", json!({"received_emails": [item()], "next_cursor": null}))
 }
 
@@ -71,12 +71,13 @@ fn lists_filter_and_export() {
     }
     let PageContent::File { content, file_name, .. } = backend.get("/received/export.csv").content else { panic!() };
     assert_eq!((file_name.as_str(), content.lines().count()), ("received-2026-11-26.csv", 2));
-    let backend = FakeBackend::new().answer("list_received_emails", json!({})).answer("list_domains", json!({}));
+    let backend =
+        FakeBackend::new().answer("list_received_emails", json!({})).answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/received")).contains("Turn on receiving"));
     assert!(html(backend.get("/received?from=x")).contains("No mail matches"));
     let backend = FakeBackend::new()
         .refuse("list_received_emails", Failure::field("domain_id", "no id"))
-        .answer("list_domains", json!({}));
+        .answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/received?domain_id=x")).contains("The list was not read"));
 }
 
