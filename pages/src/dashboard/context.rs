@@ -174,3 +174,32 @@ impl Context<'_> {
         self.viewer.map_or("", |viewer| &viewer.csrf)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    /// An answer with two of the names that [`List`] takes for its entries could not be read.
+    #[test]
+    fn no_list_of_the_api_has_two_names_of_entries() {
+        let table: Value = serde_json::from_str(include_str!("../../../sdk/operations.json")).unwrap();
+        let operations = table["operations"].as_array().unwrap().iter();
+        let mut lists = 0;
+        for operation in operations.filter(|operation| operation["pages"].is_string()) {
+            let schema = &operation["response"]["schema"];
+            let named = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+            let fields = named.map_or(schema, |name| &table["schemas"][name])["properties"].as_object().unwrap().keys();
+            let empty = |name: &String| (name.clone(), if name == "next_cursor" { Value::Null } else { json!([]) });
+            let answer: Map<String, Value> = fields.map(empty).collect();
+            let read = serde_json::from_value::<List<Value>>(answer.into());
+            let is_ambiguous = read.is_err_and(|error| error.to_string().contains("duplicate field"));
+            assert!(!is_ambiguous, "{}: name the field of its entries with `read_field`", operation["id"]);
+            lists += 1;
+        }
+        assert!(lists > 0);
+        let ambiguous = json!({"events": [], "runs": [], "next_cursor": null});
+        assert!(serde_json::from_value::<List<Value>>(ambiguous).unwrap_err().to_string().contains("duplicate field"));
+    }
+}
