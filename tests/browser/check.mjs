@@ -29,6 +29,7 @@ const { values: given } = parseArgs({
     "server": { type: "string" },
     "server-port": { type: "string", default: "0" },
     "only": { type: "string", default: "" },
+    "brief": { type: "boolean", default: false },
     "chromium": { type: "string" },
     "modules": { type: "string" },
   },
@@ -65,7 +66,7 @@ async function run({ name, run, blocked, milliseconds = CASE_MS }, lane) {
   shop.api = program.url;
   const room = blocked && mkdtempSync(join(tmpdir(), "browser-"));
   const context = blocked ? await distrustful(room) : (lane.context ??= await lend(lane.browser));
-  const world = new World({ context, shop, program, modules: given.modules, binary: given.server });
+  const world = new World({ context, shop, program, modules: given.modules, binary: given.server, isBrief: given.brief });
   const begun = performance.now();
   let watch;
   const hung = new Promise((_, fail) => (watch = setTimeout(fail, milliseconds, new Error("timed out"))));

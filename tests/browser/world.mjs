@@ -5,9 +5,9 @@ const DOCUMENT = new URL("../../docs/STX.md", import.meta.url);
 const PATIENCE_MS = 10_000;
 
 export class World {
-  constructor({ context, shop, program, modules, binary }) {
+  constructor({ context, shop, program, modules, binary, isBrief }) {
     // `strange`: uncaught errors and dialogs of pages; no case expects any.
-    Object.assign(this, { context, shop, program, modules, binary, requests: [], strange: [] });
+    Object.assign(this, { context, shop, program, modules, binary, isBrief, requests: [], strange: [] });
     context.setDefaultTimeout(PATIENCE_MS);
     this.heard = {
       request: (request) => this.requests.push(request),

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { join } from "node:path";
-import { HOSTILE, axe, validator } from "./dashboard.mjs";
+import { auditor } from "../audit.mjs";
+import { HOSTILE } from "./dashboard.mjs";
 
 const BROWSER_MS = 600_000;
 const PAGES_MAX = 120;
@@ -99,15 +100,8 @@ async function openEach(w, options, check = () => {}) {
 const everyPage = (width, colorScheme, withoutScript = false) => ({
   milliseconds: BROWSER_MS,
   async run(w) {
-    const [source, html] = [axe(w.modules), withoutScript ? undefined : validator(w.modules)];
-    await openEach(w, { viewport: { width, height: 900 }, colorScheme, withoutScript }, async (page, response) => {
-      const report = await html?.validateString(await response.text());
-      const errors = (report?.results ?? []).flatMap(({ messages }) => messages.map(({ ruleId, message }) => `${ruleId}: ${message}`));
-      await page.evaluate(source);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.html.slice(0, 120)}`)}`);
-      return [...new Set(errors)].slice(0, 5).concat(found);
-    });
+    const audit = auditor(w, width, !withoutScript);
+    await openEach(w, { viewport: { width, height: 900 }, colorScheme, withoutScript }, audit);
   },
 });
 

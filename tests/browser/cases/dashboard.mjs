@@ -1,36 +1,15 @@
 // The dashboard of the real server: every page that links lead to, at two widths, in both colour schemes, with and
 // without JavaScript.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createHmac } from "node:crypto";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { auditor } from "../audit.mjs";
 
 const BROWSER_MS = 900_000;
 /** Pages of one kind that are opened; an email's page depends on its state, that of a template on its format. */
 const eachMax = (kind) => ({ "/dashboard/emails/{id}": 4, "/dashboard/templates/{id}": 2 })[kind] ?? 1;
 const PAGES_MAX = 220;
 export const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
-
-/** Reads the source of a package that tests/browser/run installs. */
-export const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
-export const validator = (modules) => {
-  const { HtmlValidate } = createRequire(join(modules, "x.js"))("html-validate");
-  return new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
-};
-// Differences of style, not errors.
-export const RULES = {
-  "attribute-boolean-style": "off",
-  "doctype-style": "off",
-  "long-title": "off",
-  "no-trailing-whitespace": "off",
-  "void-style": "off",
-  "no-implicit-button-type": "off",
-  "attribute-empty-style": "off",
-  "require-sri": "off",
-  "tel-non-breaking": "off",
-  "form-dup-name": ["error", { shared: ["radio", "checkbox", "button", "reset", "submit"] }],
-};
 
 let filled;
 /** Fills the account once: at least an entry in every list, with hostile strings in the fields that strangers fill. */
@@ -132,19 +111,12 @@ async function openEach(w, options, check = () => {}) {
   });
 }
 
-/** The HTML is the same at every width, so one case validates it. Axe needs JavaScript, so it sees a page without the script; another case switches JavaScript off. */
+/** Axe needs JavaScript, so it sees a page without the script; another case switches JavaScript off. */
 const everyPage = (width, colorScheme, withoutScript = false) => ({
   milliseconds: BROWSER_MS,
   async run(w) {
-    const [source, html] = [axe(w.modules), withoutScript ? undefined : validator(w.modules)];
-    await openEach(w, { viewport: { width, height: 900 }, colorScheme, withoutScript }, async (page, path, response) => {
-      const report = await html?.validateString(await response.text());
-      const errors = (report?.results ?? []).flatMap(({ messages }) => messages.map(({ ruleId, message }) => `${ruleId}: ${message}`));
-      await page.evaluate(source);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.html.slice(0, 120)}`)}`);
-      return [...new Set(errors)].slice(0, 5).concat(found);
-    });
+    const audit = auditor(w, width, !withoutScript);
+    await openEach(w, { viewport: { width, height: 900 }, colorScheme, withoutScript }, (page, path, response) => audit(page, response));
   },
 });
 

@@ -3,10 +3,9 @@
 // fill. These pages have no scripts.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { RULES } from "./dashboard.mjs";
+import { axe, validator, violations } from "../audit.mjs";
 
 const BROWSER_MS = 300_000;
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
@@ -16,10 +15,8 @@ const VIEWS = [1280, 320].flatMap((width) => ["light", "dark"].map((colorScheme)
 /** Checks the page that is shown, in every view. `name` is that of its pictures in the directory SHOTS. */
 class Inspector {
   constructor(w) {
-    const modules = createRequire(join(w.modules, "x.js"));
-    const { HtmlValidate } = modules("html-validate");
-    this.axe = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
-    this.validator = new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
+    this.axe = axe(w.modules);
+    this.validator = validator(w.modules);
     this.problems = [];
     this.count = 0;
   }
@@ -39,9 +36,7 @@ class Inspector {
       await page.emulateMedia({ colorScheme });
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (overflow > 0) wrong(`${overflow} px wider than ${width} px`);
-      await page.evaluate(this.axe);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-      for (const { id, nodes } of violations) wrong(`${width} ${colorScheme} ${id}: ${nodes[0].target} ${nodes[0].html.slice(0, 160)}`);
+      for (const violation of await violations(page, this.axe)) wrong(`${width} ${colorScheme} ${violation}`);
       if (process.env.SHOTS) {
         const directory = join(process.env.SHOTS, `${width}-${colorScheme}`);
         mkdirSync(directory, { recursive: true });

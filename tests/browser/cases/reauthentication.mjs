@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { start } from "../server.mjs";
-import { axe } from "./dashboard.mjs";
+import { axe, violations } from "../audit.mjs";
 
 const PASSWORD = "correct horse battery";
 const AFTER_THE_PERIOD_S = "1000";
@@ -46,9 +46,7 @@ const createKey = (settings) => ({
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(overflow <= 0, `${overflow} px wider than the window`);
       if (settings.javaScriptEnabled !== false) {
-        await page.evaluate(axe(w.modules));
-        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-        assert.deepEqual(violations.map(({ id }) => id), []);
+        assert.deepEqual(await violations(page, axe(w.modules)), []);
       }
       const shot = (name) => process.env.SHOTS && page.screenshot({ path: join(process.env.SHOTS, name), fullPage: true });
       await shot(`reauthentication-${settings.viewport.width}.png`);

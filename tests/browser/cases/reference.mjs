@@ -1,13 +1,8 @@
 // The API reference and the guides of the real server: every page at two widths, in both colour schemes, with and without the script.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { auditor } from "../audit.mjs";
 
 const BROWSER_MS = 600_000;
-
-/** Reads the source of a package that tests/browser/run installs. */
-const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
 
 /** A page of its own context that collects what went wrong: messages of the console, errors, foreign requests. */
 async function open(w, options, visit) {
@@ -51,7 +46,7 @@ async function openEach(w, options, check = () => {}) {
       assert.equal(response.status(), 200, path);
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(overflow <= 0, `${path} is ${overflow} px wider than the window`);
-      await check(page, path);
+      await check(page, path, response);
     }
   });
 }
@@ -60,14 +55,9 @@ async function openEach(w, options, check = () => {}) {
 const everyPage = (width, colorScheme, withoutScript = false) => ({
   milliseconds: BROWSER_MS,
   async run(w) {
-    const source = axe(w.modules);
+    const audit = auditor(w, width, false);
     const options = { viewport: { width, height: 900 }, colorScheme, withoutScript };
-    await openEach(w, options, async (page, path) => {
-      await page.evaluate(source);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target.join(" "))}`);
-      assert.deepEqual(found, [], path);
-    });
+    await openEach(w, options, async (page, path, response) => assert.deepEqual(await audit(page, response), [], path));
   },
 });
 
