@@ -13,6 +13,7 @@ use queue::routing::smarthosts::SmarthostEndpoint;
 use super::context::{CheckContext, ProbeHost, join_words};
 use super::finding::{DoctorFinding, Observations};
 use super::greeting::{self, GreetingResult};
+use super::limits;
 
 /// Domains with permanently reachable mail hosts; two, in case one of them fails.
 const WELL_KNOWN: [&str; 2] = ["gmail.com", "outlook.com"];
@@ -186,15 +187,28 @@ pub(super) async fn check_incoming(context: &CheckContext) -> DoctorFinding {
     for address in public.iter().copied().take(4) {
         greeting.push((address, greeting::read_greeting(None, SocketAddr::new(address, SMTP)).await));
     }
-    evaluate_incoming(&context.config.hostname, &smtp_listeners(context), &greeting, context.sources.behind_nat())
+    let standing = MxStanding {
+        listeners: &smtp_listeners(context),
+        behind_nat: context.sources.behind_nat(),
+        server_runs: limits::running_server_pid(&context.config.data_dir).await.is_some(),
+    };
+    evaluate_incoming(&context.config.hostname, &standing, &greeting)
+}
+
+/// What the answer of port 25 depends on.
+struct MxStanding<'a> {
+    listeners: &'a [SocketAddr],
+    behind_nat: bool,
+    /// False, too, if the data directory is not accessible.
+    server_runs: bool,
 }
 
 fn evaluate_incoming(
     hostname: &DomainName,
-    listeners: &[SocketAddr],
+    standing: &MxStanding<'_>,
     greeting: &[(IpAddr, GreetingResult)],
-    nat: bool,
 ) -> DoctorFinding {
+    let listeners = standing.listeners;
     let advice = format!("This can only be verified from outside. On another machine, run: nc -vz {hostname} 25");
     if listeners.is_empty() {
         let responding = greeting.iter().find(|(_, greeting)| matches!(greeting, GreetingResult::Greeting(_)));
@@ -228,7 +242,11 @@ fn evaluate_incoming(
             GreetingResult::Greeting(line) if line.starts_with("220") => {
                 notes.good(format!("{address}:25 {greeting}, as seen from this machine. {advice}"));
             }
-            _ if nat => {
+            // Before the first start nothing can answer. A firewall would rather let the attempt time out.
+            GreetingResult::Refused if !standing.server_runs => notes.skip(format!(
+                "{address}:25: {greeting}, because the server is not running; check again after the start. {advice}"
+            )),
+            _ if standing.behind_nat => {
                 notes.skip(format!("{address}:25: {greeting}; NAT may not support connections from inside. {advice}"))
             }
             _ => notes.fail(
@@ -315,8 +333,9 @@ mod tests {
         let hostname = "mx1.example.net".parse().unwrap();
         let (address, listeners) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
         let line = || GreetingResult::Greeting("220 mx1.example.net".to_owned());
-        let evaluate_greeting = |listen: &[SocketAddr], greeting: GreetingResult, nat| {
-            evaluate_incoming(&hostname, listen, &[(address, greeting)], nat)
+        let evaluate_greeting = |listeners: &[SocketAddr], greeting: GreetingResult, behind_nat| {
+            let standing = MxStanding { listeners, behind_nat, server_runs: true };
+            evaluate_incoming(&hostname, &standing, &[(address, greeting)])
         };
         assert_eq!(evaluate_greeting(&listeners, line(), false).status, CheckStatus::Ok);
         assert_eq!(evaluate_greeting(&listeners, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
@@ -324,5 +343,12 @@ mod tests {
         assert_eq!(evaluate_greeting(&[], GreetingResult::Refused, false).status, CheckStatus::Skipped);
         assert_eq!(evaluate_greeting(&[], line(), false).status, CheckStatus::Ok);
         assert_eq!(evaluate_greeting(&["127.0.0.1:25".parse().unwrap()], line(), false).status, CheckStatus::Warning);
+        assert_eq!(evaluate_greeting(&listeners, GreetingResult::Refused, false).status, CheckStatus::Failed);
+        let not_started = MxStanding { listeners: &listeners, behind_nat: false, server_runs: false };
+        for (greeting, status) in
+            [(GreetingResult::Refused, CheckStatus::Skipped), (GreetingResult::TimedOut, CheckStatus::Failed)]
+        {
+            assert_eq!(evaluate_incoming(&hostname, &not_started, &[(address, greeting)]).status, status);
+        }
     }
 }

@@ -492,8 +492,8 @@ def by_hand(stage):
     directory.mkdir()
     (directory / "postrider.toml").write_text(block.replace("[tls.acme]\n", f"[tls.acme]\n{authority}"))
     machine.do("postrider check")
-    text = machine.do("postrider doctor", status=1)
-    expect("1 failed" in text and "port_25_in" in text, f"doctor finds something else before the start:\n{text}")
+    text = machine.do("postrider doctor")
+    expect("- port_25_in" in text, f"doctor tries port 25 before the start:\n{text}")
     machine.do("sudo systemctl enable --now postrider")
     text = machine.do(f"sudo postrider admin account create --email you@{DOMAIN} --production")
     stage.secrets = {"SMTP_USERNAME": "postrider", "SMTP_PASSWORD": re.search(r"stxsmtp_\w+", text)[0]}
