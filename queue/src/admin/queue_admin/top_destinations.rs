@@ -64,7 +64,6 @@ pub enum CountingMethod {
 
 impl CountingMethod {
     /// Stable name for JSON output.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Rows => "rows",
@@ -136,7 +135,6 @@ pub enum LimitingFactor {
 
 impl LimitingFactor {
     /// Stable name of the factor for JSON output.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Paused => "paused",
