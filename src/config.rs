@@ -28,6 +28,7 @@ use model::account::Plan;
 use model::cidr::IpNetwork;
 use model::plan::Plans;
 use provider::{DomainConnectTemplate, RequestKey};
+use queue::delivery::client::smtp::TlsSecurityLevel;
 use queue::delivery::retry_schedule::RetrySchedule;
 use queue::scheduler::pacing::PaceLimits;
 use serde::Deserialize;
@@ -41,7 +42,7 @@ pub use read::{ConfigProblem, environment, find_line, from_file, from_file_alone
 use section::section;
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
-pub use values::{DaneMode, OnOff, OutgoingTlsMode as TlsChoice, SecretString, SmarthostAddress, StoreEngine};
+pub use values::{DaneMode, OnOff, SecretString, SmarthostAddress, StoreEngine};
 use values::{duration, durations, one_or_many, parsed};
 
 /// The whole configuration.
@@ -314,7 +315,7 @@ section! {
         #[serde(deserialize_with = "duration")]
         give_up_after: Duration = RetrySchedule::default().give_up_after,
         /// TLS requirement for outgoing connections.
-        tls: TlsChoice,
+        tls: TlsSecurityLevel,
         /// Applies MTA-STS policies of recipient domains (RFC 8461).
         mta_sts: OnOff = OnOff::On,
         /// Applies TLSA records of mail hosts (RFC 7672).

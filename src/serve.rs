@@ -267,7 +267,7 @@ impl Listeners {
         handler: impl ServedHandler,
     ) -> Result<SocketAddr, ServeError> {
         let listener =
-            Listener::bind(address, listener_config, Arc::new(handler), Arc::clone(self.capacity.connection_limiter()));
+            Listener::bind(address, listener_config, Arc::new(handler), Arc::clone(&self.capacity.connections));
         self.spawn_listener(listener.map_err(|error| ServeError::Bind { address: address.to_string(), error })?)
     }
 
@@ -282,7 +282,7 @@ impl Listeners {
             socket,
             listener_config,
             Arc::new(handler),
-            Arc::clone(self.capacity.connection_limiter()),
+            Arc::clone(&self.capacity.connections),
         )?)
     }
 

@@ -549,7 +549,7 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<inbound::servi
         SpamFilter::Rspamd => {
             let settings = RspamdSettings {
                 url: mx.rspamd_url.clone(),
-                on_failure: mx.rspamd_failure.into(),
+                on_failure: mx.rspamd_failure,
                 mark_score: mx.rspamd_mark_score,
                 reject_score: mx.rspamd_reject_score,
             };
@@ -558,10 +558,10 @@ fn inbound_policy(config: &Config, resolver: &Resolver) -> Result<inbound::servi
         }
     };
     Ok(inbound::service::InboundPolicy {
-        on_dmarc_fail: mx.dmarc_reject.into(),
-        on_dns_temp_error: mx.dns_failure.into(),
+        on_dmarc_fail: mx.dmarc_reject,
+        on_dns_temp_error: mx.dns_failure,
         dnsbls: mx.dnsbl.clone(),
-        on_dnsbl_listed: mx.dnsbl_action.into(),
+        on_dnsbl_listed: mx.dnsbl_action,
         spam_filter: filter,
         postmaster: mx.postmaster.clone(),
         reporters: mx.complaint_reporters.clone(),
@@ -574,7 +574,7 @@ fn subsystem_settings(config: &Config) -> SubsystemSettings {
         hostname: config.hostname.clone(),
         delivery_policy: delivery_policy(config),
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.to_pace_limits())).collect(),
-        tls: delivery.tls.into(),
+        tls: delivery.tls,
         source_addresses: delivery.source_addresses.clone(),
         pools: delivery.pool_settings(),
         connections_max: outgoing_connections_max(),

@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 use httpd::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use net::limit::connections_by_address::HttpConnectionLimiter;
+use net::limit::fair_share::{FairShareQuota, QuotaBounds};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ pub fn serve_api(
             proxies: connections.proxies.clone(),
             tls,
             connections_max: connections.max,
-            connections: HttpConnectionLimiter::new(connections.per_address_max),
+            connections: FairShareQuota::new(QuotaBounds::each(connections.per_address_max)),
             drain_max: connections.drain_max,
             error_response: Some(protocol_error_response(&state)),
         };

@@ -41,6 +41,7 @@ use queue::intake::storage_quota::{StorageQuotaError, StorageQuotaTracker};
 use queue::intake::submit_error::SubmitError;
 use queue::routing::own_hostnames::OwnHostnames;
 use queue::services::Services;
+use serde::Deserialize;
 use store::engine::{Body, ReadError};
 
 use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};
@@ -55,20 +56,24 @@ const OWN_MAILBOXES: [&str; 2] = ["postmaster", ABUSE_LOCAL_PART];
 const ABUSE_LOCAL_PART: &str = "abuse";
 
 /// Action for mail that fails DMARC with the policy `reject`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnPolicyFail {
     #[default]
     Refuse,
     /// Accept it and mark it as spam.
+    #[serde(rename = "mark")]
     MarkAsSpam,
 }
 
 /// Action when authentication or the spam check fails temporarily.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum OnTempError {
     #[default]
+    #[serde(rename = "open")]
     Accept,
     /// Reject with a 4yz reply, so that the peer retries.
+    #[serde(rename = "closed")]
     Defer,
 }
 

@@ -1,9 +1,8 @@
-//! Limits in bounded memory: rates ([`rate_limiter`]), connections ([`connections_by_address`], [`fair_share`]), memory
-//! ([`memory_budget`], [`body_budget`]) and concurrent work ([`keyed_semaphore`], [`resizable_semaphore`]).
+//! Limits in bounded memory: rates ([`rate_limiter`]), connections ([`fair_share`]), memory ([`memory_budget`],
+//! [`body_budget`]) and concurrent work ([`keyed_semaphore`], [`resizable_semaphore`]).
 
 pub mod body_budget;
 pub mod bounded_counters;
-pub mod connections_by_address;
 pub mod fair_share;
 pub mod keyed_semaphore;
 pub mod memory_budget;

@@ -33,7 +33,6 @@ impl Default for LocalAddresses {
 
 impl LocalAddresses {
     /// Returns whether this host has the address, or had it less than 30 seconds ago.
-    #[must_use]
     pub fn contains(&self, address: IpAddr, now: Timestamp) -> bool {
         self.contains_with(address, now, |address| UdpSocket::bind((address, 0)).is_ok())
     }

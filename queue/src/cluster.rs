@@ -3,7 +3,7 @@
 pub mod lease;
 pub mod membership;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -182,12 +182,8 @@ impl ClusterMember {
                 None => break,
             }
         }
-        *self.unknown_hints() = unknown;
+        *self.unknown_hints.lock() = unknown;
         Ok(())
-    }
-
-    fn unknown_hints(&self) -> MutexGuard<'_, HashSet<(EmailId, String)>> {
-        self.unknown_hints.lock()
     }
 
     /// Returns whether a command of a newer release is kept for a node that understands it. It expires once its email
@@ -203,7 +199,7 @@ impl ClusterMember {
             return Ok(false);
         }
         let entry = (email, hint.order.clone());
-        if self.unknown_hints().insert(entry.clone()) {
+        if self.unknown_hints.lock().insert(entry.clone()) {
             tracing::warn!(%email, %command, "this release does not know a queue command; it waits for a newer node");
         }
         unknown.insert(entry);
@@ -237,10 +233,7 @@ impl ClusterMember {
             }
             let mut batch = Batch::progress();
             hint.remove_hint(&mut batch);
-            match self.services.store.commit(batch).await {
-                Ok(()) | Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.services.store.try_commit(batch).await?;
         }
         Ok(())
     }
@@ -304,7 +297,7 @@ mod tests {
             let hints = store::task::list_hints(&queue.services.store, None, 10).await.unwrap();
             let remaining: Vec<_> = hints.iter().map(|hint| (hint.email, hint.order.as_str())).collect();
             assert_eq!(remaining, [(task.id.email, "quarantine")], "the others have expired or were executed");
-            assert_eq!(queue.cluster.unknown_hints().len(), 1, "it was logged");
+            assert_eq!(queue.cluster.unknown_hints.lock().len(), 1, "it was logged");
         }
         // A newer command about the email replaces it.
         let mut batch = Batch::progress();
@@ -312,6 +305,6 @@ mod tests {
         queue.services.store.commit(batch).await.unwrap();
         queue.cluster.apply_hints().await.unwrap();
         assert!(store::task::list_hints(&queue.services.store, None, 10).await.unwrap().is_empty());
-        assert!(queue.cluster.unknown_hints().is_empty());
+        assert!(queue.cluster.unknown_hints.lock().is_empty());
     }
 }

@@ -131,7 +131,6 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
-    #[must_use]
     pub fn new(services: Services, delivery: &DeliverySubsystems, parts: IntakeParts) -> Self {
         Self {
             services,
@@ -147,13 +146,11 @@ impl Intake {
     }
 
     /// Counters of this node.
-    #[must_use]
     pub fn metrics(&self) -> &Arc<DeliveryMetrics> {
         &self.dispatcher.agent.outcomes.metrics
     }
 
     /// Largest message accepted over SMTP, in bytes.
-    #[must_use]
     pub fn message_bytes_max(&self) -> u64 {
         self.message_bytes_max.load(Ordering::Relaxed)
     }

@@ -9,7 +9,7 @@
 //! written by another process) are read from the store. An email's row never changes, so a cached email equals the
 //! stored one.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -37,14 +37,10 @@ pub struct RecentEvents {
 }
 
 impl RecentEvents {
-    fn lock(&self) -> MutexGuard<'_, [EventGeneration; 2]> {
-        self.generations.lock()
-    }
-
     /// Caches a committed event, and its email if that is new.
     pub fn insert(&self, event: Event, email: Option<Email>) {
         let email = email.filter(is_small).map(Arc::new);
-        let mut generations = self.lock();
+        let mut generations = self.generations.lock();
         let [young, old] = &mut *generations;
         if young.events.len().max(young.emails.len()) >= GENERATION_MAX {
             *old = std::mem::take(young);
@@ -55,12 +51,12 @@ impl RecentEvents {
 
     /// Removes and returns an event.
     pub fn take(&self, id: EventId) -> Option<Event> {
-        self.lock().iter_mut().find_map(|generation| generation.events.remove(&id))
+        self.generations.lock().iter_mut().find_map(|generation| generation.events.remove(&id))
     }
 
     /// Returns an email, which stays cached for further events.
     pub fn email(&self, id: EmailId) -> Option<Arc<Email>> {
-        self.lock().iter().find_map(|generation| generation.emails.get(&id).cloned())
+        self.generations.lock().iter().find_map(|generation| generation.emails.get(&id).cloned())
     }
 }
 

@@ -70,7 +70,6 @@ impl TlsPolicySource {
     }
 
     /// True if the policy allows a host to take the domain's mail, or if there is no policy.
-    #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         self.policy.as_ref().is_none_or(|cached| cached.policy.covers(host))
     }
@@ -142,7 +141,6 @@ impl MailRoute {
     }
 
     /// The most preferred host name of the route; `None` for a smarthost given by IP address.
-    #[must_use]
     pub fn first_host(&self) -> Option<&DomainName> {
         match &self.next_hop {
             NextHop::Hosts { hosts, .. } => hosts.first().map(|h| &h.host),
@@ -194,7 +192,7 @@ pub struct RouterSettings {
 #[derive(Debug)]
 pub struct MxRouter {
     resolver: Resolver,
-    settings: RouterSettings,
+    pub(crate) settings: RouterSettings,
     security_policies: TransportSecurityPolicies,
     local_domains: Option<LocalDomains>,
     cache: Mutex<HashMap<DomainName, CachedRoute>>,
@@ -206,7 +204,6 @@ impl MxRouter {
     }
 
     /// Creates a router without local domains and without TLS policies.
-    #[must_use]
     pub fn new(resolver: Resolver, settings: RouterSettings) -> Self {
         Self {
             resolver,
@@ -232,7 +229,6 @@ impl MxRouter {
     /// Returns the cached route of a domain if it is still valid. With `Timestamp::MIN` as `now` an expired one is
     /// returned, too. An override by the operator takes precedence; an override to a smarthost that is no longer
     /// configured is ignored.
-    #[must_use]
     pub fn cached_route(
         &self,
         domain: &DomainName,
@@ -251,11 +247,6 @@ impl MxRouter {
         }
     }
 
-    #[must_use]
-    pub fn smarthosts(&self) -> &Smarthosts {
-        &self.settings.smarthosts
-    }
-
     /// Returns the cached route to a domain's own hosts if it is still valid.
     fn cached_mx_route(&self, domain: &DomainName, now: Timestamp) -> Option<Arc<MailRoute>> {
         let plans = self.cache.lock();
@@ -265,7 +256,6 @@ impl MxRouter {
     }
 
     /// Returns the TLS policy source of a domain's cached route.
-    #[must_use]
     pub fn tls_policy(&self, domain: &DomainName) -> Option<Arc<TlsPolicySource>> {
         let plans = self.cache.lock();
         plans.get(domain).and_then(|plan| plan.tls_policy.clone())

@@ -122,7 +122,6 @@ impl Scheduler {
     }
 
     /// True if the next scan of a queue is in the future.
-    #[must_use]
     pub fn is_deferred(&self, queue: &QueueName) -> bool {
         self.due_index.due_of(queue).is_some_and(|due| due > self.clock.now())
     }

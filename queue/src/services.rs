@@ -34,7 +34,6 @@ pub struct Services {
 }
 
 impl Services {
-    #[must_use]
     pub fn new(store: Store, clock: Clock, entropy: Entropy) -> Self {
         let supervisor = Arc::<Supervisor>::default();
         Self {
@@ -57,7 +56,6 @@ impl Services {
     }
 
     /// True if delivery has stopped permanently because of a panic and a restart is needed.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.supervisor.has_failed()
     }

@@ -105,7 +105,6 @@ pub struct DeliverySubsystems {
 
 impl DeliverySubsystems {
     /// Builds the subsystems; [`start`](crate::background_tasks::start) starts their tasks.
-    #[must_use]
     pub fn new(services: &Services, parts: DeliveryParts, settings: SubsystemSettings) -> Self {
         let policy = Arc::new(SharedDeliveryPolicy::new(settings.delivery_policy));
         let holds = Arc::<HoldCache>::default();
@@ -202,7 +201,6 @@ impl DeliverySubsystems {
     }
 
     /// Whether delivery is paused, held or stopped.
-    #[must_use]
     pub fn pause_state(&self) -> &PauseState {
         &self.dispatcher.pause
     }
@@ -212,13 +210,11 @@ impl DeliverySubsystems {
     }
 
     /// Counters of this node over the last hour.
-    #[must_use]
     pub fn last_hour(&self) -> Counts {
         self.metrics().last_hour.sum(self.scheduler.clock.now())
     }
 
     /// Tasks in memory, bytes of bodies in memory, and queues with tasks on disk.
-    #[must_use]
     pub fn memory_load(&self) -> (usize, usize, usize) {
         let Scheduler { in_flight, due_index, .. } = &*self.scheduler;
         (in_flight.len(), self.dispatcher.agent.bodies.buffered_bytes(), due_index.len())

@@ -4,7 +4,7 @@
 //! listener that is not open has weight 0. So untrusted clients at MX take no capacity from users who send.
 
 use net::limit::fair_share::QuotaBounds;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 use crate::connection_limiter::{ConnectionLimiter, MX_SITE_DIVISOR};
@@ -26,7 +26,7 @@ pub struct CapacityLimits {
 /// The connection limiter and the content budgets, one per kind of listener.
 #[derive(Debug)]
 pub struct Capacity {
-    connections: Arc<ConnectionLimiter>,
+    pub connections: Arc<ConnectionLimiter>,
     submission: Arc<ContentBudget>,
     relay: Arc<ContentBudget>,
     mx: Arc<ContentBudget>,
@@ -42,7 +42,6 @@ struct CapacityAllocation {
 
 impl Capacity {
     /// Divides the limits among the listeners that are added later. Session numbers start at `first_session`.
-    #[must_use]
     pub fn new(sizes: CapacityLimits, first_session: u64) -> Self {
         let budget = |role: ListenerRole| ContentBudget::with_bounds(QuotaBounds::shared(0), role.name());
         let capacity = Self {
@@ -52,13 +51,13 @@ impl Capacity {
             mx: budget(ListenerRole::Mx),
             allocation: Mutex::new(CapacityAllocation { limits: sizes, open_roles: Vec::new() }),
         };
-        capacity.apply_allocation(&capacity.allocation());
+        capacity.apply_allocation(&capacity.allocation.lock());
         capacity
     }
 
     /// Registers a listener of this role and divides the limits again.
     pub fn add_listener(&self, role: ListenerRole) {
-        let mut divided = self.allocation();
+        let mut divided = self.allocation.lock();
         if !divided.open_roles.contains(&role) {
             divided.open_roles.push(role);
             self.apply_allocation(&divided);
@@ -67,27 +66,17 @@ impl Capacity {
 
     /// Divides other limits from now on. Capacity that is already held stays held.
     pub fn resize(&self, sizes: CapacityLimits) {
-        let mut divided = self.allocation();
+        let mut divided = self.allocation.lock();
         divided.limits = sizes;
         self.apply_allocation(&divided);
     }
 
-    #[must_use]
-    pub fn connection_limiter(&self) -> &Arc<ConnectionLimiter> {
-        &self.connections
-    }
-
-    #[must_use]
     pub fn content_budget(&self, role: ListenerRole) -> &Arc<ContentBudget> {
         match role {
             ListenerRole::Submission => &self.submission,
             ListenerRole::Relay => &self.relay,
             ListenerRole::Mx => &self.mx,
         }
-    }
-
-    fn allocation(&self) -> MutexGuard<'_, CapacityAllocation> {
-        self.allocation.lock()
     }
 
     fn apply_allocation(&self, CapacityAllocation { limits: sizes, open_roles: open }: &CapacityAllocation) {

@@ -60,13 +60,12 @@ pub struct ConnectionLimiter {
     /// Submission: all other sessions.
     unauthenticated: Arc<FairShareQuota>,
     connection_rates: Mutex<BoundedCounters<IpAddr, Instant>>,
-    logins: Arc<LoginThrottle>,
+    pub logins: Arc<LoginThrottle>,
 }
 
 impl ConnectionLimiter {
     /// Creates `sessions_max` slots for each kind of listener. Session numbers start at `first_session`. Pass the
     /// current time, so that two runs of the process do not use the same numbers.
-    #[must_use]
     pub fn new(sessions_max: usize, first_session: u64) -> Arc<Self> {
         let none = || FairShareQuota::new(QuotaBounds::shared(0));
         let peers = Self {
@@ -104,13 +103,11 @@ impl ConnectionLimiter {
     }
 
     /// Number of open sessions.
-    #[must_use]
     pub fn sessions(&self) -> usize {
         ListenerRole::ALL.into_iter().map(|role| self.sessions_for(role)).sum()
     }
 
     /// Number of open sessions of a kind of listener.
-    #[must_use]
     pub fn sessions_for(&self, role: ListenerRole) -> usize {
         match role {
             ListenerRole::Mx => self.mx.used(),
@@ -119,11 +116,6 @@ impl ConnectionLimiter {
                 self.unauthenticated.used() + self.recent_login.used() + self.authenticated.used()
             }
         }
-    }
-
-    #[must_use]
-    pub fn logins(&self) -> &Arc<LoginThrottle> {
-        &self.logins
     }
 
     /// Acquires a slot for a connection; `None` if none is free. `address` is `None` for a connection from a proxy
@@ -235,7 +227,6 @@ pub struct ConnectionPermit {
 
 impl ConnectionPermit {
     /// Returns whether few slots are free in the quota of this one.
-    #[must_use]
     pub fn is_near_capacity(&self) -> bool {
         self.slot.quota.is_near_capacity(0)
     }
@@ -359,7 +350,7 @@ mod tests {
         let silent = enter().unwrap();
         assert!(submission(&peers, "198.51.100.1").is_none());
         assert!(enter().unwrap().admit(address("198.51.100.1"), 8, now).is_none());
-        peers.logins().record_success(address("198.51.100.1"), None, now);
+        peers.logins.record_success(address("198.51.100.1"), None, now);
         assert!(enter().unwrap().admit(address("198.51.100.1"), 8, now).is_some());
         let mut known = submission(&peers, "198.51.100.1").unwrap();
         assert_eq!((peers.recent_login.used(), peers.authenticated.used()), (1, 0));
@@ -377,9 +368,9 @@ mod tests {
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
         let busy: Vec<String> = (1..=60).map(|n| format!("192.0.2.{n}")).collect();
         for from in &busy {
-            peers.logins().record_success(address(from), account(1), now);
+            peers.logins.record_success(address(from), account(1), now);
         }
-        peers.logins().record_success(address("198.51.100.1"), account(2), now);
+        peers.logins.record_success(address("198.51.100.1"), account(2), now);
         let silent: Vec<_> = (0..3).flat_map(|_| &busy).filter_map(|from| submission(&peers, from)).collect();
         // Half of the twenty slots for known addresses; the other sessions are unauthenticated.
         assert_eq!((peers.recent_login.used(), peers.authenticated.used()), (10, 0));

@@ -23,7 +23,7 @@
 //! has passed. The message that is overdue for longest is the slowest.
 
 use net::limit::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaShare};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -64,7 +64,6 @@ impl ContentBudget {
     pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
 
     /// Creates a budget of `bytes_max` bytes. A sole holder can take all of them.
-    #[must_use]
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Self::with_bounds(QuotaBounds { sole_holder: bytes_max, ..QuotaBounds::shared(bytes_max) }, "any")
     }
@@ -86,12 +85,10 @@ impl ContentBudget {
         self.quota.set_bounds(bounds);
     }
 
-    #[must_use]
     pub fn free_bytes(&self) -> usize {
         self.quota.free()
     }
 
-    #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.quota.used()
     }
@@ -104,7 +101,7 @@ impl ContentBudget {
         began: Instant,
     ) -> Arc<MemoryReservation> {
         let share = self.quota.share_for(holders);
-        let mut sessions = self.reservation_table();
+        let mut sessions = self.reservations.lock();
         let number = sessions.next;
         sessions.next += 1;
         let reservation = Arc::new(MemoryReservation {
@@ -120,11 +117,6 @@ impl ContentBudget {
         });
         sessions.by_number.insert(number, Arc::downgrade(&reservation));
         reservation
-    }
-
-    fn reservation_table(&self) -> MutexGuard<'_, ReservationTable> {
-        // No panic can leave the table inconsistent: every statement leaves it complete.
-        self.reservations.lock()
     }
 
     /// Aborts slow messages, the slowest first, until the quota would not be short after `needed` more bytes.
@@ -170,7 +162,7 @@ impl ContentBudget {
 
     /// The live reservations. Dropping the last handle of a reservation locks the table, so the lock is not held here.
     fn reservations(&self) -> Vec<Arc<MemoryReservation>> {
-        self.reservation_table().by_number.values().filter_map(Weak::upgrade).collect()
+        self.reservations.lock().by_number.values().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -233,7 +225,6 @@ impl MemoryReservation {
     }
 
     /// Returns whether the current message was aborted.
-    #[must_use]
     pub fn is_aborted(&self) -> bool {
         self.bytes.load(Ordering::Acquire) == ABORTED
     }
@@ -330,7 +321,7 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.budget.reservation_table().by_number.remove(&self.number);
+        self.budget.reservations.lock().by_number.remove(&self.number);
     }
 }
 
@@ -344,7 +335,6 @@ pub struct MessageMemory {
 
 impl MessageMemory {
     /// Creates the memory of a message, without any bytes yet.
-    #[must_use]
     pub fn new(reservation: &Arc<MemoryReservation>) -> Self {
         Self { reservation: Arc::clone(reservation), complete: None }
     }
@@ -409,7 +399,7 @@ mod tests {
         drop(memory);
         assert_eq!(budget.free_bytes(), 5);
         drop(reservation);
-        assert!(budget.reservation_table().by_number.is_empty() && budget.quota.holders_known() == 0);
+        assert!(budget.reservations.lock().by_number.is_empty() && budget.quota.holders_known() == 0);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct ContentBuffer {
     /// The expected size: SIZE if the client declared it, else `bytes_max`.
     expected: u64,
     memory: MessageMemory,
-    received_bytes: u64,
+    pub(crate) received_bytes: u64,
     error: Option<ContentError>,
     /// False for BINARYMIME, which may contain NULs.
     is_text: bool,
@@ -74,7 +74,6 @@ pub struct ContentBuffer {
 
 impl ContentBuffer {
     /// Creates an empty buffer. `declared` is the SIZE parameter of MAIL.
-    #[must_use]
     pub fn new(bytes_max: u64, declared: Option<u64>, mut memory: MessageMemory) -> Self {
         let first = declared.map_or(CONTENT_BYTES_FIRST, |size| {
             usize::try_from(size).unwrap_or(usize::MAX).clamp(1, DECLARED_BYTES_TRUSTED)
@@ -92,21 +91,13 @@ impl ContentBuffer {
     }
 
     /// The first or most significant error so far.
-    #[must_use]
     pub fn error(&self) -> Option<ContentError> {
         self.error
     }
 
     /// Returns whether so much was received that reading to the end is no longer worthwhile.
-    #[must_use]
     pub fn is_overrun(&self) -> bool {
         self.received_bytes > self.bytes_max.saturating_mul(OVERRUN_FACTOR)
-    }
-
-    /// Bytes received, whether stored or discarded.
-    #[must_use]
-    pub fn received_bytes(&self) -> u64 {
-        self.received_bytes
     }
 
     /// Records the error, discards the content and releases its memory. Errors in the bytes take precedence over their

@@ -71,7 +71,6 @@ impl SaslCredentials {
     /// The user name for the log, or `unknown`. Users sometimes type a password as the user name. A name is therefore
     /// logged only if it `is_known` to the server or has the form of an address. A name that contains an API key or SMTP
     /// password is never logged.
-    #[must_use]
     pub fn user_to_log(&self, is_known: bool) -> &str {
         let is_secret = [API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX]
             .iter()

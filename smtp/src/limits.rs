@@ -125,7 +125,6 @@ impl SessionTimeouts {
 
 impl SessionLimits {
     /// Limits for MX, where clients are untrusted.
-    #[must_use]
     pub fn for_mx() -> Self {
         Self {
             // A file of 25 MB in base64, and the rest of the message.
@@ -141,7 +140,6 @@ impl SessionLimits {
     }
 
     /// Limits for relay. Hosts trusted by network hold few, long, busy sessions, so limits against abuse are lifted.
-    #[must_use]
     pub fn for_relay() -> Self {
         Self {
             mails_max: u64::MAX,

@@ -56,18 +56,15 @@ impl LineFramer {
     }
 
     /// Returns whether [`Self::drive_session`] has to be called again before the socket is read.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
     /// Number of buffered bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }

@@ -143,7 +143,6 @@ impl<A: SessionHandler> Listener<A> {
         self.socket.local_addr()
     }
 
-    #[must_use]
     pub fn role(&self) -> ListenerRole {
         self.config.settings().role()
     }

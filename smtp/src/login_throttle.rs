@@ -116,7 +116,6 @@ impl LoginThrottle {
     }
 
     /// The quota holder of a connection from this address, if there was a recent login from it.
-    #[must_use]
     pub fn known_holder(&self, address: IpAddr, now: Instant) -> Option<QuotaHolder> {
         let is_expired = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
         let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_expired)?.at;
@@ -138,7 +137,6 @@ impl LoginThrottle {
     }
 
     /// Key of a credential in the failure counters: a keyed hash.
-    #[must_use]
     pub fn credential_key(&self, credentials: &SaslCredentials) -> u64 {
         self.hasher.hash_one((&credentials.username, &credentials.password))
     }

@@ -77,7 +77,6 @@ pub struct MxSession {
 }
 
 impl MxHandler {
-    #[must_use]
     pub fn new(inbound: InboundService, clock: Clock, limits: AbuseLimits) -> Self {
         Self {
             inbound,

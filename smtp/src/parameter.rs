@@ -46,7 +46,6 @@ pub enum ParameterError {
 
 impl ParameterError {
     /// The reply to the client (RFC 5321 4.2.4): 555 for an unknown parameter, 501 for an invalid one.
-    #[must_use]
     pub fn reply(&self) -> SmtpReply {
         let (code, text) = match self {
             Self::Unknown(keyword) => (555, format!("{keyword} is not offered here")),
@@ -220,7 +219,6 @@ fn read_timing(name: &str, value: &str, parameters: &mut MailParameters) -> Opti
 }
 
 /// Returns whether `tail` contains SMTPUTF8, which decides whether the path before it may be UTF-8.
-#[must_use]
 pub fn asks_smtputf8(tail: &[u8]) -> bool {
     tail.split(u8::is_ascii_whitespace).any(|word| word.eq_ignore_ascii_case(b"SMTPUTF8"))
 }

@@ -113,7 +113,6 @@ fn check_ascii(text: &str, smtputf8: bool) -> Result<(), PathError> {
 impl PathError {
     /// The reply to the client. `form` is the text for a syntax error. `detail` is 7 for a sender's address and 3 for a
     /// recipient's (RFC 3463 3.2).
-    #[must_use]
     pub fn reply(self, form: &'static str, detail: u16) -> SmtpReply {
         let bad = |code: u16, enhanced: (u16, u16), text: String| {
             SmtpReply::new(code, Enhanced::new(5, enhanced.0, enhanced.1), text)

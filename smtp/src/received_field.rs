@@ -9,7 +9,6 @@ use message::header::format_date;
 use crate::handler::SessionTrace;
 
 /// The field for a message of this session that was complete at `now`, CRLF included.
-#[must_use]
 pub fn received_field(trace: &SessionTrace, smtputf8: bool, now: Timestamp) -> String {
     let mut text = String::with_capacity(256);
     text.push_str("Received: from ");

@@ -121,13 +121,11 @@ impl ReplyBuffer {
         self.count += 1;
     }
 
-    #[must_use]
     pub fn wire(&self) -> &[u8] {
         &self.wire
     }
 
     /// Number of replies appended since the session began.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }

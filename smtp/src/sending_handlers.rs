@@ -54,7 +54,6 @@ pub struct SubmissionSession {
 
 impl SubmissionHandler {
     /// `username` is the login name for all accounts; the password identifies the credential.
-    #[must_use]
     pub fn new(
         submitter: MessageSubmitter,
         credentials: Arc<CredentialAuthenticator>,
@@ -165,7 +164,6 @@ pub struct RelayHandler {
 
 impl RelayHandler {
     /// `account` is an account id or its owner's address. New sessions use the current value.
-    #[must_use]
     pub fn new(submitter: MessageSubmitter, account: watch::Receiver<String>) -> Self {
         Self { submitter, account }
     }

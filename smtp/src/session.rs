@@ -143,7 +143,6 @@ pub struct SmtpSession {
 impl SmtpSession {
     /// Creates a session with a number and a peer. It greets at once, after the greeting delay, or with `implicit_tls`
     /// after [`Input::TlsEstablished`].
-    #[must_use]
     pub fn new(
         settings: Arc<SessionSettings>,
         id: u64,
@@ -207,7 +206,6 @@ impl SmtpSession {
         StepOutput { consumed: used, action: next }
     }
 
-    #[must_use]
     pub fn expected_input(&self) -> ExpectedInput {
         match self.mode {
             InputMode::Command | InputMode::Greeting => {
@@ -224,7 +222,6 @@ impl SmtpSession {
     }
 
     /// The time at which the session times out unless there is input before; `None` while a hook is pending.
-    #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let timeouts = self.timeouts();
         let patience = match &self.mode {
@@ -251,13 +248,11 @@ impl SmtpSession {
     }
 
     /// Returns whether this is a submission session without a login.
-    #[must_use]
     pub fn awaits_login(&self) -> bool {
         self.settings.role() == ListenerRole::Submission && !self.client.is_authenticated()
     }
 
     /// Returns whether overload shortens the session's timeouts: at MX, and at submission before a login.
-    #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.settings.role() == ListenerRole::Mx || self.awaits_login()
     }
@@ -277,20 +272,11 @@ impl SmtpSession {
     }
 
     /// Returns whether the last command was a refused DATA.
-    #[must_use]
     pub fn has_refused_data(&self) -> bool {
         self.refused_data
     }
 
-    /// Returns whether a transaction is in progress or a hook is pending.
-    #[must_use]
-    pub fn in_transaction(&self) -> bool {
-        self.transaction.is_some()
-            || matches!(self.mode, InputMode::Data(_) | InputMode::BdatChunk(_) | InputMode::AwaitingHook(_))
-    }
-
     /// Returns whether the client ended the session with QUIT.
-    #[must_use]
     pub fn has_quit(&self) -> bool {
         matches!(self.mode, InputMode::Quit)
     }

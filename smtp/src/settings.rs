@@ -26,7 +26,6 @@ impl ListenerRole {
     pub const ALL: [Self; 3] = [Self::Submission, Self::Relay, Self::Mx];
 
     /// The name in metrics.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Submission => "submission",
@@ -53,7 +52,6 @@ pub struct SessionSettings {
 
 impl SessionSettings {
     /// `tls_offered` is true if the listener has a certificate.
-    #[must_use]
     pub fn new(
         role: ListenerRole,
         hostname: DomainName,
@@ -76,29 +74,24 @@ impl SessionSettings {
         }
     }
 
-    #[must_use]
     pub fn role(&self) -> ListenerRole {
         self.role
     }
 
-    #[must_use]
     pub fn hostname(&self) -> &DomainName {
         &self.hostname
     }
 
-    #[must_use]
     pub fn limits(&self) -> &SessionLimits {
         &self.limits
     }
 
     /// The content memory that all sessions of this role share.
-    #[must_use]
     pub fn budget(&self) -> &Arc<ContentBudget> {
         &self.budget
     }
 
     /// Returns whether STARTTLS is offered.
-    #[must_use]
     pub fn tls_offered(&self) -> bool {
         self.tls_offered
     }

@@ -251,7 +251,7 @@ async fn a_submission_session_without_a_login_ends() {
 #[tokio::test]
 async fn a_correct_login_is_not_delayed_by_failures_of_others() {
     let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
-    let (logins, client) = (server.peers.logins(), "127.0.0.1".parse().unwrap());
+    let (logins, client) = (&server.peers.logins, "127.0.0.1".parse().unwrap());
     for n in 0..1_000 {
         let _ = logins.record_failure(client, n, tokio::time::Instant::now());
     }
@@ -267,7 +267,7 @@ async fn a_correct_login_is_not_delayed_by_failures_of_others() {
 async fn delayed_failures_are_limited_and_correct_logins_not_delayed() {
     let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
     let client = "127.0.0.1".parse().unwrap();
-    let waiting: Vec<_> = std::iter::from_fn(|| server.peers.logins().acquire_tarpit(client)).collect();
+    let waiting: Vec<_> = std::iter::from_fn(|| server.peers.logins.acquire_tarpit(client)).collect();
     assert_eq!(waiting.len(), 16);
     let log_in = async |password: &str| {
         let mut stream = server.secure(server.connect().await).await;

@@ -142,7 +142,7 @@ fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
     send_content(&mut other, 2 * MIB);
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 
-    let peers = world.capacity.connection_limiter();
+    let peers = &world.capacity.connections;
     let come = |address: String| {
         let (address, now) = (address.parse().unwrap(), Instant::now());
         peers.acquire_slot(ListenerRole::Mx, Some(address), now)?.admit(address, 50, now)
@@ -517,7 +517,7 @@ async fn waiting_sessions_are_closed_once_sessions_are_short() {
 fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
     let world = World::new();
     world.capacity.add_listener(ListenerRole::Relay);
-    let (budget, peers) = (world.capacity.content_budget(ListenerRole::Relay), world.capacity.connection_limiter());
+    let (budget, peers) = (world.capacity.content_budget(ListenerRole::Relay), &world.capacity.connections);
     let limits = SessionLimits { message_bytes_max: LARGEST as u64, ..SessionLimits::for_relay() };
     let per_address_max = limits.sessions_per_address_max;
     let settings =
@@ -555,7 +555,7 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
 #[tokio::test]
 async fn idle_sessions_at_mx_do_not_use_the_sessions_of_submission() {
     let world = World::new();
-    let peers = world.capacity.connection_limiter();
+    let peers = &world.capacity.connections;
     let client = |address: IpAddr| -> Option<ConnectionPermit> {
         let now = Instant::now();
         peers.acquire_slot(ListenerRole::Mx, Some(address), now)?.admit(address, 50, now)

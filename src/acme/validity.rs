@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
-use x509_cert::der::Decode as _;
-use x509_cert::time::Time;
+
+use crate::doctor::x509;
 
 /// Delays after consecutive failures; the last one repeats. Authorities limit failures per hour.
 const RETRY_DELAYS: [Duration; 4] =
@@ -21,11 +19,8 @@ pub(super) struct Validity {
 impl Validity {
     /// Reads the validity of a chain's first certificate.
     pub(super) fn from_chain(chain: &[u8]) -> Result<Self, String> {
-        let leaf = CertificateDer::pem_slice_iter(chain).next().ok_or("contains no certificate")?;
-        let leaf = leaf.map_err(|error| error.to_string())?;
-        let leaf = x509_cert::Certificate::from_der(&leaf).map_err(|error| error.to_string())?;
-        let validity = leaf.tbs_certificate.validity;
-        Ok(Self { not_before: to_timestamp(validity.not_before)?, not_after: to_timestamp(validity.not_after)? })
+        let leaf = x509::parse_first(chain)?;
+        Ok(Self { not_before: leaf.not_before, not_after: leaf.not_after })
     }
 
     /// Default renewal time: two thirds of the lifetime.
@@ -33,11 +28,6 @@ impl Validity {
         let life = Duration::try_from(self.not_after.duration_since(self.not_before)).unwrap_or_default();
         self.not_before.checked_add(life * 2 / 3).unwrap_or(self.not_after)
     }
-}
-
-fn to_timestamp(time: Time) -> Result<Timestamp, String> {
-    let seconds = i64::try_from(time.to_unix_duration().as_secs()).map_err(|error| error.to_string())?;
-    Timestamp::from_second(seconds).map_err(|error| error.to_string())
 }
 
 /// Time of the next try after `failures` consecutive failures.

@@ -12,6 +12,7 @@ use message::classify::ClassifierInput;
 use message::outcome::AttemptPhase;
 use message::reply::SmtpReply;
 use message::tls_report::Day;
+use model::account::Account;
 use model::destination::Destination;
 use model::domain::SendingDomain;
 use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
@@ -122,15 +123,14 @@ async fn create_account(server: &Server, permissions: &Permissions, create: Acco
 
 async fn update_account(server: &Server, update: AccountUpdate) -> AdminResult {
     let AccountUpdate { account, plan, production, suspended } = update;
-    let change = |account: &mut model::account::Account| {
+    let change = |account: &mut Account| {
         account.plan = plan.unwrap_or(account.plan);
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
     };
     let account = server.provisioning.change_account(&account, change).await.map_err(error_text)?;
     tracing::info!(account.id = %account.id, ?plan, ?production, ?suspended, "operator: change account");
-    let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
-    let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
+    let nearest = nearest_quota(server, &account).await?;
     let mut view = json!({"account": views::account_view(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
         let held_mail = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
@@ -139,19 +139,20 @@ async fn update_account(server: &Server, update: AccountUpdate) -> AdminResult {
     Ok(view)
 }
 
+async fn nearest_quota(server: &Server, account: &Account) -> AdminResult {
+    let nearest = server.accounts.limits.storage.nearest(account).await.map_err(error_text)?;
+    Ok(json!(nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}))))
+}
+
 /// Shows an account, the quota that is nearest to its limit, and its mail in the queue.
 async fn show_account(server: &Server, account: &str) -> AdminResult {
-    let found = store::account::find(&server.store, account).await.map_err(error_text)?;
-    let not_found = || AdminError::with_code("not_found", format!("account {account} does not exist"));
-    let account = found.ok_or_else(not_found)?;
-    let nearest = server.accounts.limits.storage.nearest(&account).await.map_err(error_text)?;
-    let nearest = nearest.map(|quota| json!({"limit": quota.noun.word(), "used": quota.used, "cap": quota.cap}));
+    let account = search::find_account(server, account).await?;
     let queued = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
     let pool =
         server.queue.delivery.pools.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
     Ok(json!({
         "account": views::account_view(&account),
-        "nearest_to_full": nearest,
+        "nearest_to_full": nearest_quota(server, &account).await?,
         "queued": views::held_mail_view(queued),
         "pool_ordered": pool.map(|(pool, _)| pool),
     }))
@@ -227,8 +228,7 @@ async fn call_as_owner(
 /// minutes, used or not.
 async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     let id = resolve_account(server, account).await?;
-    let account = store::account::find(&server.store, &id).await.map_err(error_text)?;
-    let account = account.ok_or_else(|| format!("account {id} does not exist"))?;
+    let account = search::find_account(server, &id).await?;
     let users = &server.provisioning.users;
     let owner = users.owner(&account).await.map_err(error_text)?;
     let start = model::user::SessionStart::for_operator();
@@ -269,10 +269,7 @@ async fn reset_user(server: &Server, email: &str) -> AdminResult {
 async fn create_domain(server: &Server, create: &DomainCreate) -> AdminResult {
     let DomainCreate { name, account, verified } = create;
     let name = parse_name(name)?;
-    let account = store::account::find(&server.store, account)
-        .await
-        .map_err(error_text)?
-        .ok_or_else(|| format!("account {account} does not exist"))?;
+    let account = search::find_account(server, account).await?;
     let domains = &server.accounts.domains;
     let mut domain_with_setup =
         domains.create(account.id, NewDomain::with_name(name.clone()), None).await.map_err(error_text)?;

@@ -7,6 +7,7 @@ use model::slug::PoolName;
 use serde_json::{Value, json};
 
 use super::error::{AdminResult, error_text};
+use super::search;
 use crate::services::Server;
 
 /// Maximum number of providers listed whose warm-up limit is used up.
@@ -52,8 +53,7 @@ fn pool_by_name(server: &Server, name: &PoolName) -> Value {
 
 /// Assigns an account to a pool, or back to that of its plan.
 pub(super) async fn assign_pool(server: &Server, account: &str, pool: Option<PoolName>) -> AdminResult {
-    let found = store::account::find(&server.store, account).await.map_err(error_text)?;
-    let id = found.ok_or_else(|| format!("account {account} does not exist"))?.id;
+    let id = search::find_account(server, account).await?.id;
     tracing::info!(account.id = %id, pool = pool.as_ref().map(PoolName::as_str), "operator: assign pool");
     server.queue.delivery.pools.assign_pool(id, pool.clone()).await.map_err(error_text)?;
     Ok(json!({"account": id, "pool": pool}))

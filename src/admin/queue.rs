@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::error::{AdminError, AdminResult, error_text};
 use super::request::{DestinationAction, PageQuery, QueueFilter};
-use super::search::QueueSearch;
+use super::search::{self, QueueSearch};
 use super::views;
 use crate::services::Server;
 
@@ -32,14 +32,8 @@ const PROGRESS_EVERY: u64 = 50_000;
 /// Passes of a command that fail in succession before its handler reports that.
 const FAILED_PASSES_MAX: u32 = 3;
 
-async fn resolve_filter(server: &Server, query: QueueFilter) -> Result<TaskFilter, String> {
-    let account = match &query.account {
-        None => None,
-        Some(name) => {
-            let found = store::account::find(&server.store, name).await.map_err(error_text)?;
-            Some(found.ok_or_else(|| format!("account {name} does not exist"))?.id)
-        }
-    };
+async fn resolve_filter(server: &Server, query: QueueFilter) -> Result<TaskFilter, AdminError> {
+    let account = search::resolve_account(server, query.account.as_deref()).await?;
     let now = server.clock.now();
     let older = query.older_seconds.map(Duration::from_secs);
     let too_long = |_| "`--older` is too large: the time is out of range".to_owned();

@@ -13,6 +13,7 @@ use ::net::clock::Clock;
 use clap::Args;
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
+use model::account::Account;
 use model::email::{Email, EmailStatus};
 use model::email_index::EmailFilter;
 use model::id::{AccountId, EmailId};
@@ -164,10 +165,7 @@ pub(super) async fn domains(
     account: Option<String>,
     PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
-    let account = match account {
-        Some(account) => Some(resolve_account(server, &account).await?),
-        None => None,
-    };
+    let account = resolve_account(server, account.as_deref()).await?;
     let after = cursor.map(|name| name.parse::<DomainName>().map_err(|_| format!("`{name}` is not a domain name")));
     let mut after = after.transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
@@ -200,9 +198,18 @@ pub(super) async fn domains(
     }))
 }
 
-pub(super) async fn resolve_account(server: &Server, name: &str) -> Result<AccountId, AdminError> {
+/// The account with this id or owner's address.
+pub(super) async fn find_account(server: &Server, name: &str) -> Result<Account, AdminError> {
     let found = store::account::find(&server.store, name).await.map_err(error_text)?;
-    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("account {name} does not exist")))?.id)
+    found.ok_or_else(|| AdminError::with_code("not_found", format!("account {name} does not exist")))
+}
+
+/// The id of the named account, if one is named.
+pub(super) async fn resolve_account(server: &Server, name: Option<&str>) -> Result<Option<AccountId>, AdminError> {
+    match name {
+        Some(name) => Ok(Some(find_account(server, name).await?.id)),
+        None => Ok(None),
+    }
 }
 
 /// Lists the emails that match, newest first within each account.
@@ -240,10 +247,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     async fn new(server: &'a Server, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
         let EmailQuery { account, status, recipient, sender, message_id, since } = query;
-        let account = match account {
-            Some(account) => Some(resolve_account(server, &account).await?),
-            None => None,
-        };
+        let account = resolve_account(server, account.as_deref()).await?;
         let filter = EmailFilter {
             statuses: status.map(EmailState::statuses).unwrap_or_default(),
             to: recipient.into_iter().collect(),

@@ -16,8 +16,6 @@ use jiff::{SignedDuration, Timestamp};
 use message::address::DomainName;
 use model::task::QueueName;
 use model::task_filter::TaskFilter;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use store::engine::{Health, StoreState};
 use store::queue_counts::QueuedState;
@@ -441,9 +439,5 @@ fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problem
 
 fn expires(file: &Path) -> Result<Timestamp, String> {
     let pem = std::fs::read(file).map_err(error_text)?;
-    let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("contains no certificate")?;
-    let leaf = leaf.map_err(error_text)?;
-    x509::parse_certificate(&leaf)
-        .map(|fields| fields.not_after)
-        .ok_or_else(|| "cannot parse the certificate".to_owned())
+    Ok(x509::parse_first(&pem)?.not_after)
 }

@@ -42,17 +42,17 @@ section! {
         #[serde(deserialize_with = "parsed::host_names")]
         dnsbl: Vec<DomainName>,
         /// Action for mail from a listed address.
-        dnsbl_action: UnwantedMailAction,
+        dnsbl_action: OnPolicyFail,
         /// Action for mail that fails DMARC with `p=reject`.
-        dmarc_reject: UnwantedMailAction,
+        dmarc_reject: OnPolicyFail,
         /// Action when a DNS lookup fails.
-        dns_failure: FailurePolicy,
+        dns_failure: OnTempError,
         /// Spam filter.
         spam_filter: SpamFilter,
         /// URL of rspamd.
         rspamd_url: String = "http://127.0.0.1:11333".to_owned(),
         /// Action when rspamd fails.
-        rspamd_failure: FailurePolicy,
+        rspamd_failure: OnTempError,
         /// rspamd score at which mail is marked as spam; none: rspamd's own action applies.
         rspamd_mark_score: Option<f64>,
         /// rspamd score at which mail is refused.
@@ -98,46 +98,6 @@ impl MxSection {
         };
         limits.timeouts.greet_delay = self.greet_delay;
         limits
-    }
-}
-
-/// Action for mail that fails a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UnwantedMailAction {
-    /// Refused.
-    #[default]
-    Refuse,
-    /// Accepted and marked as spam.
-    Mark,
-}
-
-impl From<UnwantedMailAction> for OnPolicyFail {
-    fn from(action: UnwantedMailAction) -> Self {
-        match action {
-            UnwantedMailAction::Refuse => Self::Refuse,
-            UnwantedMailAction::Mark => Self::MarkAsSpam,
-        }
-    }
-}
-
-/// Action when a check cannot be completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FailurePolicy {
-    /// Mail is accepted.
-    #[default]
-    Open,
-    /// Mail is deferred.
-    Closed,
-}
-
-impl From<FailurePolicy> for OnTempError {
-    fn from(failure: FailurePolicy) -> Self {
-        match failure {
-            FailurePolicy::Open => Self::Accept,
-            FailurePolicy::Closed => Self::Defer,
-        }
     }
 }
 

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use message::address::DomainName;
 use model::slug::SmarthostName;
-use queue::delivery::client::smtp::SmarthostCredentials;
+use queue::delivery::client::smtp::{SmarthostCredentials, TlsSecurityLevel};
 use queue::routing::smarthosts::{DomainScope, Smarthost, SmarthostUse};
 use serde::Deserialize;
 
+use super::DeliverySection;
 use super::values::{SecretString, SmarthostAddress, one_or_many};
-use super::{DeliverySection, TlsChoice};
 
 /// Name of the smarthost that `smarthost` in `[delivery]` configures.
 const DEFAULT_SMARTHOST_NAME: &str = "smarthost";
@@ -30,13 +30,13 @@ pub struct SmarthostSection {
     pub domains: Vec<DomainPattern>,
     /// Always, or only if the domain's own mail hosts are unreachable.
     #[serde(default)]
-    pub when: SmarthostCondition,
+    pub when: SmarthostUse,
     /// User name for AUTH.
     pub username: Option<String>,
     /// Password for AUTH.
     pub password: Option<SecretString>,
     /// TLS requirement; none means `tls` in `[delivery]`.
-    pub tls: Option<TlsChoice>,
+    pub tls: Option<TlsSecurityLevel>,
 }
 
 /// Recipient domains: `example.com`, `*.example.com` (all below it), or `*`.
@@ -57,25 +57,6 @@ impl FromStr for DomainPattern {
     }
 }
 
-/// Condition under which a smarthost is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SmarthostCondition {
-    #[default]
-    Always,
-    /// Only if the domain's own mail hosts are unreachable.
-    FailOver,
-}
-
-impl From<SmarthostCondition> for SmarthostUse {
-    fn from(choice: SmarthostCondition) -> Self {
-        match choice {
-            SmarthostCondition::Always => Self::Always,
-            SmarthostCondition::FailOver => Self::FailOver,
-        }
-    }
-}
-
 fn smarthost_credentials(username: Option<&String>, password: Option<&SecretString>) -> Option<SmarthostCredentials> {
     let (username, password) = username.zip(password)?;
     Some(SmarthostCredentials { username: username.clone(), password: password.0.clone() })
@@ -88,12 +69,12 @@ impl SmarthostSection {
             name: self.name.parse().ok()?,
             endpoints: self.hosts.iter().map(|host| host.0.clone()).collect(),
             credentials: smarthost_credentials(self.username.as_ref(), self.password.as_ref()),
-            tls: self.tls.map(Into::into),
+            tls: self.tls,
         };
-        Some((smarthost, self.when.into(), self.domains.iter().map(|domains| domains.0.clone()).collect()))
+        Some((smarthost, self.when, self.domains.iter().map(|domains| domains.0.clone()).collect()))
     }
 
-    fn find_faults(&self, default: TlsChoice) -> Vec<(&'static str, String)> {
+    fn find_faults(&self, default: TlsSecurityLevel) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if let Err(error) = self.name.parse::<SmarthostName>() {
             faults.push(("name", format!("[[delivery.smarthosts]] requires a `name`, which {error}")));
@@ -109,7 +90,7 @@ impl SmarthostSection {
             let key = if self.username.is_some() { "username" } else { "password" };
             faults.push((key, "`username` requires `password`, and vice versa".to_owned()));
         }
-        if self.when == SmarthostCondition::FailOver && self.domains.is_empty() {
+        if self.when == SmarthostUse::FailOver && self.domains.is_empty() {
             let text = "`when = \"fail-over\"` requires `domains` (\"*\" for all)";
             faults.push(("when", text.to_owned()));
         }
@@ -186,7 +167,7 @@ impl DeliverySection {
                 return Some(format!("`{}` takes the mail of `{scope}` already", section.name));
             }
             let is_covered = |pattern: &DomainPattern| pattern_covers(&pattern.0, scope);
-            if (section.when, condition) == (SmarthostCondition::Always, SmarthostCondition::FailOver)
+            if (section.when, condition) == (SmarthostUse::Always, SmarthostUse::FailOver)
                 && section.domains.iter().any(is_covered)
             {
                 return Some(format!(
@@ -196,10 +177,10 @@ impl DeliverySection {
             }
         }
         match (&self.smarthost, condition) {
-            (Some(_), SmarthostCondition::Always) if *scope == DomainScope::All => {
+            (Some(_), SmarthostUse::Always) if *scope == DomainScope::All => {
                 Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes the mail of `{scope}` already"))
             }
-            (Some(_), SmarthostCondition::FailOver) => Some(format!(
+            (Some(_), SmarthostUse::FailOver) => Some(format!(
                 "`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes all mail always and has no fail-over smarthost"
             )),
             _ => None,

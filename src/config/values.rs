@@ -44,41 +44,15 @@ pub enum OnOff {
     Off,
 }
 
-/// TLS requirement for outgoing connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutgoingTlsMode {
-    /// TLS if offered.
-    #[default]
-    Opportunistic,
-    /// TLS with any certificate, or no delivery.
-    Required,
-    /// TLS with a valid certificate, or no delivery.
-    Verified,
-    /// No TLS.
-    Off,
-}
-
-impl From<OutgoingTlsMode> for TlsSecurityLevel {
-    fn from(choice: OutgoingTlsMode) -> Self {
-        match choice {
-            OutgoingTlsMode::Opportunistic => Self::Opportunistic,
-            OutgoingTlsMode::Required => Self::Required,
-            OutgoingTlsMode::Verified => Self::Verified,
-            OutgoingTlsMode::Off => Self::Off,
-        }
-    }
-}
-
 /// A smarthost's address: `host:port` or `address:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmarthostAddress(pub SmarthostEndpoint);
 
 impl SmarthostAddress {
     /// Returns why its certificate cannot be verified, if `tls` requires that.
-    pub(super) fn unverifiable_reason(&self, tls: OutgoingTlsMode) -> Option<String> {
+    pub(super) fn unverifiable_reason(&self, tls: TlsSecurityLevel) -> Option<String> {
         match (&self.0, tls) {
-            (SmarthostEndpoint::Address(address), OutgoingTlsMode::Verified) => Some(format!(
+            (SmarthostEndpoint::Address(address), TlsSecurityLevel::Verified) => Some(format!(
                 "`tls = \"verified\"` requires a certificate for the host's name, but {address} is an IP address"
             )),
             _ => None,

@@ -158,7 +158,8 @@ fn evaluate(notes: &mut Observations, config: &Config, certificate: &Certificate
              both into one directory: privkey.pem belongs to the fullchain.pem beside it.",
         ),
     }
-    let fields: Vec<x509::CertificateFields> = chain.iter().filter_map(|cert| x509::parse_certificate(cert)).collect();
+    let fields: Vec<x509::CertificateFields> =
+        chain.iter().filter_map(|cert| x509::parse_certificate(cert).ok()).collect();
     if let [leaf, ..] = &fields[..] {
         evaluate_lifetime(notes, leaf, now, &renewal_advice(config));
     }

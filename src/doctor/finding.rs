@@ -97,7 +97,6 @@ impl Observations {
 
 impl DoctorFinding {
     /// The same finding with failures as warnings.
-    #[must_use]
     pub fn without_failures(mut self) -> Self {
         self.status = self.status.min(CheckStatus::Warning);
         for (status, _) in &mut self.notes {

@@ -17,11 +17,12 @@ use model::held_email::ApprovedEmails;
 use model::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
 use model::oauth::scope::ScopeSet;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use model::oauth::{OAuthResource, OAuthToken, TokenKind};
+use model::oauth::{OAuthGrant, OAuthResource, OAuthToken, TokenKind};
 use model::suppression::SuppressionSource;
 use model::user::{SessionToken, User, UserRole, UserSession};
 use thiserror::Error;
 
+use crate::codec;
 use crate::credential::Credential as _;
 use crate::engine::{Key, ReadError, Result, Store, Value};
 use crate::{account, credential, oauth, session, user};
@@ -106,11 +107,11 @@ impl AuthProof {
                 key.enabled && key.terms.authorize(secret, *from, now).is_ok()
             }
             (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
-                let session = session::from_row(row)?;
+                let session: UserSession = codec::decode(row)?;
                 session.secret == token.hash() && session.is_live(now)
             }
             (Self::AccessToken(secret, ..), [Some(_), Some(grant), Some(user), Some(_)]) => {
-                let (grant, user) = (oauth::grant::from_row(grant)?, user::from_row(user)?);
+                let (grant, user): (OAuthGrant, User) = (codec::decode(grant)?, codec::decode(user)?);
                 now < secret.expires_at && grant.is_live(user.role, now)
             }
             (Self::Irrevocable, _) => true,
@@ -386,7 +387,7 @@ pub async fn authenticate_session(
     let [Some(session), Some(user), Some(account)] = rows.as_slice() else {
         return Err(AccessError::Denied(Denial::Unknown));
     };
-    let session = session::from_row(session)?;
+    let session: UserSession = codec::decode(session)?;
     // Only the hash of 256 random bits is compared, so the comparison leaks no useful timing.
     if session.secret != token.hash() {
         return Err(AccessError::Denied(Denial::Unknown));
@@ -394,10 +395,10 @@ pub async fn authenticate_session(
     if !session.is_live(now) {
         return Err(AccessError::Denied(Denial::Expired));
     }
-    let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
+    let (user, account): (User, Account) = (codec::decode(user)?, codec::decode(account)?);
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
     let recently_authenticated = session.is_recently_authenticated(now);
-    let tenant = Tenant { recently_authenticated, ..Tenant::new(account, ApiKeyScope::Full, actor, proof) };
+    let tenant = Tenant { recently_authenticated, ..Tenant::new(Arc::new(account), ApiKeyScope::Full, actor, proof) };
     let (user, session) = (Arc::new(user), Arc::new(session));
     Ok(SignedInUser { tenant, user, session, token: token.clone() })
 }
@@ -431,14 +432,14 @@ pub async fn authenticate_access_token(
     let keys = [user::key_of(account, found.grantor.user), account::key_of(account)];
     let rows = store.get_many(&keys).await?;
     let [Some(user), Some(account)] = rows.as_slice() else { return denied(Denial::Revoked) };
-    let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
+    let (user, account): (User, Account) = (codec::decode(user)?, codec::decode(account)?);
     if !found.is_live(user.role, now) {
         return denied(Denial::Revoked);
     }
     let delegation = Some(Delegation { grant, user: user.id, role: user.role, scopes });
     let proof = AuthProof::AccessToken(secret, account.id, grant, user.id);
     let policy = Arc::new(found.policy);
-    Ok(Tenant { policy, delegation, ..Tenant::new(account, ApiKeyScope::Full, Actor::Grant(grant), proof) })
+    Ok(Tenant { policy, delegation, ..Tenant::new(Arc::new(account), ApiKeyScope::Full, Actor::Grant(grant), proof) })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.

@@ -9,8 +9,9 @@ use model::account::Account;
 use model::id::AccountId;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(Account);
 
@@ -25,35 +26,26 @@ fn key_by_email(email: &str) -> Key {
 /// Writes a new account. The commit conflicts if an account with the owner's address exists.
 pub fn create(batch: &mut Batch, account: &Account) {
     let by_email = key_by_email(&account.email.to_string());
-    batch.check(by_email.clone(), None);
-    batch.put(by_email, account.id.to_string().into_bytes());
+    batch.replace(by_email, None, account.id.to_string().into_bytes());
     batch.put(key_of(account.id), codec::encode(account));
 }
 
 /// Updates an account that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
-    batch.check(key_of(before.id), Some(codec::encode(before)));
-    batch.put(key_of(after.id), codec::encode(after));
+    rows::update(batch, key_of(before.id), before, after);
 }
 
 pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>> {
-    store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
-}
-
-pub(crate) fn from_row(row: &Value) -> Result<Account> {
-    codec::decode(row)
+    rows::get(store, &key_of(id)).await
 }
 
 /// Finds an account by its id or its owner's address.
 pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>> {
-    let id = match id_or_email.parse::<AccountId>() {
-        Ok(id) => Some(id),
-        Err(_) => store
-            .get(&key_by_email(id_or_email))
-            .await?
-            .and_then(|row| std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok())),
-    };
-    match id {
+    if let Ok(id) = id_or_email.parse() {
+        return get(store, id).await;
+    }
+    let row = store.get(&key_by_email(id_or_email)).await?;
+    match row.and_then(|row| std::str::from_utf8(&row).ok()?.parse().ok()) {
         Some(id) => get(store, id).await,
         None => Ok(None),
     }
@@ -66,12 +58,8 @@ pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> 
 
 /// Lists the accounts after `after`, in id order, at most `limit`.
 pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>> {
-    let mut range = key(Space::Account).range();
-    if let Some(after) = after {
-        range.start = crate::key::successor(&key_of(after));
-    }
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::Account).range_after(after.map(AccountId::to_bytes));
+    rows::scan(store, range, ScanOrder::Ascending, limit).await
 }
 
 /// Lists all suspended accounts. Reads every account row.

@@ -24,11 +24,12 @@ use model::id::{AccountId, ApprovalId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::codec::{self, SerdeRow, stored};
+use crate::codec::{self, SerdeRow, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
+use crate::rows;
 
-stored!(Approval);
+account_rows!(Approval, ApprovalId, Approval);
 
 /// Number of requests that were held on a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,10 +65,6 @@ pub struct ApprovalUsage {
     today: Date,
     today_by_client: Vec<(CredentialId, u32)>,
     count_row: Option<Value>,
-}
-
-fn key_of(account: AccountId, id: ApprovalId) -> Key {
-    index_key(Space::Approval, account, id)
 }
 
 fn index_key(space: Space, account: AccountId, id: ApprovalId) -> Key {
@@ -130,7 +127,7 @@ pub async fn usage(store: &Store, account: AccountId, client: CredentialId, now:
     let rows = store.scan(range, ScanOrder::Ascending, PENDING_MAX).await?;
     let (mut pending_since, mut pending_bytes) = (Vec::with_capacity(rows.len()), 0);
     for (row_key, row) in &rows {
-        let (_, id) = index_parts(Space::ApprovalPending, row_key).map_err(codec::damaged)?;
+        let (_, id) = index_parts(Space::ApprovalPending, row_key)?;
         let (length, owner) = row.split_first_chunk::<8>().ok_or_else(|| codec::damaged("an invalid length"))?;
         let length = u64::from_be_bytes(*length);
         pending_since.push(id.born_at());
@@ -154,8 +151,11 @@ pub fn create(
 ) {
     let (account, id) = (approval.account, approval.id);
     if let Some(by_key) = idempotency_key(approval) {
-        batch.check(by_key.clone(), replaced.map(|replaced| Value::from(replaced.to_bytes().to_vec())));
-        batch.put(by_key, id.to_bytes().to_vec());
+        batch.replace(
+            by_key,
+            replaced.map(|replaced| Value::from(replaced.to_bytes().to_vec())),
+            id.to_bytes().to_vec(),
+        );
     }
     let count = key(Space::ApprovalCount).account(account).build();
     batch.check(count.clone(), usage.count_row.clone());
@@ -189,7 +189,7 @@ fn without_content(approval: &Approval) -> Approval {
 /// has changed since.
 pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: Option<Vec<u8>>) {
     let (account, id) = (before.account, before.id);
-    batch.check(key_of(account, id), Some(codec::encode(before)));
+    check_unchanged(batch, before);
     let (index_before, index_after) = (open_index(&before.state), open_index(&after.state));
     if index_before != index_after {
         if let Some(space) = index_before {
@@ -222,7 +222,7 @@ pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: O
 /// Deletes the content of an executed approval that was read as `approval`, with query, header fields and addresses of
 /// the request.
 pub fn delete_content(batch: &mut Batch, approval: &Approval) {
-    batch.check(key_of(approval.account, approval.id), Some(codec::encode(approval)));
+    check_unchanged(batch, approval);
     batch.delete(content_key(approval.account, approval.id));
     batch.put(key_of(approval.account, approval.id), codec::encode(&without_content(approval)));
     if let Some(end) = end_key(approval) {
@@ -240,21 +240,13 @@ pub async fn list_ended(store: &Store, now: Timestamp, limit: usize) -> Result<V
     let mut range = key(Space::ApprovalByEnd).range();
     range.end = successor(&key(Space::ApprovalByEnd).time(now).account(AccountId::from_bytes([0xFF; 16])).build());
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let row_of_end = |row_key: &Key| {
+    let row_of_end = |(row_key, _): &(Key, Value)| {
         let mut parts = KeyReader::new(Space::ApprovalByEnd, row_key)?;
-        parts.time()?;
-        let account = parts.account()?;
+        let account = parts.time().and_then(|_| parts.account())?;
         Ok(key_of(account, ApprovalId::from_bytes(parts.id()?)))
     };
-    let keys =
-        rows.iter().map(|(row_key, _)| row_of_end(row_key).map_err(|error: KeyDecodeError| codec::damaged(error)));
-    let keys = keys.collect::<Result<Vec<Key>>>()?;
-    let found = store.get_many(&keys).await?;
-    found.iter().flatten().map(|row| codec::decode(row)).collect()
-}
-
-pub async fn get(store: &Store, account: AccountId, id: ApprovalId) -> Result<Option<Approval>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    let keys = rows.iter().map(row_of_end).collect::<Result<Vec<Key>>>()?;
+    rows::get_existing(store, &keys).await
 }
 
 /// Reads the approval that the client's idempotency key led to.
@@ -279,12 +271,8 @@ pub async fn list(
     before: Option<ApprovalId>,
     limit: usize,
 ) -> Result<Vec<Approval>> {
-    let mut range = key(Space::Approval).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::Approval).account(account).range_before(before.map(ApprovalId::to_bytes));
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), KeyDecodeError> {
@@ -304,14 +292,12 @@ pub async fn list_executing(
         range.start = successor(&index_key(Space::ApprovalExecuting, account, id));
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let row_of_open = |row_key: &Key| {
-        let (account, id) = index_parts(Space::ApprovalExecuting, row_key).map_err(codec::damaged)?;
+    let row_of_open = |(row_key, _): &(Key, Value)| {
+        let (account, id) = index_parts(Space::ApprovalExecuting, row_key)?;
         Ok(key_of(account, id))
     };
-    let keys = rows.iter().map(|(row_key, _)| row_of_open(row_key));
-    let keys = keys.collect::<Result<Vec<Key>>>()?;
-    let found = store.get_many(&keys).await?;
-    found.iter().flatten().map(|row| codec::decode(row)).collect()
+    let keys = rows.iter().map(row_of_open).collect::<Result<Vec<Key>>>()?;
+    rows::get_existing(store, &keys).await
 }
 
 /// Deletes an account's approvals before an id, oldest first, at most `limit`. Returns their number.
@@ -326,15 +312,13 @@ pub async fn purge_before(
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
         let approval: Approval = codec::decode(row)?;
-        batch.check(row_key.clone(), Some(row.clone()));
-        batch.delete(row_key.clone());
+        batch.remove(row_key.clone(), row.clone());
         // A later approval may have the key.
         if let Some(by_key) = idempotency_key(&approval)
             && let Some(id) = store.get(&by_key).await?
             && id[..] == approval.id.to_bytes()
         {
-            batch.check(by_key.clone(), Some(id));
-            batch.delete(by_key);
+            batch.remove(by_key, id);
         }
         if let Some(space) = open_index(&approval.state) {
             batch.delete(index_key(space, account, approval.id));

@@ -7,6 +7,7 @@ use model::task::TaskId;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(Attempt);
 
@@ -21,13 +22,11 @@ pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Atte
 
 /// Reads an attempt of a recipient by its number.
 pub async fn get(store: &Store, account: AccountId, task: TaskId, number: u32) -> Result<Option<Attempt>> {
-    let row = store.get(&key_of(account, task, number)).await?;
-    row.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, task, number)).await
 }
 
 /// Lists an email's attempts by recipient and number, at most `limit`.
 pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>> {
     let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, limit).await
 }

@@ -20,6 +20,7 @@ use serde_json::Value as Json;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 /// Maximum number of rows that one call of [`list`] scans.
 const LOOKED_AT_MAX: usize = 2_000;
@@ -215,10 +216,7 @@ pub async fn list(
     limit: usize,
     passes: impl Fn(&Automation) -> bool,
 ) -> Result<(Vec<Automation>, Option<AutomationId>)> {
-    let mut range = key(Space::Automation).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
+    let mut range = key(Space::Automation).account(account).range_before(before.map(AutomationId::to_bytes));
     let mut found: Vec<Automation> = Vec::new();
     let mut last = None;
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
@@ -246,7 +244,7 @@ pub async fn list(
 /// Counts the automations of an account, up to `limit`.
 pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<usize> {
     let range = key(Space::Automation).account(account).range();
-    Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
+    rows::count(store, range, limit).await
 }
 
 /// Lists the automations that an event triggers, each with its role.
@@ -275,11 +273,11 @@ pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Op
 }
 
 fn read_trigger_key(at: &Key) -> Result<(String, TriggerRole, AutomationId)> {
-    let mut reader = KeyReader::new(Space::AutomationTrigger, at).map_err(codec::damaged)?;
-    let _account = reader.account().map_err(codec::damaged)?;
-    let event = reader.text().map_err(codec::damaged)?;
-    let role = reader.u8().map_err(codec::damaged)?;
-    let id = reader.id().map(AutomationId::from_bytes).map_err(codec::damaged)?;
+    let mut reader = KeyReader::new(Space::AutomationTrigger, at)?;
+    let _account = reader.account()?;
+    let event = reader.text()?;
+    let role = reader.u8()?;
+    let id = reader.id().map(AutomationId::from_bytes)?;
     let role = TriggerRole::from_number(role).ok_or_else(|| codec::damaged("unknown trigger role of an automation"))?;
     Ok((event, role, id))
 }

@@ -150,18 +150,15 @@ pub async fn list_oldest(
     after: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<StoredRun>> {
-    let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
-    if let Some(after) = after {
-        range.start = crate::key::successor(&key_of((account, automation, after)));
-    }
+    let range =
+        key(Space::AutomationRun).account(account).id(automation.to_bytes()).range_after(after.map(RunId::to_bytes));
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(|(_, row)| decode_stored(row)).collect()
 }
 
 /// Deletes a run and its index entries. The automation's counts do not change.
 pub fn delete(batch: &mut Batch, found: &StoredRun) {
     let run = &found.run;
-    batch.check(key_of(run_key(run)), Some(found.row.clone()));
-    batch.delete(key_of(run_key(run)));
+    batch.remove(key_of(run_key(run)), found.row.clone());
     batch.delete(sealed_key(run_key(run)));
     run_indexes::delete(batch, run);
     if let Some(at) = run.due {
@@ -266,19 +263,16 @@ async fn list_ids(
     before: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<RunId>> {
-    let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
-    if let Some(before) = before {
-        range.end = key_of((account, automation, before));
-    }
+    let range =
+        key(Space::AutomationRun).account(account).id(automation.to_bytes()).range_before(before.map(RunId::to_bytes));
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(at, _)| read_key(at)).collect()
 }
 
 fn read_key(at: &Key) -> Result<RunId> {
-    let mut reader = KeyReader::new(Space::AutomationRun, at).map_err(codec::damaged)?;
-    reader.account().map_err(codec::damaged)?;
-    reader.id().map_err(codec::damaged)?;
-    reader.id().map(RunId::from_bytes).map_err(codec::damaged)
+    let mut reader = KeyReader::new(Space::AutomationRun, at)?;
+    reader.account().and_then(|_| reader.id())?;
+    Ok(RunId::from_bytes(reader.id()?))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use model::task::{LAST_ATTEMPT_GRACE, QueueName};
 use crate::affiliate::payout_job;
 use crate::engine::{Result, ScanOrder, Store};
 use crate::key::{Space, key, prefix_end};
+use crate::rows;
 use crate::task::{self, PARTITIONS};
 use crate::webhook_delivery;
 
@@ -63,7 +64,7 @@ async fn count_past_deadline(store: &Store, partition: u16, now: Timestamp, limi
     let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
     let start = key(Space::Deadline).u16(partition).build();
     let end = key(Space::Deadline).u16(partition).time(passed).build();
-    Ok(store.scan(start..end, ScanOrder::Ascending, limit).await?.len())
+    rows::count(store, start..end, limit).await
 }
 
 /// Counts the due tasks in a partition's queues.

@@ -83,8 +83,7 @@ pub async fn add_reservation(
     if sum > client.limit {
         return Ok(SendReservation::LimitReached { used });
     }
-    batch.check(row_key.clone(), row);
-    batch.put(row_key, codec::encode(&SerdeRow(ClientSends { day: today, sends: sum })));
+    batch.replace(row_key, row, codec::encode(&SerdeRow(ClientSends { day: today, sends: sum })));
     Ok(SendReservation::Reserved(ReservedSends { day: today, sends }))
 }
 

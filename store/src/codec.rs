@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::engine::{Key, ReadError, Result};
+use crate::key::KeyDecodeError;
 
 /// Prefix with the current format version. A noun that changes reads its own older versions.
 const FORMAT: &[u8] = b"[1,";
@@ -132,4 +133,10 @@ pub(crate) fn decode_or_leave<T: RowCodec>(at: &Key, row: &[u8]) -> Option<T> {
 /// The error for a row that cannot be decoded.
 pub(crate) fn damaged(reason: impl std::fmt::Display) -> ReadError {
     ReadError::Corrupt(Arc::from(reason.to_string()))
+}
+
+impl From<KeyDecodeError> for ReadError {
+    fn from(error: KeyDecodeError) -> Self {
+        damaged(error)
+    }
 }

@@ -12,6 +12,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
+use crate::rows;
 
 const BY_ID: u8 = 1;
 const BY_TIME: u8 = 2;
@@ -40,7 +41,7 @@ pub fn record(batch: &mut Batch, conversion: &Conversion) {
 }
 
 pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>> {
-    store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, row_key).await
 }
 
 /// Lists an account's conversions before an event, newest first, at most `limit`.
@@ -50,13 +51,10 @@ pub async fn list(
     before: Option<ProductEventId>,
     limit: usize,
 ) -> Result<Vec<Conversion>> {
-    let mut range = time_prefix(account).range();
-    if let Some(before) = before {
-        range.end = time_prefix(account).id(before.to_bytes()).build();
-    }
+    let range = time_prefix(account).range_before(before.map(ProductEventId::to_bytes));
     let entries = store.scan(range, ScanOrder::Descending, limit).await?;
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
-    store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
+    rows::get_existing(store, &keys).await
 }
 
 /// Deletes an account's conversions before an event, oldest first, at most `limit`. Returns their number.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::conversion;
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key};
+use crate::key::{Space, key, read_time};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversionExport {
@@ -61,8 +61,7 @@ impl QueuedConversionExport {
     /// Deletes the row of an export that succeeded or is given up. The commit conflicts if the row has changed since it
     /// was read.
     pub fn complete(&self, batch: &mut Batch) {
-        batch.check(self.key.clone(), Some(self.row.clone()));
-        batch.delete(self.key.clone());
+        batch.remove(self.key.clone(), self.row.clone());
     }
 
     /// Moves the export to a later due time and counts the attempt. The commit conflicts like that of
@@ -86,8 +85,7 @@ pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<V
     let range = key(Space::ConversionExport).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::ConversionExport, &row_key).map_err(codec::damaged)?;
-        let due = reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
+        let due = read_time(Space::ConversionExport, &row_key)?;
         Ok(QueuedConversionExport { export: codec::decode(&row)?, partition, due, row, key: row_key })
     };
     rows.into_iter().map(read).collect()

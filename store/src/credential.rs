@@ -127,8 +127,7 @@ pub fn create<C: Credential>(batch: &mut Batch, credential: C, hash: &SecretHash
     let credential = credential.with_secrets(CredentialSecrets::single(*hash));
     let row_key = key_of::<C>(credential.account(), credential.id_bytes());
     let by_hash = key_by_hash::<C>(hash);
-    batch.check(by_hash.clone(), None);
-    batch.put(by_hash, row_key.clone());
+    batch.replace(by_hash, None, row_key.clone());
     batch.put(row_key, credential.row());
 }
 
@@ -150,8 +149,7 @@ pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
         batch.delete(key_by_hash::<C>(removed));
     }
     for fresh in new_secrets.all().filter(|hash| !old_secrets.all().any(|known| known == *hash)) {
-        batch.check(key_by_hash::<C>(fresh), None);
-        batch.put(key_by_hash::<C>(fresh), row_key.clone());
+        batch.replace(key_by_hash::<C>(fresh), None, row_key.clone());
     }
     batch.put(row_key, after.row());
 }
@@ -165,7 +163,7 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     batch.delete(crate::last_used::key_of(credential.account(), credential.id_bytes()));
     crate::client_sends::forget(batch, credential.account(), credential.id_bytes());
     let row_key = key_of::<C>(credential.account(), credential.id_bytes());
-    batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
+    batch.remove(row_key, credential.row());
 }
 
 pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>> {
@@ -179,10 +177,7 @@ pub async fn list<C: Credential>(
     before: Option<[u8; 16]>,
     limit: usize,
 ) -> Result<Vec<C>> {
-    let mut range = key(C::ROWS).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of::<C>(account, before);
-    }
+    let range = key(C::ROWS).account(account).range_before(before);
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(_, row)| C::from_row(row)).collect()
 }

@@ -11,9 +11,9 @@
 use jiff::Timestamp;
 use model::task::Task;
 
-use crate::codec;
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key};
+use crate::key::{Space, key, read_time};
+use crate::rows;
 
 /// Pseudo partition of the marker that all tasks are indexed; no partition has this number.
 const INDEXED: u16 = u16::MAX;
@@ -76,8 +76,7 @@ pub struct OverdueTasks {
 /// Deletes entries whose task no longer exists. The commit conflicts if one was rewritten.
 pub fn delete_orphans(batch: &mut Batch, orphans: &[(Key, Value)]) {
     for (at, row) in orphans {
-        batch.check(at.clone(), Some(row.clone()));
-        batch.delete(at.clone());
+        batch.remove(at.clone(), row.clone());
     }
 }
 
@@ -93,11 +92,11 @@ pub async fn list_overdue(
     let whole = key(Space::Deadline).u16(partition).range();
     let range = from.unwrap_or(whole.start)..whole.end;
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let next_page = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::successor(last));
+    let next_page = rows::next_page(&rows, limit);
     let mut past = OverdueTasks { next_page, ..OverdueTasks::default() };
     let mut at = Vec::with_capacity(rows.len());
     for (deadline, task) in rows {
-        match read_time(&deadline) {
+        match read_time(Space::Deadline, &deadline) {
             Ok(deadline) if deadline >= now => {
                 (past.next_page, past.next) = (None, Some(deadline));
                 break;
@@ -114,11 +113,6 @@ pub async fn list_overdue(
         }
     }
     Ok(past)
-}
-
-fn read_time(deadline: &Key) -> Result<Timestamp> {
-    let mut reader = KeyReader::new(Space::Deadline, deadline).map_err(codec::damaged)?;
-    reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }
 
 #[cfg(test)]
@@ -196,7 +190,7 @@ mod tests {
         crate::task::put_new(&mut batch, &task);
         store.commit(batch).await.unwrap();
         let change = async |before: &Task, after: &Task| {
-            let row = codec::encode(before);
+            let row = crate::codec::encode(before);
             let mut batch = Batch::progress();
             crate::task::update(&mut batch, before, &row, after);
             store.commit(batch).await.unwrap();

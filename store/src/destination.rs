@@ -46,7 +46,7 @@ pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverride
     let from = key(Space::Destination).u8(DOMAIN).build();
     let range = from..key(Space::Destination).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, DESTINATIONS_MAX).await?;
-    let read = |(at, row): (Key, Value)| Ok((read_key(&at).map_err(codec::damaged)?, codec::decode(&row)?));
+    let read = |(at, row): (Key, Value)| Ok((read_key(&at)?, codec::decode(&row)?));
     rows.into_iter().map(read).collect()
 }
 
@@ -70,8 +70,7 @@ pub fn put(
     overrides: &DestinationOverrides,
 ) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.check(version_key(), version.0.clone());
-    batch.put(version_key(), (count.unwrap_or(0) + 1).to_string().into_bytes());
+    batch.replace(version_key(), version.0.clone(), (count.unwrap_or(0) + 1).to_string().into_bytes());
     if overrides.is_empty() {
         batch.delete(key_of(destination));
     } else {

@@ -20,6 +20,7 @@ use model::metric::Hour;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
+use crate::rows;
 
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
@@ -75,7 +76,7 @@ pub async fn record_report(
     if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == report_key) {
         return Ok(false);
     }
-    batch.check(report_key.clone(), None).put(report_key, codec::encode(report));
+    batch.replace(report_key, None, codec::encode(report));
     let known = domain_prefix(Space::DmarcSource, domain_key).i64(day.0).range();
     let known: BTreeMap<Key, _> = store.scan(known, ScanOrder::Ascending, SOURCES_MAX + 1).await?.into_iter().collect();
     let mut free_sources = SOURCES_MAX.saturating_sub(known.len());
@@ -100,8 +101,7 @@ pub async fn record_report(
             sum.ours |= before.ours;
             sum.tally.add(&before.tally);
         }
-        batch.check(row_key.clone(), row);
-        batch.put(row_key, codec::encode(&sum));
+        batch.replace(row_key, row, codec::encode(&sum));
     }
     Ok(true)
 }
@@ -159,9 +159,9 @@ async fn for_each_row(
     while start < end {
         let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = KeyReader::new(space, row_key).map_err(codec::damaged)?;
-            let read = reader.account().and_then(|_| reader.id()).and_then(|_| reader.i64());
-            take(Hour(read.map_err(codec::damaged)?), row)?;
+            let mut reader = KeyReader::new(space, row_key)?;
+            let hour = reader.account().and_then(|_| reader.id()).and_then(|_| reader.i64())?;
+            take(Hour(hour), row)?;
         }
         // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
@@ -189,14 +189,11 @@ pub async fn purge_before(
         while count < limit {
             let first = store.scan(start..all.end.clone(), ScanOrder::Ascending, 1).await?;
             let Some((first, _)) = first.first() else { break };
-            let mut reader = KeyReader::new(space, first).map_err(codec::damaged)?;
-            let domain = reader.account().and_then(|_| reader.id()).map_err(codec::damaged)?;
+            let mut reader = KeyReader::new(space, first)?;
+            let domain = reader.account().and_then(|_| reader.id())?;
             let prefix = domain_prefix(space, (account, DomainId::from_bytes(domain)));
             let (from, to) = (prefix.clone().build(), prefix.clone().i64(before.0).build());
-            for (row_key, _) in store.scan(from..to, ScanOrder::Ascending, limit - count).await? {
-                batch.delete(row_key);
-                count += 1;
-            }
+            count += rows::delete_range(store, batch, from..to, limit - count).await?;
             start = prefix_end(&prefix.build());
         }
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 /// Credentials as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub fn delete(batch: &mut Batch, account: AccountId, provider: &str) {
 
 /// Reads an account's credentials for a provider.
 pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Option<SealedDnsCredential>> {
-    store.get(&key_of(account, provider)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, provider)).await
 }
 
 /// Maximum number of providers read; a few dozen exist.
@@ -44,8 +45,8 @@ pub async fn list(store: &Store, account: AccountId) -> Result<Vec<(String, Time
     let rows = store.scan(range, ScanOrder::Ascending, PROVIDERS_MAX).await?;
     rows.iter()
         .map(|(at, row)| {
-            let mut parts = KeyReader::new(Space::DnsCredential, at).map_err(codec::damaged)?;
-            let provider = parts.account().and_then(|_| parts.text()).map_err(codec::damaged)?;
+            let mut parts = KeyReader::new(Space::DnsCredential, at)?;
+            let provider = parts.account().and_then(|_| parts.text())?;
             Ok((provider, codec::decode::<SealedDnsCredential>(row)?.saved_at))
         })
         .collect()

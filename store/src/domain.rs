@@ -9,6 +9,7 @@ use model::id::{AccountId, DomainId};
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 account_rows!(SendingDomain, DomainId, Domain);
 
@@ -28,20 +29,14 @@ pub struct DomainCount {
 impl DomainCount {
     fn put(&self, batch: &mut Batch, number: u32) {
         let row_key = key(Space::DomainCount).account(self.account).build();
-        batch.check(row_key.clone(), self.row.clone());
-        batch.put(row_key, number.to_string().into_bytes());
+        batch.replace(row_key, self.row.clone(), number.to_string().into_bytes());
     }
 }
 
 /// Reads an account's number of domains.
 pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount> {
     let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
-    let number = match &row {
-        Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
-        None => Some(0),
-    };
-    let number = number.ok_or_else(|| codec::damaged("an invalid domain count"))?;
-    Ok(DomainCount { number, account, row })
+    Ok(DomainCount { number: rows::parse_number(row.as_ref(), "an invalid domain count")?, account, row })
 }
 
 /// Writes a new domain. The commit conflicts if any account has the name, or if the account's number of domains has
@@ -62,8 +57,7 @@ fn put_new(batch: &mut Batch, domain: &SendingDomain) {
 /// changed since.
 pub fn delete(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
     let row_key = key_of(domain.account, domain.id);
-    batch.check(row_key.clone(), Some(codec::encode(domain)));
-    batch.delete(row_key);
+    rows::delete(batch, row_key, domain);
     batch.delete(key_by_name(&domain.name));
     before.put(batch, before.number.saturating_sub(1));
 }
@@ -83,14 +77,12 @@ pub fn replace(
 
 /// Updates a domain that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
-    check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Finds a domain by name in any account. The caller must compare the account.
 pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>> {
-    let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get_by_index(store, &key_by_name(name)).await
 }
 
 /// Lists the domains of all accounts by name, after `after`, at most `limit`.
@@ -101,8 +93,7 @@ pub async fn by_names(store: &Store, after: Option<&DomainName>, limit: usize) -
     }
     let row_keys: Vec<Key> =
         store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(|(_, row_key)| row_key).collect();
-    let rows = store.get_many(&row_keys).await?;
-    rows.iter().flatten().map(|row| codec::decode(row)).collect()
+    rows::get_existing(store, &row_keys).await
 }
 
 /// Finds the domains of these names and all their parent names, in any account, with two reads in total.
@@ -114,8 +105,7 @@ pub async fn find_at_or_above(
     let names: BTreeSet<DomainName> = names.into_iter().flat_map(with_parents).collect();
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
-    let rows = store.get_many(&row_keys).await?;
-    rows.iter().flatten().map(|row| codec::decode(row)).collect()
+    rows::get_existing(store, &row_keys).await
 }
 
 #[derive(Debug, Default)]
@@ -137,10 +127,7 @@ pub async fn list(
     limit: usize,
     passes: impl Fn(&SendingDomain) -> bool,
 ) -> Result<DomainPage> {
-    let mut range = key(Space::Domain).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
+    let mut range = key(Space::Domain).account(account).range_before(before.map(DomainId::to_bytes));
     let (mut listed, mut looked_at) = (DomainPage::default(), 0);
     loop {
         let step = limit.clamp(50, 500);

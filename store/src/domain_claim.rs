@@ -8,6 +8,7 @@ use model::id::{AccountId, ClaimId};
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 account_rows!(DomainClaim, ClaimId, DomainClaim);
 
@@ -26,8 +27,7 @@ pub fn create(batch: &mut Batch, claim: &DomainClaim) {
 
 /// Updates a claim that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
-    check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
     if !after.is_open() {
         batch.delete(key_by_name(after.account, &after.name));
     }
@@ -40,18 +40,13 @@ pub async fn list(
     before: Option<ClaimId>,
     limit: usize,
 ) -> Result<Vec<DomainClaim>> {
-    let mut range = key(Space::DomainClaim).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::DomainClaim).account(account).range_before(before.map(ClaimId::to_bytes));
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Finds an account's open claim to a name.
 pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>> {
-    let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get_by_index(store, &key_by_name(account, name)).await
 }
 
 /// Lists open claims by name, and returns the position of the next page.

@@ -14,6 +14,7 @@ use model::id::{AccountId, DomainId};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::rows;
 use crate::task::PARTITIONS;
 
 stored!(DomainSetup);
@@ -67,8 +68,7 @@ pub fn update(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSet
 
 /// Deletes the setup of a domain that is deleted. The commit conflicts if the row has changed since it was read.
 pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSetup) {
-    batch.check(key_of(about), Some(before.row.clone()));
-    batch.delete(key_of(about));
+    batch.remove(key_of(about), before.row.clone());
     if let Some(due) = before.setup.due {
         batch.delete(by_time(about, due));
     }
@@ -82,8 +82,7 @@ pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDo
 /// Reads the setups of several domains, in order.
 pub async fn get_many(store: &Store, about: impl Iterator<Item = DomainSetupKey>) -> Result<Vec<Option<DomainSetup>>> {
     let keys: Vec<Key> = about.map(key_of).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 /// Lists the domains of a partition that are due for a check, longest due first, at most `limit`. Also returns the next
@@ -98,7 +97,7 @@ pub async fn list_due(
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut due = Vec::new();
     for (at, _) in &rows {
-        let (due_at, about) = read_key(at).map_err(codec::damaged)?;
+        let (due_at, about) = read_key(at)?;
         if due_at > now {
             return Ok((due, Some(due_at)));
         }

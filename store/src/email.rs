@@ -18,6 +18,7 @@ use model::schedule::Schedule;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 use crate::{email_index, schedule, tracking};
 
 /// Maximum number of recipients of an email (RFC 5321 4.5.3.1.8 requires at least 100).
@@ -64,15 +65,14 @@ pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, reci
 
 /// Reads an email without its recipients.
 pub async fn get_without_recipients(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Email>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, id)).await
 }
 
 /// Reads an email of an account with its recipients and schedule.
 pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
-    let recipients = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<_, _>>()?;
+    let recipients = rows::scan(store, range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
     let schedule = match email.scheduled {
         true => schedule::get(store, (account, id)).await?.map(|found| found.schedule),
         false => None,
@@ -87,12 +87,8 @@ pub async fn list(
     before: Option<EmailId>,
     limit: usize,
 ) -> Result<Vec<EmailWithRecipients>> {
-    let mut range = key(Space::Email).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    let emails = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<Vec<Email>, _>>()?;
+    let range = key(Space::Email).account(account).range_before(before.map(EmailId::to_bytes));
+    let emails: Vec<Email> = rows::scan(store, range, ScanOrder::Descending, limit).await?;
     let (Some(newest), Some(oldest)) = (emails.first(), emails.last()) else { return Ok(Vec::new()) };
     let mut recipients = list_recipients_between(store, account, oldest.id, newest.id).await?;
     let mut schedules = load_schedules(store, account, &emails).await?;
@@ -184,9 +180,9 @@ async fn list_recipients_between(
     loop {
         let rows = store.scan(from.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key).map_err(codec::damaged)?;
-            reader.account().map_err(codec::damaged)?;
-            let email = EmailId::from_bytes(reader.id().map_err(codec::damaged)?);
+            let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key)?;
+            reader.account()?;
+            let email = EmailId::from_bytes(reader.id()?);
             found.entry(email).or_default().push(codec::decode(row)?);
         }
         match rows.last() {
@@ -202,7 +198,7 @@ pub(crate) async fn find_recipient(
     email: EmailId,
     index: u16,
 ) -> Result<Option<Recipient>> {
-    store.get(&recipient_key(account, email, index)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &recipient_key(account, email, index)).await
 }
 
 /// A recipient with the row it was read from.
@@ -246,8 +242,7 @@ pub(crate) async fn list_first_recipients(
     limit: usize,
 ) -> Result<Vec<Recipient>> {
     let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, limit).await
 }
 
 /// Finds the first recipient of an email from an index on whose next attempt is due by a time.

@@ -22,7 +22,6 @@ use model::email_index::{IndexField, IndexTerm, index_terms, status_term};
 use model::event::{Event, EventKind};
 use model::id::{AccountId, EmailId};
 
-use crate::codec;
 use crate::email::StoredEmail;
 use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
@@ -156,9 +155,9 @@ impl IndexedStatus {
     }
 
     fn read(row: &[u8]) -> Result<Self> {
-        let mut reader = KeyReader::new(Space::EmailListed, row).map_err(codec::damaged)?;
-        let at = reader.time().map_err(codec::damaged)?;
-        let text = reader.text().map_err(codec::damaged)?;
+        let mut reader = KeyReader::new(Space::EmailListed, row)?;
+        let at = reader.time()?;
+        let text = reader.text()?;
         Ok(Self { term: IndexTerm { field: IndexField::Status, text }, at })
     }
 }

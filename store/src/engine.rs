@@ -269,6 +269,18 @@ impl Store {
         committed
     }
 
+    /// Like [`Self::commit`], but returns false after a conflict.
+    ///
+    /// # Errors
+    /// The batch cannot be written now.
+    pub async fn try_commit(&self, batch: Batch) -> Result<bool, CommitError> {
+        match self.commit(batch).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// State and size of the store.
     pub fn health(&self) -> Health {
         match &self.engine {

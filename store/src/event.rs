@@ -8,6 +8,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::outbox;
+use crate::rows;
 use crate::task::PARTITIONS;
 
 stored!(Event);
@@ -38,13 +39,11 @@ pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: Event
 /// Reads several events of an account, in the order of `ids`; `None` for those not stored.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[(Subject, EventId)]) -> Result<Vec<Option<Event>>> {
     let keys: Vec<Key> = ids.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>> {
-    let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
-    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, subject, id)).await
 }
 
 /// Deletes the events of a subject, at most `limit`.
@@ -56,16 +55,11 @@ pub async fn delete_by_subject(
     limit: usize,
 ) -> Result<()> {
     let range = key(Space::Event).account(account).id(subject.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    for (row_key, _) in rows {
-        batch.delete(row_key);
-    }
-    Ok(())
+    rows::delete_range(store, batch, range, limit).await.map(drop)
 }
 
 /// Lists the events of a subject, oldest first, at most `limit`.
 pub async fn list(store: &Store, account: AccountId, subject: impl Into<Subject>, limit: usize) -> Result<Vec<Event>> {
     let range = key(Space::Event).account(account).id(subject.into().to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, limit).await
 }

@@ -17,8 +17,9 @@ use model::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Most chunks per read: a chunk may have hundreds of events.
 pub const CHUNKS_MAX: usize = 64;
@@ -62,10 +63,8 @@ fn head_key(account: AccountId) -> Key {
     key(Space::EventLogHead).account(account).build()
 }
 
-fn decode_number(row: Option<&[u8]>) -> Result<u64> {
-    let Some(row) = row else { return Ok(0) };
-    let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| codec::damaged("an invalid last number of an event log"))
+fn decode_number(row: Option<&Value>) -> Result<u64> {
+    rows::parse_number(row, "an invalid last number of an event log")
 }
 
 /// Appends events to their accounts' logs, in the given order. The commit conflicts if another commit appended to one
@@ -84,11 +83,10 @@ pub async fn append(
     let heads: Vec<Key> = runs.iter().map(|(account, _)| head_key(*account)).collect();
     let rows = store.get_many(&heads).await?;
     for (((account, entries), head), row) in runs.into_iter().zip(heads).zip(rows) {
-        let before = decode_number(row.as_deref())?;
+        let before = decode_number(row.as_ref())?;
         let last = before.saturating_add(entries.len() as u64);
         let run = EventLogChunk { first: before.saturating_add(1), told_at, entries };
-        batch.check(head.clone(), row);
-        batch.put(head, last.to_string().into_bytes());
+        batch.replace(head, row, last.to_string().into_bytes());
         batch.put_fresh(key(Space::EventLog).account(account).u64(last).build(), codec::encode(&run));
     }
     Ok(())
@@ -96,7 +94,7 @@ pub async fn append(
 
 /// Reads the number of the last dispatched event.
 pub async fn last_number(store: &Store, account: AccountId) -> Result<u64> {
-    decode_number(store.get(&head_key(account)).await?.as_deref())
+    decode_number(store.get(&head_key(account)).await?.as_ref())
 }
 
 /// Reads entries after a number, in order, from at most `chunks` chunks; at least one entry if any exists.

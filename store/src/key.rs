@@ -15,7 +15,7 @@
 //!
 //! Limit: the engine refuses keys longer than [`crate::engine::KEY_BYTES_MAX`].
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -404,6 +404,24 @@ impl KeyBuilder {
     pub fn range(self) -> Range<Key> {
         prefix_range(&self.bytes)
     }
+
+    /// The part of [`Self::range`] before the id that follows; all of it without one.
+    pub fn range_before(self, before: Option<[u8; 16]>) -> Range<Key> {
+        let range = self.range();
+        match before {
+            Some(id) => range.start.clone()..Bytes::from([&range.start[..], &id].concat()),
+            None => range,
+        }
+    }
+
+    /// The part of [`Self::range`] after the key with the id that follows; all of it without one.
+    pub fn range_after(self, after: Option<[u8; 16]>) -> Range<Key> {
+        let range = self.range();
+        match after {
+            Some(id) => successor(&[&range.start[..], &id].concat())..range.end,
+            None => range,
+        }
+    }
 }
 
 /// The sign bit: inverting it turns signed into unsigned order.
@@ -426,6 +444,18 @@ pub fn prefix_end(prefix: &[u8]) -> Key {
     }
     // Only FF bytes: no shorter key is greater, and no key is longer than the limit.
     Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1])
+}
+
+/// The range of all keys of these partitions, for spaces whose keys start with the partition.
+pub fn partitions_range(space: Space, partitions: &RangeInclusive<u16>) -> Range<Key> {
+    key(space).u16(*partitions.start()).build()..key(space).u16(*partitions.end()).range().end
+}
+
+/// The time in a key that starts with partition and time.
+pub(crate) fn read_time(space: Space, key: &[u8]) -> Result<Timestamp, KeyDecodeError> {
+    let mut reader = KeyReader::new(space, key)?;
+    reader.u16()?;
+    reader.time()
 }
 
 /// The first key after `key`: the start of the next page of an ascending scan.

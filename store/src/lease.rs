@@ -85,7 +85,7 @@ pub async fn read_view(store: &Store) -> Result<ClusterView> {
     for (row_key, row) in rows {
         match KeyReader::new(Space::Partition, &row_key) {
             Ok(mut reader) => {
-                let number = usize::from(reader.u16().map_err(codec::damaged)?);
+                let number = usize::from(reader.u16()?);
                 let stored = StoredPartition { tenure: codec::decode(&row)?, row: Some(row) };
                 if let Some(partition) = view.partitions.get_mut(number) {
                     *partition = stored;
@@ -132,8 +132,7 @@ impl FencingToken {
 pub fn acquire(batch: &mut Batch, partition: u16, stored: &StoredPartition, node: &str) -> FencingToken {
     let tenure = PartitionLease { epoch: stored.tenure.epoch + 1, node: Some(node.to_owned()) };
     let row = codec::encode(&tenure);
-    batch.check(partition_key(partition), stored.row.clone());
-    batch.put(partition_key(partition), row.clone());
+    batch.replace(partition_key(partition), stored.row.clone(), row.clone());
     FencingToken { partition, row }
 }
 
@@ -141,13 +140,11 @@ pub fn acquire(batch: &mut Batch, partition: u16, stored: &StoredPartition, node
 /// conflicts if the node was evicted.
 pub fn heartbeat(batch: &mut Batch, before: Option<&StoredNode>, node: Node) -> StoredNode {
     let row = codec::encode(&node);
-    batch.check(node_key(&node.name), before.map(|stored| stored.row.clone()));
-    batch.put(node_key(&node.name), row.clone());
+    batch.replace(node_key(&node.name), before.map(|stored| stored.row.clone()), row.clone());
     StoredNode { node, row }
 }
 
 /// Removes a node that left or shows no heartbeat. The commit conflicts if it has sent one since it was read.
 pub fn evict(batch: &mut Batch, stored: &StoredNode) {
-    batch.check(node_key(&stored.node.name), Some(stored.row.clone()));
-    batch.delete(node_key(&stored.node.name));
+    batch.remove(node_key(&stored.node.name), stored.row.clone());
 }

@@ -56,6 +56,7 @@ pub mod quota;
 pub mod received_email;
 pub mod request_log;
 mod retry;
+mod rows;
 pub mod schedule;
 pub mod session;
 pub mod setting;

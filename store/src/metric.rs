@@ -17,6 +17,7 @@ use model::metric::{Dimension, Hour, MetricCounts, category_and_domain};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
+use crate::rows;
 
 /// Maximum number of values of a dimension that are counted separately in an hour.
 pub const VALUES_MAX: usize = 100;
@@ -79,8 +80,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
                 sum.add_all(&codec::decode(row)?);
             }
             let row_key = key_of(*bucket, &name);
-            batch.check(row_key.clone(), row);
-            batch.put(row_key, codec::encode(&sum));
+            batch.replace(row_key, row, codec::encode(&sum));
         }
     }
     Ok(())
@@ -115,10 +115,10 @@ pub async fn read(
     while start < end {
         let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = KeyReader::new(Space::Metric, row_key).map_err(codec::damaged)?;
-            reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
-            let hour = Hour(reader.i64().map_err(codec::damaged)?);
-            found.push((hour, reader.text().map_err(codec::damaged)?, codec::decode(row)?));
+            let mut reader = KeyReader::new(Space::Metric, row_key)?;
+            reader.account().and_then(|_| reader.u8())?;
+            let hour = Hour(reader.i64()?);
+            found.push((hour, reader.text()?, codec::decode(row)?));
         }
         if found.len() > limit {
             return Ok(None);
@@ -173,10 +173,7 @@ pub async fn purge_before(
     for dimension in Dimension::ALL.into_iter().map(Some).chain([None]) {
         let range =
             dimension_prefix(account, dimension).build()..dimension_prefix(account, dimension).i64(before.0).build();
-        for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
-            batch.delete(row_key);
-            count += 1;
-        }
+        count += rows::delete_range(store, batch, range, limit - count).await?;
     }
     Ok(count)
 }

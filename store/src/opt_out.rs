@@ -9,6 +9,7 @@ use model::suppression::{OPTIONAL_CATEGORIES, OptOut, address_key};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 stored!(OptOut);
 
@@ -34,10 +35,6 @@ fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
     key(Space::OptOutById).account(account).u8(category_number(category)).id(id.to_bytes()).build()
 }
 
-pub(crate) fn decode(row: &[u8]) -> Result<OptOut> {
-    codec::decode(row)
-}
-
 /// Writes a new opt-out. The commit conflicts if the address has already opted out of the category.
 pub fn create(batch: &mut Batch, opt_out: &OptOut) {
     let row_key = key_of(opt_out);
@@ -49,7 +46,7 @@ pub fn create(batch: &mut Batch, opt_out: &OptOut) {
 /// Deletes an opt-out. The commit conflicts if it was deleted or changed since it was read.
 pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     let row_key = key_of(opt_out);
-    batch.check(row_key.clone(), Some(codec::encode(opt_out))).delete(row_key);
+    rows::delete(batch, row_key, opt_out);
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
@@ -66,13 +63,13 @@ pub async fn list_by_address(
 ) -> Result<Vec<OptOut>> {
     let by_address = address_key(address);
     let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
-    store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
+    rows::get_existing(store, &keys).await
 }
 
 pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
-    let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()?;
+    let opt_out: Option<OptOut> = rows::get(store, &row_key).await?;
     Ok(opt_out.filter(|opt_out| opt_out.id == id))
 }
 
@@ -93,10 +90,10 @@ pub async fn list(
     limit: usize,
 ) -> Result<OptOutPage> {
     let scans = categories.iter().map(|category| {
-        let mut range = key(Space::OptOutById).account(account).u8(category_number(*category)).range();
-        if let Some(before) = before {
-            range.end = key_by_id(account, *category, before);
-        }
+        let range = key(Space::OptOutById)
+            .account(account)
+            .u8(category_number(*category))
+            .range_before(before.map(OptOutId::to_bytes));
         store.scan(range, ScanOrder::Descending, limit + 1)
     });
     let mut entries = Vec::new();
@@ -108,17 +105,14 @@ pub async fn list(
     entries.truncate(limit);
     let next = entries.last().filter(|_| has_more).map(|(id, _)| *id);
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
-    let rows = store.get_many(&keys).await?;
-    let opt_outs = rows.iter().flatten().map(|row| codec::decode(row)).collect::<Result<_, _>>()?;
-    Ok(OptOutPage { opt_outs, next })
+    Ok(OptOutPage { opt_outs: rows::get_existing(store, &keys).await?, next })
 }
 
 /// The id at the end of an index key.
 fn id_of(entry: &Key) -> Result<OptOutId> {
-    let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(codec::damaged)?;
-    reader.account().map_err(codec::damaged)?;
-    reader.u8().map_err(codec::damaged)?;
-    reader.id().map(OptOutId::from_bytes).map_err(codec::damaged)
+    let mut reader = KeyReader::new(Space::OptOutById, entry)?;
+    reader.account().and_then(|_| reader.u8())?;
+    Ok(OptOutId::from_bytes(reader.id()?))
 }
 
 #[cfg(test)]

@@ -88,9 +88,9 @@ async fn read_events(
     let mut entries = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (entry_key, row_key) in rows {
-        let mut reader = KeyReader::new(Space::Outbox, &entry_key).map_err(codec::damaged)?;
-        let partition = reader.u16().map_err(codec::damaged)?;
-        let event = known(EventId::from_bytes(reader.id().map_err(codec::damaged)?));
+        let mut reader = KeyReader::new(Space::Outbox, &entry_key)?;
+        let partition = reader.u16()?;
+        let event = known(EventId::from_bytes(reader.id()?));
         if event.is_none() {
             unknown.push((entries.len(), row_key));
         }

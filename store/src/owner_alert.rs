@@ -12,7 +12,7 @@ use model::owner_alert::OwnerAlert;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key, successor};
+use crate::key::{Space, key, read_time, successor};
 
 stored!(OwnerAlert);
 
@@ -40,8 +40,7 @@ impl QueuedOwnerAlert {
     /// Deletes the row of an alert that was sent or cannot be. The commit conflicts if the row has changed since it was
     /// read.
     pub fn remove(&self, batch: &mut Batch) {
-        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
-        batch.delete(self.row.0.clone());
+        batch.remove(self.row.0.clone(), self.row.1.clone());
     }
 
     /// Moves the alert to a later due time. The commit conflicts like that of [`Self::remove`].
@@ -75,11 +74,11 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usiz
         let is_end = rows.len() < limit;
         for (at, row) in rows {
             range.start = successor(&at);
-            match read_time(&at) {
+            match read_time(Space::OwnerAlert, &at) {
                 Ok(due) if due > now => return Ok(DueOwnerAlerts { next: Some(due), ..all }),
                 Ok(_) => {}
                 Err(error) => {
-                    all.damaged.push((at, error));
+                    all.damaged.push((at, error.into()));
                     continue;
                 }
             }
@@ -95,11 +94,6 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usiz
             return Ok(all);
         }
     }
-}
-
-fn read_time(at: &Key) -> Result<Timestamp> {
-    let mut reader = KeyReader::new(Space::OwnerAlert, at).map_err(codec::damaged)?;
-    reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }
 
 #[cfg(test)]

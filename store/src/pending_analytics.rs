@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
-use crate::key::{KeyReader, Space, key, prefix_end};
+use crate::key::{KeyReader, Space, key, partitions_range};
 
 /// An occurrence to count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,14 +60,11 @@ impl PendingAnalyticsEvent {
 
 /// Lists pending occurrences of these partitions, at most `limit`, each partition's oldest first.
 pub async fn list(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingAnalyticsEvent>> {
-    let start = key(Space::PendingAnalytics).u16(*partitions.start()).build();
-    let end = prefix_end(&key(Space::PendingAnalytics).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let range = partitions_range(Space::PendingAnalytics, &partitions);
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut uncounted = Vec::with_capacity(rows.len());
     for (row_key, row) in rows {
-        let partition = KeyReader::new(Space::PendingAnalytics, &row_key)
-            .and_then(|mut reader| reader.u16())
-            .map_err(codec::damaged)?;
+        let partition = KeyReader::new(Space::PendingAnalytics, &row_key)?.u16()?;
         let AnalyticsEntry { account, happened } = codec::decode(&row)?;
         uncounted.push(PendingAnalyticsEvent { key: row_key, partition, account, happened });
     }

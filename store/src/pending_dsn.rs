@@ -40,8 +40,7 @@ pub struct StoredPendingDsn {
 impl StoredPendingDsn {
     /// Deletes a reported entry. The commit conflicts if the row has changed since it was read.
     pub fn remove(&self, batch: &mut Batch) {
-        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
-        batch.delete(self.row.0.clone());
+        batch.remove(self.row.0.clone(), self.row.1.clone());
     }
 }
 
@@ -64,10 +63,10 @@ pub async fn next_email(
         return Ok(None);
     };
     let notice: PendingDsn = codec::decode(&row)?;
-    let mut reader = KeyReader::new(Space::PendingDsn, &found).map_err(codec::damaged)?;
-    reader.u16().map_err(codec::damaged)?;
-    let account = reader.account().map_err(codec::damaged)?;
-    let about = (account, EmailId::from_bytes(reader.id().map_err(codec::damaged)?));
+    let mut reader = KeyReader::new(Space::PendingDsn, &found)?;
+    reader.u16()?;
+    let account = reader.account()?;
+    let about = (account, EmailId::from_bytes(reader.id()?));
     Ok(Some((about, notice.last_attempt_at, prefix(partition, about).range().end)))
 }
 

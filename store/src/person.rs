@@ -261,8 +261,7 @@ pub async fn purge_before(
         for (name, at) in &person.marks {
             batch.delete(mark_key(account, name, *at, id));
         }
-        batch.check(row_key.clone(), Some(row));
-        batch.delete(row_key);
+        batch.remove(row_key, row);
     }
     Ok(count)
 }

@@ -76,7 +76,7 @@ pub async fn list(store: &Store) -> Result<Vec<PoolOrder>> {
     let rows = store.scan(range, ScanOrder::Ascending, ORDERS_MAX).await?;
     rows.iter()
         .map(|(at, row)| {
-            Ok(match read_key(at).map_err(codec::damaged)? {
+            Ok(match read_key(at)? {
                 PoolOrderKey::Account(account) => PoolOrder::Account(account, codec::decode::<AccountPool>(row)?.pool),
                 PoolOrderKey::WarmUp(pool) => PoolOrder::WarmUp(pool, codec::decode::<PoolWarmUp>(row)?.warm_up),
             })
@@ -97,8 +97,7 @@ fn read_key(at: &Key) -> Result<PoolOrderKey, KeyDecodeError> {
 /// Rewrites the version row. The commit conflicts if any order changed since `version`.
 fn bump_version(batch: &mut Batch, version: &PoolOrdersVersion) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.check(version_key(), version.0.clone());
-    batch.put(version_key(), (count.unwrap_or(0) + 1).to_string().into_bytes());
+    batch.replace(version_key(), version.0.clone(), (count.unwrap_or(0) + 1).to_string().into_bytes());
 }
 
 /// Writes an order. The commit conflicts if any order changed since `version`.

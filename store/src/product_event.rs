@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
+use crate::rows;
 
 /// Maximum number of rows scanned for a page.
 pub const LOOKED_THROUGH_MAX: usize = 2_000;
@@ -93,7 +94,7 @@ pub fn record(batch: &mut Batch, stored: &StoredProductEvent) {
 
 /// Reads an event of an account.
 pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Result<Option<StoredProductEvent>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, id)).await
 }
 
 /// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows;
 
 /// Maximum number of names of an account that are counted separately.
 pub const NAMES_MAX: usize = 1_000;
@@ -128,8 +129,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncre
         if let Some(row) = &row {
             sum.add(codec::decode(row)?);
         }
-        batch.check(row_key.clone(), row);
-        batch.put(row_key, codec::encode(&sum));
+        batch.replace(row_key, row, codec::encode(&sum));
     }
     Ok(())
 }
@@ -176,9 +176,9 @@ pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String
     // One more for `OTHER`.
     let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
-        reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
-        Ok((reader.text().map_err(codec::damaged)?, codec::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key)?;
+        reader.account().and_then(|_| reader.u8())?;
+        Ok((reader.text()?, codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
@@ -196,9 +196,9 @@ pub async fn name_counts(
     let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
-        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text()).map_err(codec::damaged)?;
-        Ok((Hour(reader.i64().map_err(codec::damaged)?), codec::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key)?;
+        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text())?;
+        Ok((Hour(reader.i64()?), codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
@@ -214,10 +214,10 @@ pub async fn source_counts(
     let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
-        reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
-        let day = Hour(reader.i64().map_err(codec::damaged)?);
-        Ok((day, reader.text().map_err(codec::damaged)?, codec::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key)?;
+        reader.account().and_then(|_| reader.u8())?;
+        let day = Hour(reader.i64()?);
+        Ok((day, reader.text()?, codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
@@ -235,18 +235,11 @@ pub async fn purge_before(
         for kind in [BY_HOUR, BY_DAY] {
             let rows = || row_prefix(account, kind).text(&name);
             let range = rows().build()..rows().i64(before.0).build();
-            for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
-                batch.delete(row_key);
-                count += 1;
-            }
+            count += rows::delete_range(store, batch, range, limit - count).await?;
         }
     }
     let range = row_prefix(account, BY_SOURCE).build()..row_prefix(account, BY_SOURCE).i64(before.0).build();
-    for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
-        batch.delete(row_key);
-        count += 1;
-    }
-    Ok(count)
+    Ok(count + rows::delete_range(store, batch, range, limit - count).await?)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn complete(batch: &mut Batch, partition: u16, id: [u8; 16]) {
 pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>> {
     let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
-        let (partition, id) = read_key(&at).map_err(codec::damaged)?;
+        let (partition, id) = read_key(&at)?;
         let SerdeRow(command) = codec::decode::<SerdeRow<AnyReleaseCommand>>(&row)?;
         let filter = command.read_filter();
         Ok(PendingQueueCommand { partition, id, order: command.order, filter })

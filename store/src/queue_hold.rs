@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
+use crate::rows;
 
 const VERSION: u8 = 0;
 const QUEUE: u8 = 1;
@@ -98,8 +99,7 @@ fn backfilled_key() -> Key {
 
 /// Reads the hold of the whole queue, active or lifted.
 pub async fn get_queue_hold(store: &Store) -> Result<Option<Hold>> {
-    let row = store.get(&key_of(HoldScope::Queue)).await?;
-    row.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(HoldScope::Queue)).await
 }
 
 /// Returns whether accounts suspended by older versions have their holds.
@@ -109,8 +109,7 @@ pub async fn is_backfilled(store: &Store) -> Result<bool> {
 
 /// Marks that they have. The commit conflicts if another node marked it first.
 pub fn mark_backfilled(batch: &mut Batch) {
-    batch.check(backfilled_key(), None);
-    batch.put(backfilled_key(), Value::new());
+    batch.replace(backfilled_key(), None, Value::new());
 }
 
 pub async fn current_version(store: &Store) -> Result<HoldsVersion> {
@@ -121,15 +120,15 @@ pub async fn current_version(store: &Store) -> Result<HoldsVersion> {
 pub async fn list(store: &Store) -> Result<QueueHolds> {
     // Read the version first: a change in between makes the next poll read again.
     let version = current_version(store).await?;
-    let queue = store.get(&key_of(HoldScope::Queue)).await?.map(|row| codec::decode(&row)).transpose()?;
+    let queue = rows::get(store, &key_of(HoldScope::Queue)).await?;
     let mut holds = QueueHolds { version, queue, accounts: HashMap::new() };
     let mut range = key(Space::QueueHold).u8(ACCOUNT).range();
     loop {
         let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE).await?;
         for (at, row) in &rows {
-            let mut reader = crate::key::KeyReader::new(Space::QueueHold, at).map_err(codec::damaged)?;
-            reader.u8().map_err(codec::damaged)?;
-            holds.accounts.insert(reader.account().map_err(codec::damaged)?, codec::decode(row)?);
+            let mut reader = crate::key::KeyReader::new(Space::QueueHold, at)?;
+            reader.u8()?;
+            holds.accounts.insert(reader.account()?, codec::decode(row)?);
         }
         match rows.last().filter(|_| rows.len() == PAGE) {
             Some((last, _)) => range.start = successor(last),
@@ -141,8 +140,7 @@ pub async fn list(store: &Store) -> Result<QueueHolds> {
 /// Writes holds. The commit conflicts if any hold changed since `version`.
 pub fn put(batch: &mut Batch, version: &HoldsVersion, holds: &[(HoldScope, Hold)]) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.check(version_key(), version.0.clone());
-    batch.put(version_key(), count.unwrap_or(0).saturating_add(1).to_string().into_bytes());
+    batch.replace(version_key(), version.0.clone(), count.unwrap_or(0).saturating_add(1).to_string().into_bytes());
     for (scope, hold) in holds {
         batch.put(key_of(*scope), codec::encode(hold));
     }

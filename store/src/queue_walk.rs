@@ -41,7 +41,6 @@ impl<'a> QueueWalk<'a> {
     }
 
     /// Skips the tasks before a key: [`QueueWalk::rest`] of an earlier walk, or the key of a task.
-    #[must_use]
     pub fn starting_at(mut self, start: &Key) -> Self {
         self.ranges.retain(|range| range.end > *start);
         if let Some(first) = self.ranges.front_mut()

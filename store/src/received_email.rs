@@ -19,6 +19,7 @@ use model::received::ReceivedEmail;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
+use crate::rows;
 
 stored!(ReceivedEmail);
 
@@ -72,8 +73,7 @@ impl ReceivedSequence {
 
     /// Writes the last sequence number. The commit conflicts if another commit assigned numbers since it was read.
     pub fn put(&self, batch: &mut Batch) {
-        batch.check(head_key(self.account), self.row.clone());
-        batch.put(head_key(self.account), self.sequence.to_string().into_bytes());
+        batch.replace(head_key(self.account), self.row.clone(), self.sequence.to_string().into_bytes());
     }
 }
 
@@ -85,11 +85,7 @@ pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<
 }
 
 fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence> {
-    let sequence = match &row {
-        None => Some(0),
-        Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
-    };
-    let sequence = sequence.ok_or_else(|| codec::damaged("an invalid sequence number"))?;
+    let sequence = rows::parse_number(row.as_ref(), "an invalid sequence number")?;
     Ok(ReceivedSequence { account, sequence, row })
 }
 
@@ -114,7 +110,7 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
 pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>> {
     let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
     let sequence = decode_sequence(account, Some(sequence_row))?.sequence;
-    store.get(&key_of(account, sequence)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, sequence)).await
 }
 
 /// Reads the message of a received email, with our trace fields prepended; `None` if the body is not stored.
@@ -251,8 +247,7 @@ pub async fn list_older_than(
     limit: usize,
 ) -> Result<Vec<ReceivedEmail>> {
     let range = key(Space::ReceivedEmail).account(account).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let all: Vec<ReceivedEmail> = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<_, _>>()?;
+    let all: Vec<ReceivedEmail> = rows::scan(store, range, ScanOrder::Ascending, limit).await?;
     Ok(all.into_iter().take_while(|received| received.received_at < time).collect())
 }
 

@@ -12,6 +12,7 @@ use model::request_log::LoggedRequest;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(LoggedRequest);
 
@@ -81,8 +82,7 @@ pub async fn list_part(
     if range.start >= range.end {
         return Ok(Vec::new());
     }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Deletes an account's requests of a part before an id, oldest first, at most `limit`. Returns their number.
@@ -95,10 +95,5 @@ pub async fn purge_before(
     limit: usize,
 ) -> Result<usize> {
     let range = key(part.space()).account(account).build()..part.key_of(account, before);
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let count = rows.len();
-    for (row_key, _) in rows {
-        batch.delete(row_key);
-    }
-    Ok(count)
+    rows::delete_range(store, batch, range, limit).await
 }

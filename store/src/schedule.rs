@@ -7,7 +7,6 @@
 //!
 //! Every change checks the row as it was read: of a concurrent release, reschedule and cancellation, one succeeds.
 
-use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use model::id::{AccountId, EmailId};
@@ -16,6 +15,7 @@ use model::schedule::Schedule;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::rows;
 
 stored!(Schedule);
 
@@ -72,8 +72,7 @@ pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSched
 /// Reads the schedules of several emails of an account, in the order of `emails`.
 pub async fn get_many(store: &Store, account: AccountId, emails: &[EmailId]) -> Result<Vec<Option<Schedule>>> {
     let keys: Vec<Key> = emails.iter().map(|email| key_of((account, *email))).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 /// The schedules of a partition that are due.
@@ -102,7 +101,7 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
         let rows = store.scan(from..range.end.clone(), ScanOrder::Ascending, LOOK).await?;
         let mut last = None;
         for (at, _) in &rows {
-            let (_, (due, about)) = read_key(at).map_err(codec::damaged)?;
+            let (_, (due, about)) = read_key(at)?;
             if due > now {
                 return Ok(DueSchedules { later: Some(due), ..first });
             }
@@ -115,13 +114,6 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
         from = key(Space::ScheduledByTime).u16(partition).time(due).account(account).range().end;
     }
     Ok(first)
-}
-
-/// Returns whether nothing is scheduled in these partitions, with one read for all of them.
-pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool> {
-    let start = key(Space::ScheduledByTime).u16(*partitions.start()).build();
-    let end = key(Space::ScheduledByTime).u16(*partitions.end()).range().end;
-    Ok(store.scan(start..end, ScanOrder::Ascending, 1).await?.is_empty())
 }
 
 /// Partition, due time, account and email of a key.

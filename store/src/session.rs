@@ -5,8 +5,9 @@ use model::id::{AccountId, SessionId, UserId};
 use model::user::UserSession;
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{Space, key, successor};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
+use crate::key::{Space, key};
+use crate::rows;
 
 /// Maximum number of sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 50;
@@ -17,12 +18,8 @@ pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
     key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()
 }
 
-pub(crate) fn from_row(row: &Value) -> Result<UserSession> {
-    codec::decode(row)
-}
-
 pub async fn get(store: &Store, account: AccountId, user: UserId, id: SessionId) -> Result<Option<UserSession>> {
-    store.get(&key_of(account, user, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, user, id)).await
 }
 
 pub fn create(batch: &mut Batch, session: &UserSession) {
@@ -32,8 +29,7 @@ pub fn create(batch: &mut Batch, session: &UserSession) {
 /// Updates a session that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &UserSession, after: &UserSession) {
     let row_key = key_of(before.account, before.user, before.id);
-    batch.check(row_key.clone(), Some(codec::encode(before)));
-    batch.put(row_key, codec::encode(after));
+    rows::update(batch, row_key, before, after);
 }
 
 pub fn delete(batch: &mut Batch, session: &UserSession) {
@@ -44,8 +40,7 @@ pub fn delete(batch: &mut Batch, session: &UserSession) {
 pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
-    let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await
 }
 
 /// Deletes a user's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
@@ -82,7 +77,7 @@ pub async fn purge_expired(
             batch.delete(row_key.clone());
         }
     }
-    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last)))
+    Ok(rows::next_page(&rows, limit))
 }
 
 #[cfg(test)]

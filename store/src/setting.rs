@@ -55,12 +55,10 @@ pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) 
         }
         let created = make();
         let mut batch = Batch::progress();
-        batch.check(key_of(name), None).put(key_of(name), created.clone());
-        match store.commit(batch).await {
-            Ok(()) => return Ok(created),
-            // Another node created it first: use that one.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+        batch.replace(key_of(name), None, created.clone());
+        // On a conflict another node created it first: use that one.
+        if store.try_commit(batch).await? {
+            return Ok(created);
         }
     }
 }

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use model::user::{SignInLink, SignInLinkToken};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(SignInLink);
 
@@ -20,21 +21,16 @@ pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
 
 /// Reads an unused link.
 pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>> {
-    store.get(&key_of(token)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(token)).await
 }
 
 /// Deletes a link as used. Of two concurrent uses, one conflicts.
 pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
-    batch.check(key_of(token), Some(codec::encode(link))).delete(key_of(token));
+    rows::delete(batch, key_of(token), link);
 }
 
 /// Deletes expired links, at most `limit`. Returns their number.
 pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize> {
     let range = key(Space::SignInLink).build()..key(Space::SignInLink).time(now).build();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let count = rows.len();
-    for (row_key, _) in rows {
-        batch.delete(row_key);
-    }
-    Ok(count)
+    rows::delete_range(store, batch, range, limit).await
 }

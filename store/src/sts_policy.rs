@@ -6,6 +6,7 @@ use message::mta_sts::CachedMtaStsPolicy;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, CommitError, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(CachedMtaStsPolicy);
 
@@ -15,7 +16,7 @@ fn key_of(domain: &DomainName) -> Key {
 
 /// Reads the cached policy of a domain, which may have expired.
 pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>> {
-    store.get(&key_of(domain)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(domain)).await
 }
 
 /// Stores the policy of a domain, replacing an earlier one.

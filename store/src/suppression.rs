@@ -15,7 +15,7 @@ use message::address::Address;
 use model::email::Category;
 use model::id::{AccountId, SuppressionId};
 use model::suppression::{
-    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, Suppression, SuppressionReason, SuppressionSource,
+    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, OptOut, Suppression, SuppressionReason, SuppressionSource,
     SuppressionTarget, address_key, domain_key,
 };
 
@@ -98,7 +98,7 @@ pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppre
 /// Deletes a suppression. The commit conflicts if the row has changed since it was read.
 pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     let row_key = key_of(&found.suppression);
-    batch.check(row_key.clone(), Some(found.row.clone())).delete(row_key);
+    batch.remove(row_key, found.row.clone());
     for old in index(&found.suppression) {
         batch.delete(old);
     }
@@ -151,7 +151,7 @@ fn block_reason(
         }
     }
     let Some(row) = opted_out.iter().flatten().next() else { return Ok(None) };
-    let opt_out = opt_out::decode(row)?;
+    let opt_out: OptOut = codec::decode(row)?;
     Ok(Some(BlockReason::OptedOut { id: opt_out.id, category: opt_out.category }))
 }
 
@@ -195,7 +195,7 @@ pub async fn list_address_suppressions(
                 }
             }
             for row in opted_out.iter().flatten() {
-                address_suppression.categories.push(opt_out::decode(row)?.category);
+                address_suppression.categories.push(codec::decode::<OptOut>(row)?.category);
             }
             Ok(address_suppression)
         })
@@ -329,17 +329,14 @@ async fn scan_page(
 
 /// The id at the end of an index key.
 fn id_of(entry: &Key) -> Result<SuppressionId> {
-    let space = if entry.first() == Some(&(Space::SuppressionById as u8)) {
-        Space::SuppressionById
-    } else {
-        Space::SuppressionByTime
-    };
-    let mut reader = KeyReader::new(space, entry).map_err(codec::damaged)?;
-    reader.account().map_err(codec::damaged)?;
-    if space == Space::SuppressionByTime {
-        reader.u16().map_err(codec::damaged)?;
+    let by_time = KeyReader::new(Space::SuppressionByTime, entry);
+    let is_by_time = by_time.is_ok();
+    let mut reader = by_time.or_else(|_| KeyReader::new(Space::SuppressionById, entry))?;
+    reader.account()?;
+    if is_by_time {
+        reader.u16()?;
     }
-    reader.id().map(SuppressionId::from_bytes).map_err(codec::damaged)
+    Ok(SuppressionId::from_bytes(reader.id()?))
 }
 
 #[cfg(test)]

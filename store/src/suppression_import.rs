@@ -6,6 +6,7 @@ use model::import::{ImportStatus, SuppressionImport};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 stored!(SuppressionImport);
 
@@ -77,9 +78,9 @@ pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option
 }
 
 fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId)> {
-    let mut reader = KeyReader::new(space, entry).map_err(codec::damaged)?;
-    let account = reader.account().map_err(codec::damaged)?;
-    let id = reader.id().map(ImportId::from_bytes).map_err(codec::damaged)?;
+    let mut reader = KeyReader::new(space, entry)?;
+    let account = reader.account()?;
+    let id = reader.id().map(ImportId::from_bytes)?;
     Ok((account, id))
 }
 
@@ -90,12 +91,8 @@ pub async fn list(
     before: Option<ImportId>,
     limit: usize,
 ) -> Result<Vec<SuppressionImport>> {
-    let mut range = key(Space::SuppressionImport).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::SuppressionImport).account(account).range_before(before.map(ImportId::to_bytes));
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Deletes an account's oldest finished imports beyond the newest `kept_max`; open ones remain.

@@ -21,6 +21,7 @@ use crate::deadline;
 use crate::engine::{Batch, Key, ReadError, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::queue_counts::{CountedTask, TaskChange};
+use crate::rows;
 
 /// Number of partitions of the task space. Never change it: the partition is part of every task's key.
 pub const PARTITIONS: u16 = 64;
@@ -76,8 +77,7 @@ pub fn put(batch: &mut Batch, task: &Task) {
 pub fn remove(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
     count(batch, task, &task_key, false);
-    batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| codec::encode(task))));
-    batch.delete(task_key);
+    batch.remove(task_key, row.cloned().unwrap_or_else(|| codec::encode(task)));
     deadline::remove(batch, task);
 }
 
@@ -130,8 +130,7 @@ pub struct PartitionHint {
 impl PartitionHint {
     /// Deletes a hint that was carried out. The commit conflicts if a newer one has replaced it.
     pub fn remove_hint(&self, batch: &mut Batch) {
-        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
-        batch.delete(self.row.0.clone());
+        batch.remove(self.row.0.clone(), self.row.1.clone());
     }
 }
 
@@ -149,7 +148,7 @@ pub async fn list_hints(store: &Store, after: Option<&PartitionHint>, limit: usi
         let order = String::from_utf8_lossy(&row).into_owned();
         Ok(PartitionHint { partition, account, email, order, row: (hint_key, row) })
     };
-    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error))).collect()
+    rows.into_iter().map(read).collect()
 }
 
 /// A page of tasks in key order.
@@ -165,7 +164,7 @@ pub struct TaskPage {
 
 impl TaskPage {
     pub(crate) fn from_rows(rows: Vec<(Key, Value)>, limit: usize) -> Self {
-        let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last));
+        let next = rows::next_page(&rows, limit);
         let mut slice = Self { next, ..Self::default() };
         for (at, row) in rows {
             match read(&at, &row) {
@@ -207,7 +206,7 @@ pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> 
 /// Counts the tasks that are due before this one in its queue, up to `limit`.
 pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize> {
     let range = queue_prefix(&task.queue_name()).range().start..key_of(task);
-    Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
+    rows::count(store, range, limit).await
 }
 
 /// Finds the first queue of a partition from a key on. Returns its name, the due time of its first task, and the key

@@ -9,6 +9,7 @@ use model::template::{Template, TemplateBodies, TemplateKey, TemplateVersion, VE
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Maximum number of rows that one call of [`list`] scans. A page that reaches it is short and has a cursor.
 pub const LOOKED_AT_MAX: usize = 2_000;
@@ -78,8 +79,7 @@ pub fn create(batch: &mut Batch, template: &Template, bodies: &TemplateBodies) {
 }
 
 fn reserve_key(batch: &mut Batch, by: Key, id: TemplateId) {
-    batch.check(by.clone(), None);
-    batch.put(by, id.to_string().into_bytes());
+    batch.replace(by, None, id.to_string().into_bytes());
 }
 
 /// Updates a template that was read as `before`. The commit conflicts if the stored row has changed since, or if its
@@ -121,8 +121,7 @@ pub fn put_version(batch: &mut Batch, template: &Template, version: &TemplateVer
 /// Deletes a template that was read as `before`, with all its versions.
 pub fn delete(batch: &mut Batch, before: &Template) {
     let (account, id) = (before.account, before.id);
-    batch.check(key_of(account, id), Some(codec::encode(before)));
-    batch.delete(key_of(account, id));
+    rows::delete(batch, key_of(account, id), before);
     batch.delete(key_by_name(account, &before.name));
     if let Some(alias) = &before.alias {
         batch.delete(key_by_alias(account, alias));
@@ -145,7 +144,7 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
         }
     };
     let Some(id) = id else { return Ok(None) };
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, id)).await
 }
 
 /// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.
@@ -185,8 +184,7 @@ pub async fn list_versions(
     if let Some(before) = before {
         range.end = part_key(account, id, TemplateRowKind::Version, before);
     }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Lists an account's templates that pass, newest first, at most `limit`; also returns the cursor of the next page.
@@ -197,10 +195,7 @@ pub async fn list(
     limit: usize,
     passes: impl Fn(&Template) -> bool,
 ) -> Result<(Vec<Template>, Option<TemplateId>)> {
-    let mut range = key(Space::Template).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
+    let mut range = key(Space::Template).account(account).range_before(before.map(TemplateId::to_bytes));
     let mut found: Vec<Template> = Vec::new();
     let mut last = None;
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {

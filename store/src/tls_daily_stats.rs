@@ -14,7 +14,8 @@ use model::tls_report_delivery::{DomainTlsDay, ReportDelivery};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key, successor};
+use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 stored!(DomainTlsDay);
 
@@ -30,12 +31,10 @@ pub struct StoredTlsStats {
 impl StoredTlsStats {
     /// Writes the state of the report. The commit conflicts if the row has changed since it was read. Returns the new
     /// stats and row.
-    #[must_use]
     pub fn save_report_state(&self, batch: &mut Batch, delivery: ReportDelivery) -> Self {
         let stats = DomainTlsDay { book: Some(delivery), ..self.stats.clone() };
         let (at, row) = (key_of(self.day, &self.domain), codec::encode(&stats));
-        batch.check(at.clone(), Some(self.row.clone()));
-        batch.put(at, row.clone());
+        batch.replace(at, Some(self.row.clone()), row.clone());
         Self { stats, row, ..self.clone() }
     }
 }
@@ -54,8 +53,7 @@ pub async fn add(store: &Store, batch: &mut Batch, counts: &[((Day, DomainName),
             None => DomainTlsDay::default(),
         };
         stats.counts.add(counts);
-        batch.check(at.clone(), row);
-        batch.put(at, codec::encode(&stats));
+        batch.replace(at, row, codec::encode(&stats));
     }
     Ok(())
 }
@@ -80,7 +78,7 @@ pub async fn list(store: &Store, first: Day, last: Day, from: Option<Key>, limit
     let end = key(Space::TlsDailyStats).i64(last.0.saturating_add(1)).build();
     let start = from.unwrap_or_else(|| key(Space::TlsDailyStats).i64(first.0).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last));
+    let next = rows::next_page(&rows, limit);
     let mut slice = TlsStatsPage { next, ..TlsStatsPage::default() };
     for (at, row) in rows {
         match decode_row(&at, row) {
@@ -92,9 +90,9 @@ pub async fn list(store: &Store, first: Day, last: Day, from: Option<Key>, limit
 }
 
 fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats> {
-    let mut reader = KeyReader::new(Space::TlsDailyStats, at).map_err(codec::damaged)?;
-    let day = Day(reader.i64().map_err(codec::damaged)?);
-    let domain = reader.text().map_err(codec::damaged)?.parse().map_err(codec::damaged)?;
+    let mut reader = KeyReader::new(Space::TlsDailyStats, at)?;
+    let day = Day(reader.i64()?);
+    let domain = reader.text()?.parse().map_err(codec::damaged)?;
     Ok(StoredTlsStats { day, domain, stats: codec::decode(&row)?, row })
 }
 
@@ -102,12 +100,7 @@ fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats> {
 pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let all = key(Space::TlsDailyStats).range();
     let old = all.start..key(Space::TlsDailyStats).i64(Day::containing(before).0).build();
-    let rows = store.scan(old, ScanOrder::Ascending, limit).await?;
-    let count = rows.len();
-    rows.into_iter().for_each(|(at, _)| {
-        batch.delete(at);
-    });
-    Ok(count)
+    rows::delete_range(store, batch, old, limit).await
 }
 
 #[cfg(test)]

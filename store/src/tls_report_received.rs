@@ -13,6 +13,7 @@ use message::tls_report::{Day, ReceivedTlsReport};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows;
 
 /// Maximum number of reports stored for a domain and day.
 const REPORTS_MAX: usize = 100;
@@ -32,7 +33,7 @@ pub async fn save(store: &Store, batch: &mut Batch, domain: &DomainName, report:
     if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == at) {
         return Ok(false);
     }
-    batch.check(at.clone(), None).put(at, codec::encode(report));
+    batch.replace(at, None, codec::encode(report));
     Ok(true)
 }
 
@@ -65,8 +66,8 @@ async fn scan_reports(
     found: &mut Vec<(DomainName, ReceivedTlsReport)>,
 ) -> Result<()> {
     for (at, row) in store.scan(range, ScanOrder::Ascending, limit).await? {
-        let mut reader = KeyReader::new(Space::TlsReportReceived, &at).map_err(codec::damaged)?;
-        let domain = reader.i64().and_then(|_| reader.text()).map_err(codec::damaged)?;
+        let mut reader = KeyReader::new(Space::TlsReportReceived, &at)?;
+        let domain = reader.i64().and_then(|_| reader.text())?;
         found.push((domain.parse().map_err(codec::damaged)?, codec::decode(&row)?));
     }
     Ok(())
@@ -76,10 +77,5 @@ async fn scan_reports(
 pub async fn purge_before(store: &Store, batch: &mut Batch, before: Timestamp, limit: usize) -> Result<usize> {
     let all = key(Space::TlsReportReceived).range();
     let old = all.start..key(Space::TlsReportReceived).i64(Day::containing(before).0).build();
-    let rows = store.scan(old, ScanOrder::Ascending, limit).await?;
-    let count = rows.len();
-    rows.into_iter().for_each(|(at, _)| {
-        batch.delete(at);
-    });
-    Ok(count)
+    rows::delete_range(store, batch, old, limit).await
 }

@@ -68,8 +68,7 @@ pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<Tracki
 /// Writes the counters. The commit conflicts if they have changed since they were read, or if the email was deleted.
 pub fn save(batch: &mut Batch, target: TrackingTarget, found: &TrackingRecord, tally: &TrackingCounters) {
     batch.check(email::key_of(target.account, target.email), Some(found.email_row.clone()));
-    batch.check(key_of(target), found.row.clone());
-    batch.put(key_of(target), codec::encode(tally));
+    batch.replace(key_of(target), found.row.clone(), codec::encode(tally));
 }
 
 /// Reads the counters of several emails of an account, given with their numbers of recipients, in order; empty if there

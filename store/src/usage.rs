@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use model::id::AccountId;
 use model::usage::{PlanUsage, UsagePeriod};
 
-use crate::codec;
 use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 fn key_of(account: AccountId, period: UsagePeriod) -> Key {
     let kind = match period {
@@ -21,11 +21,7 @@ fn key_of(account: AccountId, period: UsagePeriod) -> Key {
 }
 
 fn decode_count(row: Option<&Value>) -> Result<i64> {
-    let Some(row) = row else { return Ok(0) };
-    std::str::from_utf8(row)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| codec::damaged("an invalid usage count"))
+    rows::parse_number(row, "an invalid usage count")
 }
 
 /// Reads an account's usage in the day and the month of a time.
@@ -45,8 +41,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) 
     let rows = store.get_many(&keys).await?;
     for ((row_key, row), count) in keys.into_iter().zip(rows).zip(additions.values()) {
         let sum = decode_count(row.as_ref())?.saturating_add(*count);
-        batch.check(row_key.clone(), row);
-        batch.put(row_key, sum.to_string().into_bytes());
+        batch.replace(row_key, row, sum.to_string().into_bytes());
     }
     Ok(())
 }

@@ -7,17 +7,14 @@ use model::id::{AccountId, UserId};
 use model::user::User;
 
 use crate::codec::{self, account_rows};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
 account_rows!(User, UserId, User);
-
-pub(crate) fn from_row(row: &Value) -> Result<User> {
-    codec::decode(row)
-}
 
 fn key_by_email(email: &str) -> Key {
     key(Space::UserByEmail).text(&email.to_lowercase()).build()
@@ -27,8 +24,7 @@ fn key_by_email(email: &str) -> Key {
 pub fn create(batch: &mut Batch, user: &User) {
     let row_key = key_of(user.account, user.id);
     let by_email = key_by_email(&user.email.to_string());
-    batch.check(by_email.clone(), None);
-    batch.put(by_email, row_key.clone());
+    batch.replace(by_email, None, row_key.clone());
     batch.put(row_key, codec::encode(user));
 }
 
@@ -40,8 +36,7 @@ fn key_invited(email: &str, account: AccountId) -> Key {
 pub fn invite(batch: &mut Batch, user: &User) {
     let row_key = key_of(user.account, user.id);
     let invited = key_invited(&user.email.to_string(), user.account);
-    batch.check(invited.clone(), None);
-    batch.put(invited, row_key.clone());
+    batch.replace(invited, None, row_key.clone());
     batch.put(row_key, codec::encode(user));
 }
 
@@ -50,16 +45,14 @@ pub fn invite(batch: &mut Batch, user: &User) {
 pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     let (row_key, email) = (key_of(invited.account, invited.id), invited.email.to_string());
     update(batch, invited, after);
-    batch.check(key_by_email(&email), None);
-    batch.put(key_by_email(&email), row_key);
+    batch.replace(key_by_email(&email), None, row_key);
     batch.delete(key_invited(&email, invited.account));
 }
 
 /// Updates a user that was read as `before`. The commit conflicts if the stored row has changed since. The address must
 /// not change.
 pub fn update(batch: &mut Batch, before: &User, after: &User) {
-    check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Deletes a user. The commit conflicts if the stored row has changed since it was read.
@@ -72,8 +65,7 @@ pub fn delete(batch: &mut Batch, user: &User) {
 
 /// Finds the user with an address.
 pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>> {
-    let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get_by_index(store, &key_by_email(email)).await
 }
 
 /// Lists the invitations of an address, at most `limit`.
@@ -84,13 +76,11 @@ pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Resul
     let entries = store.scan(range, ScanOrder::Ascending, limit + 1).await?;
     let rows: Vec<Key> =
         entries.into_iter().filter(|(entry, _)| *entry != by_email).take(limit).map(|(_, row_key)| row_key).collect();
-    let rows = store.get_many(&rows).await?;
-    rows.iter().flatten().map(|row| codec::decode(row)).collect()
+    rows::get_existing(store, &rows).await
 }
 
 /// Lists all users of an account, oldest first.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>> {
     let range = key(Space::User).account(account).range();
-    let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, USERS_MAX + 1).await
 }

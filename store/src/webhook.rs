@@ -9,6 +9,7 @@ use model::webhook::{ENDPOINTS_MAX, Webhook};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(Webhook);
 
@@ -33,8 +34,7 @@ impl WebhookSetVersion {
     /// Rewrites the version row. The commit conflicts if the endpoints have changed since this version.
     fn bump(&self, batch: &mut Batch, account: AccountId) {
         let number: u64 = self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
-        batch.check(set_key(account), self.0.clone());
-        batch.put(set_key(account), number.wrapping_add(1).to_string().into_bytes());
+        batch.replace(set_key(account), self.0.clone(), number.wrapping_add(1).to_string().into_bytes());
     }
 }
 
@@ -55,16 +55,14 @@ pub fn create(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion)
 pub fn update(batch: &mut Batch, before: &Webhook, after: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(before.account, before.id);
     version.bump(batch, before.account);
-    batch.check(at.clone(), Some(codec::encode(before)));
-    batch.put(at, codec::encode(after));
+    rows::update(batch, at, before, after);
 }
 
 /// Deletes an endpoint. Its pending deliveries are dropped when they are due and the endpoint is missing.
 pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(webhook.account, webhook.id);
     version.bump(batch, webhook.account);
-    batch.check(at.clone(), Some(codec::encode(webhook)));
-    batch.delete(at);
+    rows::delete(batch, at, webhook);
 }
 
 /// Reads an endpoint and the current version.
@@ -78,6 +76,5 @@ pub async fn get(store: &Store, account: AccountId, id: WebhookId) -> Result<Opt
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>> {
     let range = key(Space::Webhook).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
-    let rows = store.scan(range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await
 }

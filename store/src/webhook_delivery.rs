@@ -18,7 +18,8 @@ use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDe
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, successor};
+use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end};
+use crate::rows;
 
 /// Maximum number of attempts stored for one delivery.
 pub const ATTEMPTS_MAX: usize = 100;
@@ -70,8 +71,7 @@ impl DueDelivery {
 
     /// Deletes the due key after an attempt. The commit conflicts if the attempt was recorded before.
     pub fn complete(&self, batch: &mut Batch) {
-        batch.check(self.key(), Some(Value::new()));
-        batch.delete(self.key());
+        batch.remove(self.key(), Value::new());
     }
 }
 
@@ -113,15 +113,14 @@ pub async fn get(
     id: DeliveryId,
 ) -> Result<Option<WebhookDelivery>> {
     let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
-    store.get(&at).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &at).await
 }
 
 /// Lists the attempts of a delivery, oldest first.
 pub async fn list_attempts(store: &Store, delivery: &WebhookDelivery) -> Result<Vec<WebhookDeliveryAttempt>> {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     let range = prefix.id(delivery.id.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, ATTEMPTS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, ATTEMPTS_MAX).await
 }
 
 /// Lists the deliveries of an endpoint's queue that are due until a time, longest due first, at most `limit`. A
@@ -135,7 +134,7 @@ pub async fn list_due(
     let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
     let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
     for (due_key, _) in &rows {
-        let due_delivery = DueDelivery::read(due_key).map_err(codec::damaged)?;
+        let due_delivery = DueDelivery::read(due_key)?;
         if due_delivery.at > until {
             next = Some(due_delivery.at);
             break;
@@ -163,7 +162,7 @@ pub async fn next_endpoint_queue(
     let Some((found, _)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
         return Ok(None);
     };
-    let due = DueDelivery::read(&found).map_err(codec::damaged)?;
+    let due = DueDelivery::read(&found)?;
     Ok(Some((due.queue, due.at, queue_prefix(due.queue).range().end)))
 }
 
@@ -184,10 +183,7 @@ pub async fn list(
     passes: impl Fn(&WebhookDelivery) -> bool,
 ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>)> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
-    let mut range = prefix.clone().range();
-    if let Some(before) = before {
-        range.end = prefix.clone().id(before.to_bytes()).build();
-    }
+    let mut range = prefix.clone().range_before(before.map(DeliveryId::to_bytes));
     let (mut found, mut looked) = (Vec::new(), 0);
     loop {
         let page = (limit + 1).max(100);
@@ -257,7 +253,7 @@ pub async fn purge_before(
 ) -> Result<Option<Key>> {
     let whole = key(Space::WebhookDelivery).account(account).range();
     let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
-    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    let mut next = rows::next_page(&rows, limit);
     for (at, row) in rows {
         let delivery: WebhookDelivery = codec::decode(&row)?;
         if delivery.id >= before {

@@ -160,7 +160,7 @@ async fn unauthenticated_mail_is_marked_or_refused() {
     assert_eq!(list_received(&world, "?spam_status=spam").await.len(), 1);
     let refused = submit(&world, "x@far.example", &to, &format_message("boss@strict.example", "")).await;
     assert!(refused.starts_with("550 5.7.1 strict.example "), "{refused}");
-    world.reload_with(|config| config.mx.dmarc_reject = postrider::config::mx::UnwantedMailAction::Mark);
+    world.reload_with(|config| config.mx.dmarc_reject = inbound::service::OnPolicyFail::MarkAsSpam);
     let marked = submit(&world, "x@far.example", &to, &format_message("boss@strict.example", "")).await;
     assert!(marked.starts_with("250 "), "{marked}");
     // Two From fields: neither author is authenticated.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use net::limit::connections_by_address::HttpConnectionLimiter;
+use net::limit::fair_share::{FairShareQuota, QuotaBounds, QuotaHolder};
 use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +37,8 @@ pub struct HttpListenerConfig {
     pub proxies: TrustedProxies,
     pub tls: Option<TlsConfigReceiver>,
     pub connections_max: usize,
-    pub connections: Arc<HttpConnectionLimiter>,
+    /// The open connections of each address.
+    pub connections: Arc<FairShareQuota>,
     pub drain_max: Duration,
     /// Builds the error responses that replace hyper's own.
     pub error_response: Option<ErrorResponseBuilder>,
@@ -46,7 +47,7 @@ pub struct HttpListenerConfig {
 impl HttpListenerConfig {
     /// Without TLS and without proxies, for a listener that is not public.
     pub fn plaintext(connections_max: usize, drain_max: Duration) -> Self {
-        let connections = HttpConnectionLimiter::new(connections_max);
+        let connections = FairShareQuota::new(QuotaBounds::each(connections_max));
         Self {
             proxies: TrustedProxies::default(),
             tls: None,
@@ -118,7 +119,8 @@ impl AcceptedConnection {
             peer = self.config.proxies.client_address(&mut self.stream, self.address) => peer,
         };
         let Ok(peer) = peer else { return };
-        let Some(_slot) = self.config.connections.acquire(peer.ip()) else {
+        let share = self.config.connections.share_for([QuotaHolder::for_address(peer.ip())]);
+        let Some(_slot) = share.count_unit(usize::MAX) else {
             metrics::counter!("postrider_api_connections_refused_total").increment(1);
             tracing::debug!(peer = %peer.ip(), "connection closed: too many connections from this address");
             return;

@@ -10,7 +10,7 @@
 //! Units are sessions or bytes. Acquire and release are two atomic operations each. The table of holders is locked only
 //! when a session looks up its share and when it ends.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::iter;
 use std::net::IpAddr;
@@ -88,6 +88,11 @@ impl QuotaBounds {
     pub fn shared(total: usize) -> Self {
         Self { total, per_holder: usize::MAX, sole_holder: 1 }
     }
+
+    /// Only a fixed limit per holder (at least 1).
+    pub fn each(per_holder: usize) -> Self {
+        Self { total: usize::MAX, per_holder: per_holder.max(1), sole_holder: 0 }
+    }
 }
 
 #[derive(Debug)]
@@ -138,7 +143,7 @@ impl FairShareQuota {
 
     /// Creates a share that counts for each of `holders`.
     pub fn share_for(self: &Arc<Self>, holders: impl IntoIterator<Item = QuotaHolder>) -> QuotaShare {
-        let mut table = self.holders();
+        let mut table = self.holders.lock();
         let mut register = |holder| {
             let (shares, count) = table.entry(holder).or_default();
             *shares += 1;
@@ -159,11 +164,6 @@ impl FairShareQuota {
         self.used.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn holders(&self) -> MutexGuard<'_, HashMap<QuotaHolder, (usize, Arc<AtomicUsize>)>> {
-        // No panic can leave the table inconsistent: every statement leaves it complete.
-        self.holders.lock()
-    }
-
     /// Returns whether a holder may have `own` units while `used` are in use in total, its own included.
     fn allows(&self, holder: QuotaHolder, own: usize, used: usize) -> bool {
         let Some(free) = self.total().checked_sub(used) else { return false };
@@ -174,7 +174,7 @@ impl FairShareQuota {
 
     /// Number of holders in the table.
     pub fn holders_known(&self) -> usize {
-        self.holders().len()
+        self.holders.lock().len()
     }
 }
 
@@ -187,10 +187,6 @@ pub struct QuotaShare {
 }
 
 impl QuotaShare {
-    pub fn quota(&self) -> &Arc<FairShareQuota> {
-        &self.quota
-    }
-
     /// Units of the first holder.
     pub fn own_units(&self) -> usize {
         self.holders.first().map_or(0, |(_, count)| count.load(Ordering::Relaxed))
@@ -264,7 +260,7 @@ impl QuotaShare {
 
 impl Drop for QuotaShare {
     fn drop(&mut self) {
-        let mut table = self.quota.holders();
+        let mut table = self.quota.holders.lock();
         for (holder, _) in &self.holders {
             if let Some((shares, _)) = table.get_mut(holder) {
                 *shares -= 1;
@@ -371,5 +367,21 @@ mod tests {
         assert!(!client.can_acquire(usize::MAX) && !client.try_acquire(usize::MAX));
         client.release(40);
         assert!(client.try_acquire(5));
+    }
+
+    #[test]
+    fn connections_are_limited_by_address_and_forgotten() {
+        let quota = FairShareQuota::new(QuotaBounds::each(2));
+        let acquire =
+            |from: &str| quota.share_for([QuotaHolder::for_address(from.parse().unwrap())]).count_unit(usize::MAX);
+        let permits =
+            [acquire("192.0.2.1"), acquire("::ffff:192.0.2.1"), acquire("2001:db8::1"), acquire("2001:db8::ffff")];
+        assert!(permits.iter().all(Option::is_some));
+        assert!(acquire("192.0.2.1").is_none() && acquire("2001:db8::2").is_none());
+        let others = [acquire("192.0.2.2"), acquire("2001:db8:0:1::1")];
+        let loopback = ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.0.0.1", "::1", "::1"].map(acquire);
+        assert!(others.iter().chain(&loopback).all(Option::is_some));
+        drop((permits, others, loopback));
+        assert_eq!(quota.holders_known(), 0);
     }
 }

@@ -8,14 +8,12 @@ use model::destination::{Destination, DestinationOverrides, RouteOverride};
 use model::task::QueueName;
 use store::destination::{self, DESTINATIONS_MAX};
 use store::engine::{Batch, CommitError, ReadError};
+use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
 use crate::scheduler::destination_policies::DestinationOrders;
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::services::Services;
-
-/// Commits tried when other overrides change concurrently.
-const COMMIT_TRIES_MAX: usize = 20;
 
 #[derive(Debug, Error)]
 pub enum DestinationError {
@@ -28,7 +26,7 @@ pub enum DestinationError {
     TooMany,
     /// Concurrent changes did not end.
     #[error("another override was changed at the same time; try again")]
-    Conflict,
+    Conflict(#[from] RetriesExhausted),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -47,7 +45,6 @@ impl DestinationAdmin {
     }
 
     /// All overrides, sorted by destination.
-    #[must_use]
     pub fn list(&self) -> Vec<(Destination, DestinationOverrides)> {
         let orders = self.queues.routes.policies.orders();
         let domains = orders.domains.iter().map(|(name, s)| (Destination::Domain(name.clone()), s.clone()));
@@ -66,7 +63,7 @@ impl DestinationAdmin {
         destination: &Destination,
         change: impl Fn(&mut DestinationOverrides),
     ) -> Result<DestinationOverrides, DestinationError> {
-        for _ in 0..COMMIT_TRIES_MAX {
+        let overrides = retry_on_conflict(|| async {
             let orders = DestinationOrders::read(&self.services.store).await?;
             let mut overrides = orders.for_destination(destination).cloned().unwrap_or_default();
             let before = overrides.route.clone();
@@ -81,16 +78,11 @@ impl DestinationAdmin {
             }
             let mut batch = Batch::progress();
             destination::put(&mut batch, &orders.version, destination, &overrides);
-            match self.services.store.commit(batch).await {
-                Ok(()) => {
-                    self.reload().await?;
-                    return Ok(overrides);
-                }
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(DestinationError::Conflict)
+            Ok::<_, DestinationError>(self.services.store.try_commit(batch).await?.then_some(overrides))
+        })
+        .await?;
+        self.reload().await?;
+        Ok(overrides)
     }
 
     fn validate_route_override(
@@ -101,7 +93,7 @@ impl DestinationAdmin {
         match (&overrides.route, destination) {
             (Some(_), Destination::MailHost(_)) => Err(DestinationError::RouteOfMailHost),
             (Some(RouteOverride::Smarthost(name)), _)
-                if self.queues.routes.router.smarthosts().named(name).is_none() =>
+                if self.queues.routes.router.settings.smarthosts.named(name).is_none() =>
             {
                 Err(DestinationError::NoSmarthost(name.to_string()))
             }

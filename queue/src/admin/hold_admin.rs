@@ -11,6 +11,7 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::queue_hold::{self, Hold, HoldScope};
 use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
+use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
 use crate::cluster::membership::LeaseError;
@@ -26,7 +27,7 @@ const COUNTED_ROWS_MAX: usize = 50_000;
 pub enum HoldError {
     /// Concurrent changes did not end.
     #[error("another hold was changed at the same time; try again")]
-    Conflict,
+    Conflict(#[from] RetriesExhausted),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -63,13 +64,11 @@ impl HoldAdmin {
     }
 
     /// The hold of the whole queue, if active.
-    #[must_use]
     pub fn queue_hold(&self) -> Option<Hold> {
         self.queues.scheduler.holds.read(|holds| holds.queue.filter(Hold::is_active))
     }
 
     /// Returns whether an account's mail is held because the account is suspended.
-    #[must_use]
     pub fn is_account_held(&self, account: AccountId) -> bool {
         self.queues.scheduler.holds.is_account_held(account)
     }
@@ -79,21 +78,16 @@ impl HoldAdmin {
     /// # Errors
     /// Returns a [`HoldError`] if the store fails or concurrent changes do not end.
     pub async fn lift_queue_hold(&self) -> Result<Option<Hold>, HoldError> {
-        for _ in 0..COMMIT_TRIES_MAX {
+        let lifted = retry_on_conflict(|| async {
             let holds = queue_hold::list(&self.services.store).await?;
-            let Some(hold) = holds.queue.filter(Hold::is_active) else { return Ok(None) };
+            let Some(hold) = holds.queue.filter(Hold::is_active) else { return Ok(Some(None)) };
             let mut batch = Batch::progress();
             queue_hold::put(&mut batch, &holds.version, &[(HoldScope::Queue, hold.lift(self.services.clock.now()))]);
-            match self.services.store.commit(batch).await {
-                Ok(()) => {
-                    self.reload().await?;
-                    return Ok(Some(hold));
-                }
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(HoldError::Conflict)
+            Ok::<_, HoldError>(self.services.store.try_commit(batch).await?.then_some(Some(hold)))
+        })
+        .await?;
+        self.reload().await?;
+        Ok(lifted)
     }
 
     /// Reloads holds if they changed.

@@ -8,14 +8,12 @@ use model::pool::WarmUpOverride;
 use model::slug::PoolName;
 use store::engine::{Batch, CommitError, ReadError};
 use store::pool::{ORDERS_MAX, PoolOrder, PoolOrderKey};
+use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::source_pools::{PoolOrders, PoolStatus, SourcePool};
 use crate::services::Services;
-
-/// Commit tries when other orders are saved concurrently.
-const COMMIT_TRIES_MAX: usize = 20;
 
 /// Error of an order about pools.
 #[derive(Debug, Error)]
@@ -28,7 +26,7 @@ pub enum PoolError {
     TooMany,
     /// Other orders were saved concurrently at every try.
     #[error("another pool order was saved at the same time; try again")]
-    Conflict,
+    Conflict(#[from] RetriesExhausted),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -47,7 +45,6 @@ impl PoolAdmin {
     }
 
     /// Returns the state of all pools.
-    #[must_use]
     pub fn pool_statuses(&self) -> Vec<PoolStatus> {
         let (now, orders) = (self.services.clock.now(), self.queues.pools.orders());
         let ordered = |pool: &SourcePool| orders.warm_ups.get(pool.name()).copied();
@@ -55,7 +52,6 @@ impl PoolAdmin {
     }
 
     /// Returns the warm-up overrides of pools that are not configured any more.
-    #[must_use]
     pub fn orphaned_warm_ups(&self) -> BTreeMap<PoolName, WarmUpOverride> {
         let orders = self.queues.pools.orders();
         let is_orphaned = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.queues.pools.named.contains_key(*pool);
@@ -63,7 +59,6 @@ impl PoolAdmin {
     }
 
     /// Returns the accounts assigned to each pool by order.
-    #[must_use]
     pub fn accounts_by_pool(&self) -> BTreeMap<PoolName, Vec<AccountId>> {
         let mut accounts = BTreeMap::<PoolName, Vec<AccountId>>::new();
         for (account, pool) in &self.queues.pools.orders().accounts {
@@ -104,7 +99,7 @@ impl PoolAdmin {
     }
 
     async fn save_pool_order(&self, key: PoolOrderKey, order: Option<PoolOrder>) -> Result<(), PoolError> {
-        for _ in 0..COMMIT_TRIES_MAX {
+        retry_on_conflict(|| async {
             let orders = PoolOrders::read(&self.services.store).await?;
             if order.is_some() && orders.accounts.len() + orders.warm_ups.len() >= ORDERS_MAX {
                 return Err(PoolError::TooMany);
@@ -114,13 +109,10 @@ impl PoolAdmin {
                 Some(order) => store::pool::put(&mut batch, &orders.version, order),
                 None => store::pool::delete(&mut batch, &orders.version, &key),
             }
-            match self.services.store.commit(batch).await {
-                Ok(()) => return Ok(self.reload().await?),
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(PoolError::Conflict)
+            Ok::<_, PoolError>(self.services.store.try_commit(batch).await?.then_some(()))
+        })
+        .await?;
+        Ok(self.reload().await?)
     }
 
     /// Applies orders saved since the last poll.

@@ -151,7 +151,7 @@ impl QueueAdmin {
     fn validate_command(&self, order: &QueueCommand) -> Result<(), QueueAdminError> {
         match order {
             QueueCommand::Reroute(Some(RouteOverride::Smarthost(name)))
-                if self.queues.routes.router.smarthosts().named(name).is_none() =>
+                if self.queues.routes.router.settings.smarthosts.named(name).is_none() =>
             {
                 Err(QueueAdminError::NoSmarthost(name.to_string()))
             }
@@ -380,7 +380,7 @@ mod tests {
         let tasks = put_email(&queue, [0, 1]).await;
         {
             // The partition of the second recipient belongs to another node.
-            let mut leases = queue.services.leases.lock();
+            let mut leases = queue.services.leases.state.lock();
             leases.partitions.remove(&1);
             leases.refresh_active();
         }

@@ -33,7 +33,6 @@ const REROUTE_BY_PREFIX: &str = "reroute by ";
 
 impl QueueCommand {
     /// Returns the stored form of the command.
-    #[must_use]
     pub fn word(&self) -> String {
         match self {
             Self::Reroute(Some(RouteOverride::Smarthost(name))) => format!("{REROUTE_BY_PREFIX}{name}"),
@@ -45,7 +44,6 @@ impl QueueCommand {
     }
 
     /// Parses the stored form of a command.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word.strip_prefix(REROUTE_BY_PREFIX) {
             Some(name) => Some(Self::Reroute(Some(RouteOverride::Smarthost(name.parse().ok()?)))),

@@ -3,7 +3,7 @@
 //! Code that accepts, attempts or records a task checks ownership here, and fences its commit so that it fails if the
 //! partition has moved ([`Leases::fence`]). [`crate::cluster::membership`] acquires and releases partitions.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -69,19 +69,14 @@ impl LeaseState {
 /// The leases of this node.
 #[derive(Debug, Default)]
 pub struct Leases {
-    state: Mutex<LeaseState>,
+    pub(crate) state: Mutex<LeaseState>,
     pub(crate) changed: Notify,
 }
 
 impl Leases {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LeaseState> {
-        self.state.lock()
-    }
-
     /// Partition for new tasks of a domain; `None` if this node owns none.
-    #[must_use]
     pub fn choose_for_domain(&self, domain: &DomainName) -> Option<u16> {
-        let state = self.lock();
+        let state = self.state.lock();
         if !state.is_valid() {
             return None;
         }
@@ -90,9 +85,8 @@ impl Leases {
 
     /// Partition for new work with this number, stable while the owned partitions do not change; `None` if this node
     /// owns none.
-    #[must_use]
     pub fn choose_by_hash(&self, number: u64) -> Option<u16> {
-        let state = self.lock();
+        let state = self.state.lock();
         if !state.is_valid() {
             return None;
         }
@@ -101,28 +95,25 @@ impl Leases {
     }
 
     /// Numbers of all owned partitions, including those being released, in order.
-    #[must_use]
     pub fn held(&self) -> Vec<u16> {
-        self.lock().partitions.keys().copied().collect()
+        self.state.lock().partitions.keys().copied().collect()
     }
 
     /// Numbers of the partitions in use, in order.
     pub fn active(&self) -> Vec<u16> {
-        self.lock().active.clone()
+        self.state.lock().active.clone()
     }
 
     /// Any partition in use, for rows that belong to no domain; `None` if this node owns none.
-    #[must_use]
     pub fn any(&self) -> Option<u16> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.active.first().copied().filter(|_| state.is_valid())
     }
 
     /// All owned partitions, including those being released, as ranges of adjacent numbers.
-    #[must_use]
     pub fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
         let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
-        for number in self.lock().partitions.keys() {
+        for number in self.state.lock().partitions.keys() {
             match runs.last_mut() {
                 Some(run) if run.end() + 1 == *number => *run = *run.start()..=*number,
                 _ => runs.push(*number..=*number),
@@ -132,9 +123,8 @@ impl Leases {
     }
 
     /// Returns whether this node may attempt tasks of a partition.
-    #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.is_valid() && state.partitions.get(&partition).is_some_and(|lease| lease.leaving_polls.is_none())
     }
 
@@ -148,7 +138,7 @@ impl Leases {
     /// Like [`fence`](Self::fence), for partition numbers.
     #[must_use]
     pub fn fence_partitions(&self, batch: &mut Batch, partitions: impl Iterator<Item = u16>) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let partitions: HashSet<u16> = partitions.collect();
         partitions
             .iter()
@@ -157,19 +147,19 @@ impl Leases {
 
     /// Partitions whose queues must be loaded: newly acquired ones, and those whose loading failed.
     pub(crate) fn unloaded(&self) -> Vec<u16> {
-        self.lock().partitions.iter().filter(|(_, lease)| !lease.is_loaded).map(|(number, _)| *number).collect()
+        self.state.lock().partitions.iter().filter(|(_, lease)| !lease.is_loaded).map(|(number, _)| *number).collect()
     }
 
     /// Marks the queues of a partition as loaded.
     pub(crate) fn mark_loaded(&self, partition: u16) {
-        if let Some(lease) = self.lock().partitions.get_mut(&partition) {
+        if let Some(lease) = self.state.lock().partitions.get_mut(&partition) {
             lease.is_loaded = true;
         }
     }
 
     /// Stops new work in partitions that this node will release.
     pub fn start_release(&self, partitions: &[u16]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for partition in partitions {
             if let Some(lease) = state.partitions.get_mut(partition) {
                 lease.leaving_polls = Some(0);
@@ -179,19 +169,16 @@ impl Leases {
     }
 
     /// Number of nodes in the cluster.
-    #[must_use]
     pub fn nodes(&self) -> u32 {
-        self.lock().nodes.max(1)
+        self.state.lock().nodes.max(1)
     }
 
     /// Number of partitions in use.
-    #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().active.len()
+        self.state.lock().active.len()
     }
 
     /// Returns whether no partition is in use.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -130,15 +130,10 @@ impl Membership {
         for row in &expired_nodes {
             let mut batch = Batch::progress();
             lease::evict(&mut batch, row);
-            match self.store.commit(batch).await {
-                // On an unshared store it is this node's previous run: not worth a log line.
-                Ok(()) if !self.store.is_shared() => {}
-                Ok(()) => {
-                    tracing::warn!(node = row.node.name, "node expired: taking over its partitions")
-                }
-                // It is alive, or another node was faster.
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // On a conflict it is alive, or another node was faster. On an unshared store it is this node's previous
+            // run: not worth a log line.
+            if self.store.try_commit(batch).await? && self.store.is_shared() {
+                tracing::warn!(node = row.node.name, "node expired: taking over its partitions");
             }
         }
         let live_nodes: Vec<&str> = view
@@ -148,7 +143,7 @@ impl Membership {
             .filter(|name| !expired_nodes.iter().any(|row| row.node.name == *name))
             .collect();
         let (active, held) = {
-            let mut state = self.leases.lock();
+            let mut state = self.leases.state.lock();
             let nodes = u32::try_from(live_nodes.len()).unwrap_or(u32::MAX);
             if state.nodes != nodes {
                 tracing::info!(nodes, "cluster size changed");
@@ -171,21 +166,16 @@ impl Membership {
             let node = Node { name: self.name.clone(), beats, started_at };
             let row = lease::heartbeat(&mut batch, self.own_row.as_ref(), node);
             let started = Instant::now();
-            match self.store.commit(batch).await {
-                Ok(()) => {
-                    self.own_row = Some(row);
-                    if self.known_nodes.may_exist {
-                        self.leases.lock().renew(started);
-                    }
-                    return Ok(());
+            if self.store.try_commit(batch).await? {
+                self.own_row = Some(row);
+                if self.known_nodes.may_exist {
+                    self.leases.state.lock().renew(started);
                 }
-                Err(CommitError::Conflict { .. }) => {
-                    tracing::warn!("this node was evicted by another; joining again");
-                    let view = lease::read_view(&self.store).await?;
-                    self.own_row = view.nodes.into_iter().find(|row| row.node.name == self.name);
-                }
-                Err(error) => return Err(error.into()),
+                return Ok(());
             }
+            tracing::warn!("this node was evicted by another; joining again");
+            let view = lease::read_view(&self.store).await?;
+            self.own_row = view.nodes.into_iter().find(|row| row.node.name == self.name);
         }
         Ok(())
     }
@@ -211,7 +201,7 @@ impl Membership {
 
     /// Drops partitions that this node no longer owns.
     fn drop_lost(&self, is_kept: impl Fn(&FencingToken) -> bool) {
-        let mut state = self.leases.lock();
+        let mut state = self.leases.state.lock();
         let before = state.partitions.len();
         state.partitions.retain(|_, lease| is_kept(&lease.token));
         if state.partitions.len() < before {
@@ -225,7 +215,7 @@ impl Membership {
     /// Releases partitions that have no attempts left.
     async fn finish_release(&self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         let done: Vec<FencingToken> = {
-            let mut state = self.leases.lock();
+            let mut state = self.leases.state.lock();
             let leaving = state.partitions.values_mut().filter_map(|lease| {
                 let beats = lease.leaving_polls.as_mut()?;
                 *beats += 1;
@@ -243,11 +233,8 @@ impl Membership {
         }
         let mut batch = Batch::progress();
         partitions.iter().for_each(|held| held.release(&mut batch));
-        match self.store.commit(batch).await {
-            // On a conflict, another node took one over; the next poll finds out.
-            Ok(()) | Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        // On a conflict, another node took one over; the next poll finds out.
+        self.store.try_commit(batch).await?;
         self.drop_lost(|held| !partitions.contains(held));
         Ok(())
     }
@@ -269,6 +256,7 @@ impl Membership {
                     claimed += 1;
                     let number = held.partition();
                     self.leases
+                        .state
                         .lock()
                         .partitions
                         .insert(number, OwnedPartition { token: held, leaving_polls: None, is_loaded: false });
@@ -280,7 +268,7 @@ impl Membership {
         }
         if claimed > 0 {
             tracing::info!(partitions = claimed, "partitions acquired");
-            self.leases.lock().refresh_active();
+            self.leases.state.lock().refresh_active();
             self.leases.changed.notify_waiters();
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -288,7 +276,8 @@ impl Membership {
 
     /// Releases all partitions and leaves the cluster; others claim them at their next poll.
     pub(crate) async fn leave(mut self) {
-        let held: Vec<FencingToken> = self.leases.lock().partitions.values().map(|lease| lease.token.clone()).collect();
+        let held: Vec<FencingToken> =
+            self.leases.state.lock().partitions.values().map(|lease| lease.token.clone()).collect();
         if let Err(error) = self.release_partitions(&held).await {
             return tracing::warn!(%error, "cannot release partitions: other nodes wait until the lease expires");
         }
@@ -329,7 +318,7 @@ mod tests {
 
     /// Returns whether a member can still commit in the first partition that it believes to own.
     async fn may_commit(store: &Store, member: &Membership) -> bool {
-        let held = member.leases.lock().partitions.values().next().map(|lease| lease.token.clone());
+        let held = member.leases.state.lock().partitions.values().next().map(|lease| lease.token.clone());
         let Some(held) = held else { return false };
         let mut batch = Batch::progress();
         held.fence(&mut batch);

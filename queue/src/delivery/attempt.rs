@@ -684,7 +684,7 @@ fn attempt_result(open: &OpenConnection, delivery: TransactionResult, began_at: 
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
-        source: open.connection.source_ip(),
+        source: open.connection.source_ip,
         tls: delivery.tls.map(|tls| attempt_tls(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
         is_untried: false,

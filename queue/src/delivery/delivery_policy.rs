@@ -25,13 +25,11 @@ pub struct DeliveryPolicy {
 pub struct SharedDeliveryPolicy(watch::Sender<Arc<DeliveryPolicy>>);
 
 impl SharedDeliveryPolicy {
-    #[must_use]
     pub fn new(policy: DeliveryPolicy) -> Self {
         Self(watch::Sender::new(Arc::new(policy)))
     }
 
     /// The current policy.
-    #[must_use]
     pub fn current(&self) -> Arc<DeliveryPolicy> {
         Arc::clone(&self.0.borrow())
     }

@@ -2,7 +2,7 @@
 //!
 //! Sixty minutes in memory: lost on restart, and without other nodes.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -81,15 +81,11 @@ fn minute_of(at: Timestamp) -> i64 {
 }
 
 impl LastHour {
-    fn minutes(&self) -> MutexGuard<'_, [(i64, Counts); MINUTES]> {
-        self.0.lock()
-    }
-
     /// Adds to a counter of the current minute.
     pub fn count(&self, counter: HourlyCounter, number: u64, now: Timestamp) {
         let minute = minute_of(now);
         let index = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
-        if let Some(slot) = self.minutes().get_mut(index) {
+        if let Some(slot) = self.0.lock().get_mut(index) {
             if slot.0 != minute {
                 *slot = (minute, Counts::default());
             }
@@ -102,7 +98,7 @@ impl LastHour {
         let last = minute_of(now);
         let mut sum = Counts::default();
         let within = |minute: i64| minute <= last && minute > last - MINUTES as i64;
-        self.minutes().iter().filter(|(minute, _)| within(*minute)).for_each(|(_, counts)| sum.add(counts));
+        self.0.lock().iter().filter(|(minute, _)| within(*minute)).for_each(|(_, counts)| sum.add(counts));
         sum
     }
 }

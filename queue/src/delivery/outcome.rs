@@ -103,7 +103,6 @@ pub enum NextAction {
 }
 
 /// Decides the next action after an attempt.
-#[must_use]
 pub fn decide_next_action(
     task: &Task,
     attempted: &AttemptResult,
@@ -187,7 +186,6 @@ pub fn rescheduled_task(task: &Task, attempted: &AttemptResult, at: Timestamp, n
 
 /// Returns the suppression cause of a final action: a bounce, or a rejection that is about
 /// the sender. A failure without a reply of the host suppresses nothing, nor do addresses of the [`simulator`].
-#[must_use]
 pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextAction) -> Option<SuppressionCause> {
     if simulator::is_simulated(&task.address) {
         return None;

@@ -36,7 +36,6 @@ pub(crate) fn attempt_phase(phase: smtp::TransactionPhase) -> AttemptPhase {
 }
 
 /// Classifies the result of a transaction.
-#[must_use]
 pub fn classify_reply(
     shaping: &ReplyRules,
     host: &str,
@@ -58,7 +57,6 @@ pub fn classify_reply(
 }
 
 /// Classifies a refusal before MAIL. Returns `None` if it counts like any other unreachable host.
-#[must_use]
 pub fn classify_connect_reply(
     shaping: &ReplyRules,
     host: &str,

@@ -30,7 +30,6 @@ impl RetrySchedule {
     /// Returns the time of the next attempt after `attempts` attempts (at least one), or `None` if the message has
     /// expired. Jitter from `seed` adds up to a tenth of the wait, so that messages deferred together are not retried
     /// together. The last attempt is exactly at `expires_at`.
-    #[must_use]
     pub fn next_attempt(&self, attempts: u32, now: Timestamp, expires_at: Timestamp, seed: u64) -> Option<Timestamp> {
         if now >= expires_at {
             return None;

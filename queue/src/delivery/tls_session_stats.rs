@@ -10,7 +10,7 @@
 //! are not counted. A crash loses half a minute of counts. Memory holds at most [`DOMAINS_MAX`] domains; further
 //! sessions are counted as dropped.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -89,12 +89,8 @@ impl TlsSessionStats {
         Self { services, router, counts: Mutex::default(), is_large: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PendingTlsCounts> {
-        self.counts.lock()
-    }
-
     fn add(&self, at: (Day, DomainName), update: impl FnOnce(&mut DomainTlsCounts)) {
-        let mut counted = self.lock();
+        let mut counted = self.counts.lock();
         if counted.len() >= DOMAINS_MAX && !counted.contains_key(&at) {
             metrics::counter!("postrider_tls_sessions_dropped_total").increment(1);
             return;
@@ -154,7 +150,7 @@ impl TlsSessionStats {
 
     /// Writes the counts. Counts that the store does not accept are written the next time.
     pub(crate) async fn flush(&self) {
-        let stats = std::mem::take(&mut *self.lock());
+        let stats = std::mem::take(&mut *self.counts.lock());
         let stats: Vec<_> = stats.into_iter().collect();
         for rows in stats.chunks(BATCH_ROWS) {
             if let Err(error) = self.write(rows).await {

@@ -1,6 +1,6 @@
 //! Emails with pending DSNs, and when each DSN is due.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -44,13 +44,9 @@ pub struct PendingDsns {
 }
 
 impl PendingDsns {
-    fn lock(&self) -> MutexGuard<'_, DsnState> {
-        self.state.lock()
-    }
-
     /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.
     pub fn add(&self, key: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let DsnState { groups, unread_partitions: unread } = &mut *state;
         if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {
             unread.insert(partition);
@@ -69,7 +65,7 @@ impl PendingDsns {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(group) = self.lock().groups.get_mut(&key) {
+        if let Some(group) = self.state.lock().groups.get_mut(&key) {
             group.changed = true;
             self.changed.notify_one();
         }
@@ -77,20 +73,20 @@ impl PendingDsns {
 
     /// Schedules a partition to be scanned for pending DSNs that are not in memory.
     pub(crate) fn scan_partition(&self, partition: u16) {
-        self.lock().unread_partitions.insert(partition);
+        self.state.lock().unread_partitions.insert(partition);
         self.changed.notify_one();
     }
 
     /// Returns a partition to scan, if there is capacity for its rows.
     pub(crate) fn next_unread(&self) -> Option<u16> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread_partitions.pop_first() }
     }
 
     /// Returns the groups to check now, and the time of the next check.
     pub(crate) fn due_groups(&self, now: Timestamp) -> (Vec<(PendingDsnKey, DsnGroup)>, Timestamp) {
         let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
-        for (key, group) in &mut self.lock().groups {
+        for (key, group) in &mut self.state.lock().groups {
             if std::mem::take(&mut group.changed) || group.until <= now {
                 due.push((*key, group.clone()));
             }
@@ -101,14 +97,14 @@ impl PendingDsns {
 
     /// Records the recipient for which the group's DSN waits.
     pub(crate) fn wait_for(&self, key: PendingDsnKey, recipient: u16) {
-        if let Some(group) = self.lock().groups.get_mut(&key) {
+        if let Some(group) = self.state.lock().groups.get_mut(&key) {
             group.next_awaited = recipient;
         }
     }
 
     /// Removes a reported group. If an outcome was recorded meanwhile, the group starts again for another DSN.
     pub(crate) fn finish(&self, key: PendingDsnKey, now: Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(group) = state.groups.get_mut(&key) {
             if group.changed {
                 (group.until, group.next_awaited) = (window_end(now), 0);
@@ -121,7 +117,7 @@ impl PendingDsns {
 
     /// Schedules another check of the group after an error.
     pub(crate) fn retry(&self, key: PendingDsnKey) {
-        if let Some(group) = self.lock().groups.get_mut(&key) {
+        if let Some(group) = self.state.lock().groups.get_mut(&key) {
             group.changed = true;
         }
     }

@@ -20,7 +20,6 @@ pub struct AccountLimits {
 
 impl AccountLimits {
     /// Creates the trackers. Requests are limited if `rate_limit` is set.
-    #[must_use]
     pub fn new(services: &Services, emails: QuotaTracker, plans: Plans, rate_limit: bool) -> Self {
         let plans = SharedPlans::new(plans);
         let storage = StorageQuotaTracker::new(services.store.clone(), services.clock.clone(), plans.clone());

@@ -139,13 +139,11 @@ impl IdempotencyKeys {
 
 impl IdempotencyGuard {
     /// Keeps the key in progress beyond the life of the guard, for a result that is recorded later.
-    #[must_use]
     pub fn hold_key(&self) -> InProgressHold {
         self.hold.clone()
     }
 
     /// Returns the stored progress when the operation was executed in part before.
-    #[must_use]
     pub fn partial_outcome(&self) -> Option<&PartialResult> {
         self.partial.as_ref()
     }

@@ -10,7 +10,7 @@
 //! cluster each node reads the rows once a second: together the nodes may exceed a cap by what the others accept within
 //! that second (docs/CLUSTER.md).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,6 @@ pub struct QuotaReservation {
 
 impl QuotaReservation {
     /// Remainder of the caps, or of the included amount, after this reservation.
-    #[must_use]
     pub fn remaining(&self) -> PlanRemaining {
         self.remaining
     }
@@ -108,7 +107,7 @@ impl QuotaReservation {
 impl Drop for QuotaReservation {
     fn drop(&mut self) {
         if let Some(email) = self.email
-            && let Some(account) = self.tracker.lock().get_mut(&self.account)
+            && let Some(account) = self.tracker.accounts.lock().get_mut(&self.account)
         {
             account.remove_pending(email);
         }
@@ -126,10 +125,6 @@ pub enum QuotaDecision {
 }
 
 impl QuotaTracker {
-    fn lock(&self) -> MutexGuard<'_, HashMap<AccountId, AccountUsage>> {
-        self.accounts.lock()
-    }
-
     /// Reserves quota for `count` recipients of an email.
     ///
     /// # Errors
@@ -154,11 +149,11 @@ impl QuotaTracker {
         if usage::has_caps(limits) && !self.wait_until_caught_up().await {
             return Ok(QuotaDecision::Unknown);
         }
-        let is_fresh = self.lock().get(&account).is_some_and(|usage| usage.is_fresh(now, store.is_shared()));
+        let is_fresh = self.accounts.lock().get(&account).is_some_and(|usage| usage.is_fresh(now, store.is_shared()));
         if !is_fresh {
             self.refresh(store, account, now).await?;
         }
-        let mut accounts = self.lock();
+        let mut accounts = self.accounts.lock();
         let usage = accounts.entry(account).or_default();
         if let Some(cap) = usage::exceeded_cap(limits, usage.usage(), count, now) {
             return Ok(QuotaDecision::CapReached(cap));
@@ -198,7 +193,7 @@ impl QuotaTracker {
     async fn refresh(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {
         let _rows = self.rows_lock.lock().await;
         let rows = store::usage::get(store, account, now).await?;
-        let mut accounts = self.lock();
+        let mut accounts = self.accounts.lock();
         if accounts.len() >= ACCOUNTS_MAX {
             accounts.retain(|_, usage| !usage.pending.is_empty());
         }
@@ -213,7 +208,7 @@ impl QuotaTracker {
     /// The store cannot be read.
     pub async fn usage_of(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<PlanUsage, ReadError> {
         self.refresh(store, account, now).await?;
-        Ok(self.lock().get(&account).map(AccountUsage::usage).unwrap_or_default())
+        Ok(self.accounts.lock().get(&account).map(AccountUsage::usage).unwrap_or_default())
     }
 
     /// Locks the usage rows for writing: the cache reads no rows until the guard is dropped.
@@ -223,7 +218,7 @@ impl QuotaTracker {
 
     /// Moves these events from pending to the cached rows. The caller holds the guard of [`QuotaTracker::lock_rows`].
     pub fn mark_dispatched<'a>(&self, events: impl Iterator<Item = &'a Event>) {
-        let mut accounts = self.lock();
+        let mut accounts = self.accounts.lock();
         for event in events {
             let Some((at, count)) = usage::usage_of_event(event) else { continue };
             let Some(usage) = accounts.get_mut(&event.account) else { continue };

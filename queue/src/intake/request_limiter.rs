@@ -21,7 +21,6 @@ pub struct RequestLimiter {
 
 impl RequestLimiter {
     /// Creates a limiter. If `is_enabled` is false, requests are not limited.
-    #[must_use]
     pub fn new(services: &Services, plans: SharedPlans, is_enabled: bool) -> Self {
         let (leases, clock) = (Arc::clone(&services.leases), services.clock.clone());
         Self { limiter: RateLimiter::new(is_enabled), plans, leases, clock }

@@ -56,7 +56,6 @@ pub struct ScheduledRelease {
 }
 
 impl ScheduledRelease {
-    #[must_use]
     pub fn new(intake: Arc<Intake>) -> Self {
         Self { services: intake.services.clone(), timers: Arc::clone(&intake.release_timers), intake }
     }

@@ -5,7 +5,7 @@
 //! effect as soon as the caller has the new account row, which every HTTP request reads. An SMTP session that began
 //! before a change at another node sees it within the second.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +123,7 @@ impl SenderAuthorization {
     ) -> Result<Arc<SendingIdentity>, SubmitError> {
         let id = (tenant.account().id, author.domain().clone(), self.is_shared(tenant, author));
         let invalidations = {
-            let found = self.lock();
+            let found = self.cache.lock();
             // An entry for an older state of the account is not valid.
             let fits =
                 |(until, sender): &&IdentityCacheEntry| is_fresh(*until, now) && sender.account == *tenant.account();
@@ -149,7 +149,7 @@ impl SenderAuthorization {
             delivery: domain.delivery,
             account,
         });
-        let mut found = self.lock();
+        let mut found = self.cache.lock();
         // Do not cache data that was read before an invalidation.
         if found.invalidations == invalidations {
             found.identities.insert(id, (expires_at(now), Arc::clone(&sender)));
@@ -192,7 +192,7 @@ impl SenderAuthorization {
     ) -> Result<Option<Arc<Signer>>, SubmitError> {
         let id = (account, name.clone());
         let invalidations = {
-            let found = self.lock();
+            let found = self.cache.lock();
             if let Some((_, signer)) = found.signers.get(&id).filter(|(until, _)| is_fresh(*until, now)) {
                 return Ok(signer.clone());
             }
@@ -205,20 +205,16 @@ impl SenderAuthorization {
             }
             _ => None,
         };
-        let mut found = self.lock();
+        let mut found = self.cache.lock();
         if found.invalidations == invalidations {
             found.signers.insert(id, (expires_at(now), signer.clone()));
         }
         Ok(signer)
     }
 
-    fn lock(&self) -> MutexGuard<'_, IdentityCache> {
-        self.cache.lock()
-    }
-
     /// Invalidates cached results of an account, and of a domain if one is given.
     pub fn invalidate(&self, account: AccountId, domain: Option<&DomainName>) {
-        let mut found = self.lock();
+        let mut found = self.cache.lock();
         found.invalidations += 1;
         found.identities.retain(|(owner, name, _), _| *owner != account && Some(name) != domain);
         found.signers.retain(|(owner, name), _| *owner != account && Some(name) != domain);
@@ -230,14 +226,12 @@ impl SenderAuthorization {
     }
 
     /// The domain of the sandbox sender, if the operator configured one.
-    #[must_use]
     pub fn service_domain(&self) -> Option<&DomainName> {
         self.sandbox.as_ref().map(Address::domain)
     }
 
     /// The address that system emails are sent from: the first of the two local parts, at the sandbox sender's domain,
     /// that differs from the sandbox sender.
-    #[must_use]
     pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {
         sibling_address(self.sandbox.as_ref()?, local_parts)
     }
@@ -353,7 +347,6 @@ fn key_seal_context(domain: DomainId, algorithm: KeyAlgorithm) -> Vec<u8> {
 }
 
 /// Returns an address in the sandbox sender's domain, with the first of two local parts that differs from the sender's.
-#[must_use]
 pub fn sibling_address(sandbox: &Address, local_parts: [&str; 2]) -> Option<Address> {
     let local = local_parts.into_iter().find(|local| !sandbox.local_part().eq_ignore_ascii_case(local))?;
     Address::new(local, sandbox.domain().clone()).ok()

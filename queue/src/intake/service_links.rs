@@ -14,13 +14,11 @@ pub struct ServiceLinks {
 }
 
 impl ServiceLinks {
-    #[must_use]
     pub fn new(key: TokenKey) -> Self {
         Self { key, base_url: Arc::default() }
     }
 
     /// Public URL of the API and of the pages that links open; `None` until it is known.
-    #[must_use]
     pub fn base_url(&self) -> Option<&str> {
         self.base_url.get().map(String::as_str)
     }
@@ -31,7 +29,6 @@ impl ServiceLinks {
     }
 
     /// Builder of unsubscribe links; `None` until the public URL is known.
-    #[must_use]
     pub fn unsubscribe_links(&self) -> Option<UnsubscribeLinks> {
         Some(UnsubscribeLinks { key: self.key.clone(), base_url: self.base_url()?.to_owned() })
     }

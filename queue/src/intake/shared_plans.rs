@@ -11,18 +11,15 @@ use model::plan::{PlanLimits, Plans};
 pub struct SharedPlans(Arc<RwLock<Plans>>);
 
 impl SharedPlans {
-    #[must_use]
     pub fn new(plans: Plans) -> Self {
         Self(Arc::new(RwLock::new(plans)))
     }
 
-    #[must_use]
     pub fn current(&self) -> Plans {
         *self.0.read()
     }
 
     /// The limits of one plan.
-    #[must_use]
     pub fn of(&self, plan: Plan) -> PlanLimits {
         self.0.read().of(plan)
     }

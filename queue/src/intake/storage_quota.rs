@@ -18,7 +18,7 @@
 //! count is approximate: it is too high rather than too low, and it is repeated sooner when it would reject.
 
 use net::clock::Clock;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -199,7 +199,6 @@ pub struct StorageReservation {
 }
 
 impl StorageReservation {
-    #[must_use]
     pub fn amount(&self) -> u64 {
         self.amount
     }
@@ -221,7 +220,7 @@ impl StorageReservation {
 impl Drop for StorageReservation {
     fn drop(&mut self) {
         if let Some((quotas, account, quota)) = &self.owner
-            && let Some(entry) = quotas.lock().get_mut(&QuotaKey { account: *account, noun: *quota })
+            && let Some(entry) = quotas.entries.lock().get_mut(&QuotaKey { account: *account, noun: *quota })
         {
             entry.reserved = entry.reserved.saturating_sub(self.amount);
         }
@@ -230,17 +229,11 @@ impl Drop for StorageReservation {
 
 impl StorageQuotaTracker {
     /// Creates a tracker for these plans.
-    #[must_use]
     pub fn new(store: Store, clock: Clock, plans: SharedPlans) -> Self {
         Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(BACKGROUND_COUNTS_MAX) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StorageEntries> {
-        self.entries.lock()
-    }
-
     /// Returns the cap of a noun in an account's plan; `None` if it is unlimited.
-    #[must_use]
     pub fn cap(&self, account: &Account, quota: Noun) -> Option<u64> {
         self.plans.of(account.plan).storage.cap(quota)
     }
@@ -260,7 +253,7 @@ impl StorageQuotaTracker {
         };
         let key = QuotaKey { account: account.id, noun: quota };
         self.refresh_count(key, cap, Some(added)).await?;
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = entries.entry(key).or_default();
         match entry.used() {
             _ if entry.available(cap) >= added => {
@@ -274,7 +267,7 @@ impl StorageQuotaTracker {
 
     /// Adds rows that were stored without a reservation.
     pub fn record(&self, account: AccountId, quota: Noun, stored: u64) {
-        if let Some(entry) = self.lock().get_mut(&QuotaKey { account, noun: quota }) {
+        if let Some(entry) = self.entries.lock().get_mut(&QuotaKey { account, noun: quota }) {
             entry.stored_rows = entry.stored_rows.saturating_add(stored);
         }
     }
@@ -300,7 +293,7 @@ impl StorageQuotaTracker {
             false => count.at > requested_at && !count.should_recount(now),
         };
         let counting = {
-            let mut entries = self.lock();
+            let mut entries = self.entries.lock();
             let entry = entries.entry(key).or_default();
             let fits = entry.available(cap) >= added;
             let answers = entry.count.is_some_and(|count| may_answer(&count, fits));
@@ -309,7 +302,7 @@ impl StorageQuotaTracker {
         if let Some(counting) = counting {
             self.finish_count(key, cap, counting).await?;
         }
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = entries.entry(key).or_default();
         let amount = added.min(entry.available(cap));
         entry.reserved = entry.reserved.saturating_add(amount);
@@ -325,7 +318,7 @@ impl StorageQuotaTracker {
         let Some(cap) = self.cap(account, quota) else { return Ok(None) };
         let key = QuotaKey { account: account.id, noun: quota };
         self.refresh_count(key, cap, None).await?;
-        Ok(self.lock().get(&key).and_then(StorageEntry::used))
+        Ok(self.entries.lock().get(&key).and_then(StorageEntry::used))
     }
 
     /// Returns the noun of an account that is nearest to its cap; `None` if nothing is capped and counted.
@@ -353,7 +346,7 @@ impl StorageQuotaTracker {
     async fn refresh_count(self: &Arc<Self>, key: QuotaKey, cap: u64, added: Option<u64>) -> Result<(), ReadError> {
         let now = self.clock.now();
         let mut counting = {
-            let mut entries = self.lock();
+            let mut entries = self.entries.lock();
             evict_entries(&mut entries);
             let entry = entries.entry(key).or_default();
             let has_other_writers =
@@ -369,13 +362,13 @@ impl StorageQuotaTracker {
         }
         if counting.is_finished(cap) {
             self.store_count(key, &counting);
-        } else if !std::mem::replace(&mut self.lock().entry(key).or_default().is_counting, true) {
+        } else if !std::mem::replace(&mut self.entries.lock().entry(key).or_default().is_counting, true) {
             let quotas = Arc::clone(self);
             tokio::spawn(async move {
                 if let Err(error) = quotas.finish_count(key, cap, counting).await {
                     tracing::warn!(account.id = %key.account, noun = key.noun.word(), %error, "cannot count storage rows");
                 }
-                if let Some(entry) = quotas.lock().get_mut(&key) {
+                if let Some(entry) = quotas.entries.lock().get_mut(&key) {
                     entry.is_counting = false;
                 }
             });
@@ -397,7 +390,7 @@ impl StorageQuotaTracker {
     /// Caches a count unless one that began later is cached.
     fn store_count(&self, key: QuotaKey, counting: &RunningCount) {
         let RunningCount { tally, at: started_at, stored_rows_before } = counting;
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = entries.entry(key).or_default();
         let has_changed = entry.stored_rows != *stored_rows_before || entry.reserved > 0;
         let count = StorageCount {
@@ -512,6 +505,7 @@ mod tests {
         let quotas = quotas(20);
         let used = || {
             quotas
+                .entries
                 .lock()
                 .get(&QuotaKey { account: account().id, noun: Noun::Suppressions })
                 .and_then(StorageEntry::used)

@@ -95,7 +95,6 @@ pub enum SubmitError {
 
 impl SubmitError {
     /// True if a retry soon may succeed: nothing is wrong with the submission itself.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::InsufficientStorage | Self::Unavailable | Self::Unconfirmed { .. })
     }

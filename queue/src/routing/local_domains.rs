@@ -18,7 +18,6 @@ pub struct LocalDomains {
 
 impl LocalDomains {
     /// Creates a check by the store's domains and this server's host names.
-    #[must_use]
     pub fn new(store: Store, hostnames: OwnHostnames) -> Self {
         Self { store, hostnames }
     }

@@ -1,7 +1,7 @@
 //! The last failed MX lookup of each domain, shown to the operator. While DNS does not respond, a domain has no ready
 //! queue that could store it.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -34,13 +34,9 @@ pub(crate) struct LookupFailures {
 }
 
 impl LookupFailures {
-    fn lock(&self) -> MutexGuard<'_, HashMap<DomainName, LookupFailure>> {
-        self.by_domain.lock()
-    }
-
     /// Records the result of a lookup: an error, or `None` for any answer.
     pub(crate) fn note(&self, domain: &DomainName, error: Option<&str>, now: Timestamp) {
-        let mut by_domain = self.lock();
+        let mut by_domain = self.by_domain.lock();
         let Some(error) = error else {
             by_domain.remove(domain);
             return;
@@ -69,7 +65,7 @@ impl LookupFailures {
 
     /// The last lookup error of a domain; `None` if the last lookup succeeded or was more than an hour ago.
     pub(crate) fn of(&self, domain: &DomainName, now: Timestamp) -> Option<LookupFailure> {
-        self.lock().get(domain).filter(|failure| !failure.is_over(now)).cloned()
+        self.by_domain.lock().get(domain).filter(|failure| !failure.is_over(now)).cloned()
     }
 }
 
@@ -98,7 +94,7 @@ mod tests {
         for n in 0..=DOMAINS_MAX {
             failures.note(&domain(n), Some("timed out"), at(i64::try_from(n / 10).unwrap()));
         }
-        assert_eq!(failures.lock().len(), DOMAINS_MAX - FORGOTTEN_AT_ONCE + 1);
+        assert_eq!(failures.by_domain.lock().len(), DOMAINS_MAX - FORGOTTEN_AT_ONCE + 1);
         assert_eq!(failures.of(&domain(0), at(1_000)), None);
         assert!(failures.of(&domain(DOMAINS_MAX), at(1_000)).is_some());
         assert!(failures.of(&domain(FORGOTTEN_AT_ONCE), at(1_000)).is_some());

@@ -107,7 +107,6 @@ pub enum PolicyUnavailable {
 
 impl StsPolicies {
     /// Creates a cache in `store` that fetches with `client`.
-    #[must_use]
     pub fn new(store: Store, client: HttpClient, port: u16) -> Self {
         Self { store, client, port, failed: Cache::new(FAILED_MAX), fetches: Semaphore::new(FETCHES_MAX) }
     }

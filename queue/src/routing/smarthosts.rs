@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use message::address::DomainName;
 use model::slug::SmarthostName;
+use serde::Deserialize;
 
 use crate::delivery::client::smtp::{SmarthostCredentials, TlsSecurityLevel};
 use crate::routing::{MailRoute, NextHop};
@@ -53,7 +54,8 @@ impl Smarthost {
 }
 
 /// Condition under which a smarthost takes its domains' mail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SmarthostUse {
     #[default]
     Always,
@@ -91,7 +93,6 @@ pub struct Smarthosts {
 
 impl Smarthosts {
     /// Creates the configured smarthosts. If two serve the same domains, the first one is used.
-    #[must_use]
     pub fn new(all: Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)>) -> Self {
         let mut smarthosts = Self::default();
         for (smarthost, usage, scopes) in all {
@@ -107,13 +108,11 @@ impl Smarthosts {
     }
 
     /// Route to the smarthost of this name.
-    #[must_use]
     pub fn named(&self, name: &SmarthostName) -> Option<&Arc<MailRoute>> {
         self.named.get(name)
     }
 
     /// Route to the smarthost that serves a domain; the most specific scope is used.
-    #[must_use]
     pub fn for_domain(&self, domain: &DomainName, usage: SmarthostUse) -> Option<&Arc<MailRoute>> {
         if self.by_scope.is_empty() {
             return None;

@@ -29,7 +29,6 @@ pub struct TransportSecurity {
 
 impl TransportSecurity {
     /// Suffix of the ready queue's name.
-    #[must_use]
     pub(crate) fn queue_suffix(self) -> &'static str {
         match (self.sts, self.is_dnssec_signed) {
             (Some(MtaStsMode::Enforce), true) => " (MTA-STS, signed)",
@@ -67,13 +66,11 @@ pub struct DnssecResolver {
 
 impl DnssecResolver {
     /// Always validates; if signatures do not get through, no mail is sent.
-    #[must_use]
     pub fn strict(resolver: Resolver) -> Self {
         Self { resolver, is_strict: true, is_validating: AtomicBool::new(true), probed_at: Mutex::default() }
     }
 
     /// Validates from the moment the name server was seen to validate, permanently.
-    #[must_use]
     pub fn once_validated(resolver: Resolver) -> Self {
         Self { resolver, is_strict: false, is_validating: AtomicBool::new(false), probed_at: Mutex::default() }
     }

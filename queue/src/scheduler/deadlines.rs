@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use model::task::{LAST_ATTEMPT_GRACE, Task};
-use store::engine::{Batch, CommitError, Key, ReadError, Value};
+use store::engine::{Batch, Key, ReadError, Value};
 
 use crate::cluster::membership::LeaseError;
 use crate::delivery::attempt::DeliveryAgent;
@@ -142,10 +142,9 @@ impl DeadlineJob {
         }
         let mut batch = Batch::progress();
         store::deadline::delete_orphans(&mut batch, orphans);
-        match self.services.store.commit(batch).await {
-            // A row was rewritten: the next check finds the others.
-            Ok(()) | Err(CommitError::Conflict { .. }) => {}
-            Err(error) => tracing::warn!(%error, "cannot delete deadline rows of removed tasks; retrying"),
+        // On a conflict a row was rewritten: the next check finds the others.
+        if let Err(error) = self.services.store.try_commit(batch).await {
+            tracing::warn!(%error, "cannot delete deadline rows of removed tasks; retrying");
         }
     }
 

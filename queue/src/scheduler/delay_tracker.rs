@@ -1,6 +1,6 @@
 //! Queues whose destination is unavailable, and how far their delays were recorded.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use model::task::QueueName;
@@ -33,17 +33,13 @@ impl Default for DelayState {
 }
 
 impl DelayTracker {
-    fn lock(&self) -> MutexGuard<'_, DelayState> {
-        self.state.lock()
-    }
-
     pub(crate) fn add(&self, queue: QueueName, obstacle: DeliveryObstacle) {
-        self.lock().pending.insert(queue, obstacle);
+        self.state.lock().pending.insert(queue, obstacle);
         self.changed.notify_one();
     }
 
     pub(crate) fn next_pending(&self) -> Option<(QueueName, DeliveryObstacle, Option<Key>)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let queue = state.pending.keys().next()?.clone();
         let obstacle = state.pending.remove(&queue)?;
         let reported = state.reported_up_to.get(&queue).cloned();
@@ -51,7 +47,7 @@ impl DelayTracker {
     }
 
     pub(crate) fn set_reported(&self, queue: QueueName, up_to: Key) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reported_up_to.insert(queue, up_to);
     }
 }

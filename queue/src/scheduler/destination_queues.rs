@@ -173,7 +173,6 @@ impl DestinationQueues {
     }
 
     /// Status of all ready queues, the busiest first.
-    #[must_use]
     pub fn ready_queue_statuses(&self) -> Vec<ReadyQueueStatus> {
         let now = self.services.clock.now();
         let of_pool = |pool: &Arc<SourcePool>| -> Vec<ReadyQueueStatus> {
@@ -237,7 +236,6 @@ impl DestinationQueues {
     }
 
     /// Number of tasks in memory, except those in unavailable ready queues.
-    #[must_use]
     pub fn active_tasks(&self) -> usize {
         let now = self.services.clock.now();
         let sites = self

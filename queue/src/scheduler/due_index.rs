@@ -4,7 +4,7 @@
 //! many tasks it has. The entry holds the time of the next scan and the key to start from. Memory is bounded by queues,
 //! not by messages, and startup reads one row per queue.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
@@ -64,10 +64,6 @@ pub struct DueIndex {
 }
 
 impl DueIndex {
-    fn lock(&self) -> MutexGuard<'_, DueEntries> {
-        self.entries.lock()
-    }
-
     /// Records that the queue has a task at `from` or behind it which is due then. The earlier due time and the smaller
     /// key are retained.
     pub fn add(&self, queue: QueueName, due: Timestamp, from: Key) {
@@ -90,7 +86,7 @@ impl DueIndex {
     }
 
     fn update(&self, queue: QueueName, change: impl FnOnce(&mut DueEntry)) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let earliest = entries.by_due.first().map(|(due, _)| *due);
         let entry = entries.queues.entry(queue.clone()).or_default();
         let before = entry.next_due();
@@ -110,7 +106,7 @@ impl DueIndex {
     pub fn make_due(&self, queue: &QueueName, now: Timestamp) {
         let first =
             |entry: &DueEntry| entry.next_scan.iter().chain(&entry.current_scan).map(|look| look.from.clone()).min();
-        let from = self.lock().queues.get(queue).and_then(first);
+        let from = self.entries.lock().queues.get(queue).and_then(first);
         if let Some(from) = from {
             self.add(queue.clone(), now, from);
         }
@@ -118,14 +114,14 @@ impl DueIndex {
 
     /// Makes all matching queues due now.
     pub fn make_due_where(&self, are: impl Fn(&QueueName) -> bool, now: Timestamp) {
-        let queues: Vec<QueueName> = self.lock().queues.keys().filter(|queue| are(queue)).cloned().collect();
+        let queues: Vec<QueueName> = self.entries.lock().queues.keys().filter(|queue| are(queue)).cloned().collect();
         queues.iter().for_each(|queue| self.make_due(queue, now));
     }
 
     /// Takes the first scan that is due by `now`: the queue and the key to read from. Later records about the queue
     /// make a new entry.
     pub fn pop_due(&self, now: Timestamp) -> Option<(QueueName, Key)> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.by_due.first()?.0 > now {
             return None;
         }
@@ -140,15 +136,13 @@ impl DueIndex {
     }
 
     /// Returns the time of a queue's next scan; `None` if no tasks of it are known on disk.
-    #[must_use]
     pub fn due_of(&self, queue: &QueueName) -> Option<Timestamp> {
-        self.lock().queues.get(queue).and_then(DueEntry::next_due)
+        self.entries.lock().queues.get(queue).and_then(DueEntry::next_due)
     }
 
     /// Returns the time of the next scan of any queue.
-    #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.lock().by_due.first().map(|(due, _)| *due)
+        self.entries.lock().by_due.first().map(|(due, _)| *due)
     }
 
     /// Resolves when a queue becomes due earlier than all others.
@@ -157,13 +151,11 @@ impl DueIndex {
     }
 
     /// Number of queues with tasks on disk.
-    #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().queues.len()
+        self.entries.lock().queues.len()
     }
 
     /// True if no queue has tasks on disk.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

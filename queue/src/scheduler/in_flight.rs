@@ -5,7 +5,7 @@
 //! removed when its outcome is committed. One scan of the store runs at a time. During a scan, removed tasks are
 //! remembered, because the scan may still return their old rows.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 
 use model::task::TaskId;
@@ -69,34 +69,26 @@ pub struct InFlightTasks {
 
 impl InFlightTasks {
     /// Creates a registry for at most `tasks_max` tasks.
-    #[must_use]
     pub fn new(tasks_max: usize) -> Self {
         Self { table: Mutex::default(), tasks_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, InFlightTable> {
-        self.table.lock()
-    }
-
-    #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().tasks.len()
+        self.table.lock().tasks.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Number of tasks that may still be added.
-    #[must_use]
     pub fn free_capacity(&self) -> usize {
         self.tasks_max.saturating_sub(self.len())
     }
 
     /// Adds an entry for a task that is about to be committed; false if the registry is full.
     pub fn reserve(&self, task: TaskId) -> bool {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.tasks.len() >= self.tasks_max {
             return false;
         }
@@ -106,7 +98,7 @@ impl InFlightTasks {
 
     /// Adds an entry for a task that was just read, if it has none and the registry is not full.
     pub fn reserve_absent(&self, task: TaskId) -> bool {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let is_free = table.tasks.len() < self.tasks_max && !table.tasks.contains_key(&task);
         if is_free {
             table.tasks.insert(task, InFlightState::Waiting);
@@ -116,7 +108,7 @@ impl InFlightTasks {
 
     /// Adds an entry for a task that the running scan returned. False if it is in memory, or was since the scan began.
     pub fn admit(&self, task: TaskId) -> bool {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.tasks.contains_key(&task) || table.finished_during_scan.as_ref().is_some_and(|l| l.contains(&task)) {
             return false;
         }
@@ -126,7 +118,7 @@ impl InFlightTasks {
 
     /// Marks a task as in an attempt. False if it was withdrawn; its queue entry is then removed.
     pub fn start(&self, task: TaskId, partition: u16) -> bool {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         match table.tasks.get_mut(&task) {
             Some(state @ InFlightState::Waiting) => {
                 *state = InFlightState::Attempting(partition);
@@ -141,19 +133,19 @@ impl InFlightTasks {
 
     /// Marks a task as waiting again: it was taken and not tried.
     pub fn requeue(&self, task: TaskId) {
-        if let Some(state @ InFlightState::Attempting(_)) = self.lock().tasks.get_mut(&task) {
+        if let Some(state @ InFlightState::Attempting(_)) = self.table.lock().tasks.get_mut(&task) {
             *state = InFlightState::Waiting;
         }
     }
 
     /// Removes a task's entry, unless it is checked out.
     pub fn finish(&self, task: TaskId) {
-        self.lock().leave_queue(task);
+        self.table.lock().leave_queue(task);
     }
 
     /// Checks a task out, wherever it is.
     pub fn check_out(&self, task: TaskId) -> CheckOutResult {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let is_in_line = match table.tasks.get(&task) {
             Some(InFlightState::Attempting(_) | InFlightState::CheckedOut { is_worked_on: true, .. }) => {
                 return CheckOutResult::Busy;
@@ -168,7 +160,7 @@ impl InFlightTasks {
 
     /// Ends a checkout. A task that is still in a queue keeps its entry until it is found there.
     pub fn check_in(&self, task: TaskId) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         match table.tasks.get_mut(&task) {
             Some(InFlightState::CheckedOut { is_worked_on, is_in_line: true }) => *is_worked_on = false,
             _ => table.remove(task),
@@ -176,31 +168,28 @@ impl InFlightTasks {
     }
 
     /// Returns whether the task is in memory and not withdrawn.
-    #[must_use]
     pub fn contains(&self, task: TaskId) -> bool {
-        matches!(self.lock().tasks.get(&task), Some(InFlightState::Waiting | InFlightState::Attempting(_)))
+        matches!(self.table.lock().tasks.get(&task), Some(InFlightState::Waiting | InFlightState::Attempting(_)))
     }
 
     /// Returns whether the task is in an attempt.
-    #[must_use]
     pub fn is_attempting(&self, task: TaskId) -> bool {
-        matches!(self.lock().tasks.get(&task), Some(InFlightState::Attempting(_)))
+        matches!(self.table.lock().tasks.get(&task), Some(InFlightState::Attempting(_)))
     }
 
     /// Number of tasks of a partition that are in an attempt.
-    #[must_use]
     pub fn attempting_in(&self, partition: u16) -> usize {
-        self.lock().tasks.values().filter(|state| **state == InFlightState::Attempting(partition)).count()
+        self.table.lock().tasks.values().filter(|state| **state == InFlightState::Attempting(partition)).count()
     }
 
     /// Starts a scan; one at a time.
     pub fn begin_scan(&self) {
-        self.lock().finished_during_scan = Some(HashSet::new());
+        self.table.lock().finished_during_scan = Some(HashSet::new());
     }
 
     /// Ends the scan, after its tasks were admitted.
     pub fn end_scan(&self) {
-        self.lock().finished_during_scan = None;
+        self.table.lock().finished_during_scan = None;
     }
 }
 

@@ -46,7 +46,6 @@ impl PaceLimits {
 
     /// Returns the share of one of `nodes`, so that all together stay within the limits. The rate is divided, with a
     /// burst of one second's worth and one message per node. Connections are divided, with at least one per node.
-    #[must_use]
     pub fn per_node(self, nodes: u32) -> Self {
         let nodes = nodes.max(1);
         Self {
@@ -171,8 +170,8 @@ pub struct Pace {
     limits: PaceLimits,
     connections: f64,
     failures: u32,
-    dead_until: Option<Timestamp>,
-    backoff_until: Option<Timestamp>,
+    pub dead_until: Option<Timestamp>,
+    pub backoff_until: Option<Timestamp>,
     /// Number of consecutive exponential backoffs.
     backoffs: u32,
     rate_meter: RateMeter,
@@ -183,7 +182,6 @@ pub struct Pace {
 
 impl Pace {
     /// Creates the pace of a site without history.
-    #[must_use]
     pub fn new(limits: PaceLimits) -> Self {
         Self {
             limits,
@@ -208,7 +206,6 @@ impl Pace {
     }
 
     /// Number of connections that may be open now.
-    #[must_use]
     pub fn connections_max(&self) -> u32 {
         // Between 1 and `connections_max`, which is a u32.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and a u32")]
@@ -217,37 +214,21 @@ impl Pace {
     }
 
     /// Messages after which a connection is closed, at least 1.
-    #[must_use]
     pub fn messages_per_connection(&self) -> u32 {
         self.limits.messages_per_connection.max(1)
     }
 
     /// True if the last dial failed.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failures > 0
     }
 
-    /// End of the wait for the next probe, if the site is unreachable.
-    #[must_use]
-    pub fn dead_until(&self) -> Option<Timestamp> {
-        self.dead_until
-    }
-
-    /// End of the backoff.
-    #[must_use]
-    pub fn backoff_until(&self) -> Option<Timestamp> {
-        self.backoff_until
-    }
-
     /// Time until which nothing may be sent, for either reason; `None` if sending is allowed.
-    #[must_use]
     pub fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.dead_until.max(self.backoff_until).filter(|until| *until > now)
     }
 
     /// Current limit of messages per second: the configured one, or a lower one after pushback.
-    #[must_use]
     pub fn messages_per_second(&self) -> Option<f64> {
         let configured = self.limits.messages_per_second.filter(|rate| *rate > 0.0);
         match (configured, self.reduced_rate) {
@@ -342,7 +323,6 @@ impl Pace {
     }
 
     /// Time until which the rate limit allows no message.
-    #[must_use]
     pub fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.messages_per_second()?;
         self.free_at?.checked_sub(BURST).ok().filter(|allowed| *allowed > now)
@@ -406,18 +386,18 @@ mod tests {
         let mut pace = Pace::new(PaceLimits::default());
         assert!(!pace.record_unreachable(at(0)) && !pace.record_unreachable(at(0)));
         assert!(pace.record_unreachable(at(0)));
-        assert_eq!(pace.dead_until(), Some(at(30)));
+        assert_eq!(pace.dead_until, Some(at(30)));
         assert!(pace.record_unreachable(at(30)));
-        assert_eq!(pace.dead_until(), Some(at(90)));
+        assert_eq!(pace.dead_until, Some(at(90)));
         (0..20).for_each(|_| assert!(pace.record_unreachable(at(90))));
-        assert_eq!(pace.dead_until(), Some(at(90 + 15 * 60)));
+        assert_eq!(pace.dead_until, Some(at(90 + 15 * 60)));
         assert_eq!(pace.connections_max(), 1);
         pace.reset_unavailable();
         assert_eq!(pace.unavailable_until(at(90)), None);
         assert!(pace.record_unreachable(at(100)));
-        assert_eq!(pace.dead_until(), Some(at(130)), "the reset restarts the intervals");
+        assert_eq!(pace.dead_until, Some(at(130)), "the reset restarts the intervals");
         pace.record_answer();
-        assert_eq!(pace.dead_until(), None);
+        assert_eq!(pace.dead_until, None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Partition timers: when each partition of this node is scanned next for due rows. One time for each partition,
 //! however many rows it holds.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -15,14 +15,10 @@ pub struct PartitionTimers {
 }
 
 impl PartitionTimers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Timestamp>> {
-        self.next_due.lock()
-    }
-
     /// A row of the partition is due at `due`: scan it then at the latest.
     pub fn schedule(&self, partition: u16, due: Timestamp) {
         // A partition without an entry is scanned anyway, with all its rows.
-        if let Some(next) = self.lock().get_mut(&partition)
+        if let Some(next) = self.next_due.lock().get_mut(&partition)
             && due < *next
         {
             *next = due;
@@ -32,12 +28,12 @@ impl PartitionTimers {
 
     /// Starts a scan. Rows reported from now on schedule the next one.
     pub fn begin_scan(&self, partition: u16) {
-        self.lock().insert(partition, Timestamp::MAX);
+        self.next_due.lock().insert(partition, Timestamp::MAX);
     }
 
     /// Partitions of `owned` to scan now, and the time of the next scan. Forgets all other partitions.
     pub fn due(&self, owned: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
-        let mut next = self.lock();
+        let mut next = self.next_due.lock();
         next.retain(|partition, _| owned.contains(partition));
         let due = owned.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
         (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
@@ -45,13 +41,13 @@ impl PartitionTimers {
 
     /// Forces a scan of a partition that this node acquired.
     pub fn reset(&self, partition: u16) {
-        self.lock().remove(&partition);
+        self.next_due.lock().remove(&partition);
         self.changed.notify_one();
     }
 
     /// Forces a scan of all partitions: another node may have added rows.
     pub fn reset_all(&self) {
-        self.lock().clear();
+        self.next_due.lock().clear();
         self.changed.notify_one();
     }
 

@@ -7,7 +7,7 @@
 //! applies to all.
 
 use net::limit::resizable_semaphore::{ResizablePermit, ResizableSemaphore};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -68,13 +68,9 @@ impl ProviderLimits {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ProviderState> {
-        self.state.lock()
-    }
-
     /// Changes the limits. Open connections above them stay open until they are released.
     pub(crate) fn set_limits(&self, limits: PaceLimits) {
-        self.lock().pace.set_limits(limits);
+        self.state.lock().pace.set_limits(limits);
         let connections_max = limits.connections_max.max(1);
         self.connections.resize(connections_max);
         self.dial_permits.resize(dials_max(connections_max));
@@ -82,7 +78,7 @@ impl ProviderLimits {
 
     /// Starts a backoff of the provider and returns its end.
     pub(crate) fn back_off(&self, backoff: Backoff, reason: &str, now: Timestamp) -> Timestamp {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let until = state.pace.back_off(backoff, now);
         BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: backoff, until, reason: reason.to_owned() });
         until
@@ -90,34 +86,34 @@ impl ProviderLimits {
 
     /// End of the current backoff.
     pub(crate) fn backoff_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lock().pace.unavailable_until(now)
+        self.state.lock().pace.unavailable_until(now)
     }
 
     /// Current or last backoff.
     pub(crate) fn backoff_state(&self) -> Option<BackoffState> {
-        self.lock().backoff.clone()
+        self.state.lock().backoff.clone()
     }
 
     /// Records an accepted message.
     pub(crate) fn record_accepted(&self, now: Timestamp) {
-        self.lock().pace.record_accepted(now);
+        self.state.lock().pace.record_accepted(now);
     }
 
     /// Ends the backoff by the operator's command.
     pub(crate) fn reset_unavailable(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.pace.reset_unavailable();
         state.backoff = None;
     }
 
     /// Time until which the rate limit allows no message.
     pub(crate) fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lock().pace.rate_until(now)
+        self.state.lock().pace.rate_until(now)
     }
 
     /// Takes the right to send one message, or returns the time to try again.
     pub(crate) fn try_acquire_message(&self, now: Timestamp) -> Result<(), Timestamp> {
-        self.lock().pace.try_acquire(now)
+        self.state.lock().pace.try_acquire(now)
     }
 
     /// Returns the connection limit if ready queues wait for a permit: the limit of all connections, or, for a host

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use model::id::AccountId;
 use model::task::{QueueName, Task, TaskClass, TaskTlsRequirement};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use self::dial_limiter::DialLimiter;
@@ -185,7 +185,6 @@ pub struct ReadyQueue {
 
 impl ReadyQueue {
     /// Creates an empty ready queue for at most `ready_max` tasks.
-    #[must_use]
     pub(crate) fn new(
         route: Arc<MailRoute>,
         source: Arc<SourceAddresses>,
@@ -201,15 +200,11 @@ impl ReadyQueue {
         Self { route, source, tls, state: Mutex::new(state), dials: DialLimiter::new(), retry_requested: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ReadyQueueState> {
-        self.state.lock()
-    }
-
     /// Enqueues a task if its class has capacity and sending is allowed. An unavailable queue accepts one task as a
     /// probe. `free` is the remaining memory for all queues. No queue takes more than it leaves to the others, so any
     /// number of slow ones leaves capacity for the next.
     pub fn enqueue(&self, ready: ReadyTask, now: Timestamp, free: usize) -> EnqueueOutcome {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(until) = state.closed_until(ready.task.has_deadline, now) {
             return EnqueueOutcome::Unavailable(Box::new(ready), until);
         }
@@ -224,7 +219,7 @@ impl ReadyQueue {
 
     /// Puts a task that was taken and not attempted back to the front.
     pub fn requeue(&self, ready: ReadyTask) -> ConnectDecision {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.waiting.push_front(ready);
         let wanted = state.wanted_connection();
         drop(state);
@@ -233,7 +228,7 @@ impl ReadyQueue {
 
     /// Returns the next action of a connection.
     pub fn next_work(&self, now: Timestamp) -> NextWork {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let connections_max = state.throttle.pace.connections_max();
         if state.connections.try_uncount(connections_max) {
             return NextWork::Close;
@@ -254,7 +249,7 @@ impl ReadyQueue {
     /// Plans the work of a connection that is about to send its message number `sent`, which may be its last by the
     /// caller's decision. It is also the last one if the connection's limit is reached, or no further task is expected.
     pub fn work_ahead(&self, sent: u32, is_last: bool, now: Timestamp) -> WorkAhead {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let wanted = state.wanted_connection();
         let is_last = is_last || sent >= state.throttle.pace.messages_per_connection();
         let next = if is_last { None } else { state.try_take_ahead(now).map(Box::new) };
@@ -267,7 +262,7 @@ impl ReadyQueue {
     pub async fn wait_for_work(&self) {
         let notify = Arc::new(Notify::new());
         let number = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !state.waiting.tasks.is_empty() {
                 return;
             }
@@ -277,7 +272,7 @@ impl ReadyQueue {
         struct WaiterGuard<'a>(&'a ReadyQueue, u64);
         impl Drop for WaiterGuard<'_> {
             fn drop(&mut self) {
-                self.0.lock().connections.remove_idle(self.1);
+                self.0.state.lock().connections.remove_idle(self.1);
             }
         }
         let _wait = WaiterGuard(self, number);
@@ -286,18 +281,18 @@ impl ReadyQueue {
 
     /// Counts a connection as open.
     pub fn connection_opened(&self) {
-        self.lock().connections.open += 1;
+        self.state.lock().connections.open += 1;
     }
 
     /// Counts an open connection as closed or closing.
     pub fn connection_closed(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.connections.open = state.connections.open.saturating_sub(1);
     }
 
     /// Counts out a connection that ended. Another one may be wanted instead, unless the server is stopping.
     pub fn connection_ended(&self, stopping: bool) -> ConnectDecision {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.connections.uncount();
         if stopping {
             return ConnectDecision::Nothing;
@@ -317,39 +312,36 @@ impl ReadyQueue {
         if pressure == Backpressure::Unchanged {
             return None;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let until = state.throttle.apply(pressure, diagnostic, now)?;
         Some(DeferredTasks { until, tasks: state.waiting.take_all() })
     }
 
     /// Time until which nothing may be sent; `None` if sending is allowed.
-    #[must_use]
     pub fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lock().throttle.unavailable_until(now)
+        self.state.lock().throttle.unavailable_until(now)
     }
 
     /// Returns the cause and end of a backoff or unreachability, if there is one.
-    #[must_use]
     pub fn delivery_obstacle(&self, now: Timestamp) -> Option<DeliveryObstacle> {
-        self.lock().throttle.obstacle(now)
+        self.state.lock().throttle.obstacle(now)
     }
 
     /// Records an error reply of the hosts, or a connection error.
     pub fn record_error(&self, error: String, now: Timestamp) {
-        self.lock().throttle.last_error = Some((error, now));
+        self.state.lock().throttle.last_error = Some((error, now));
     }
 
     /// Returns the last error reply or connection error, and its time.
-    #[must_use]
     pub fn last_error(&self) -> Option<(String, Timestamp)> {
-        self.lock().throttle.last_error.clone()
+        self.state.lock().throttle.last_error.clone()
     }
 
     /// Records a failed dial. While connections are open it lowers the connection limit. With none open it counts
     /// towards unreachability; when that is reached, the waiting tasks are returned and stay on disk until the next
     /// probe.
     pub fn connect_failed(&self, now: Timestamp) -> ConnectFailure {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.connections.open > 0 {
             state.throttle.record_connection_limit();
             return ConnectFailure::AtConnectionLimit;
@@ -362,17 +354,17 @@ impl ReadyQueue {
 
     /// Changes the limits; the measured pace stays.
     pub(crate) fn set_limits(&self, limits: SendLimits) {
-        self.lock().throttle.set_limits(limits);
+        self.state.lock().throttle.set_limits(limits);
     }
 
     /// Number of waiting tasks.
     pub(crate) fn ready_count(&self) -> usize {
-        self.lock().waiting.tasks.len()
+        self.state.lock().waiting.tasks.len()
     }
 
     /// Removes and returns all waiting tasks.
     pub(crate) fn drain(&self) -> Vec<ReadyTask> {
-        self.lock().waiting.take_all()
+        self.state.lock().waiting.take_all()
     }
 
     /// Wakes connections that wait for the pace, after it was changed.
@@ -382,17 +374,17 @@ impl ReadyQueue {
 
     /// Waits for a provider permit to open a connection.
     pub(crate) async fn acquire_provider_permit(&self) -> ProviderConnectionPermit {
-        self.dials.acquire(|| self.lock().throttle.provider.clone()).await
+        self.dials.acquire(|| self.state.lock().throttle.provider.clone()).await
     }
 
     /// True if other ready queues of the provider wait for a connection permit.
     pub(crate) fn provider_has_waiters(&self) -> bool {
-        self.lock().throttle.provider.as_ref().is_some_and(|provider| provider.has_waiters())
+        self.state.lock().throttle.provider.as_ref().is_some_and(|provider| provider.has_waiters())
     }
 
     /// Ends backoff and unreachability by the operator's command.
     pub fn retry_now(&self) {
-        self.lock().throttle.reset_unavailable();
+        self.state.lock().throttle.reset_unavailable();
         self.retry_requested.notify_waiters();
     }
 
@@ -406,7 +398,7 @@ impl ReadyQueue {
     /// `free` places. `Err` is the time until which nothing may be sent. Zero means to wait for capacity
     /// ([`Self::park`]).
     pub fn load_capacity(&self, class: TaskClass, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
-        let state = self.lock();
+        let state = self.state.lock();
         let closed_until = state.closed_until(class == TaskClass::Expiring, now);
         match state.throttle.unavailable_until(now).max(closed_until) {
             Some(until) => Err(until),
@@ -416,42 +408,39 @@ impl ReadyQueue {
 
     /// Remembers a queue for which there was no capacity.
     pub fn park(&self, queue: QueueName) {
-        self.lock().waiting.park(queue);
+        self.state.lock().waiting.park(queue);
     }
 
     /// Takes some parked queues, higher classes first, once the queue is at most an eighth full.
     pub fn take_parked(&self) -> Vec<QueueName> {
-        self.lock().waiting.take_parked()
+        self.state.lock().waiting.take_parked()
     }
 
     /// True if the queue is empty, without connections and not in backoff, so that it can be dropped.
-    #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        let ReadyQueueState { waiting, throttle, connections } = &*self.lock();
-        let is_in_backoff = throttle.pace.backoff_until().is_some_and(|until| until > now);
+        let ReadyQueueState { waiting, throttle, connections } = &*self.state.lock();
+        let is_in_backoff = throttle.pace.backoff_until.is_some_and(|until| until > now);
         connections.counted == 0 && waiting.tasks.is_empty() && waiting.parked_count() == 0 && !is_in_backoff
     }
 
     /// Removes a task; false if it is not in the queue.
     pub fn remove(&self, task: &Task) -> bool {
-        self.lock().waiting.tasks.remove(task.class, task.account, |ready| ready.task.id == task.id)
+        self.state.lock().waiting.tasks.remove(task.class, task.account, |ready| ready.task.id == task.id)
     }
 
     /// Removes and returns all tasks of an account.
     pub(crate) fn remove_account(&self, account: AccountId) -> Vec<ReadyTask> {
-        self.lock().waiting.tasks.remove_all(account)
+        self.state.lock().waiting.tasks.remove_all(account)
     }
 
     /// Number of tasks ahead of a waiting task.
-    #[must_use]
     pub fn position(&self, task: &Task) -> Option<usize> {
-        self.lock().waiting.tasks.position(task.class, task.account, |ready| ready.task.id == task.id)
+        self.state.lock().waiting.tasks.position(task.class, task.account, |ready| ready.task.id == task.id)
     }
 
     /// Returns a snapshot for the operator.
-    #[must_use]
     pub fn status(&self, now: Timestamp) -> ReadyQueueStatus {
-        let ReadyQueueState { waiting, throttle, connections } = &*self.lock();
+        let ReadyQueueState { waiting, throttle, connections } = &*self.state.lock();
         let is_responsive = self.dials.is_responsive();
         ReadyQueueStatus {
             name: self.route.queue_name.clone(),

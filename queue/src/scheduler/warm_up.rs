@@ -1,6 +1,6 @@
 //! Warm-up of a pool's source addresses, by provider. The rules are in [`model::warm_up`].
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -92,12 +92,15 @@ impl WarmUpBudget {
         let used_up_until = self.exhausted_until(now).map(|(until, _)| until);
         if is_urgent {
             if used_up_until.is_some() {
-                *self.reservation() = used_up_until;
+                *self.reserved_for_urgent.lock() = used_up_until;
             }
             return used_up_until;
         }
-        let reserved_until =
-            self.reservation().and_then(|from| from.checked_add(RESERVED_FOR).ok()).filter(|until| now < *until);
+        let reserved_until = self
+            .reserved_for_urgent
+            .lock()
+            .and_then(|from| from.checked_add(RESERVED_FOR).ok())
+            .filter(|until| now < *until);
         used_up_until.or(reserved_until.filter(|_| self.is_for_urgent()))
     }
 
@@ -107,7 +110,7 @@ impl WarmUpBudget {
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
         let acquired = self.credit.lock().acquire(per_day, nanoseconds(now));
         acquired.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
-        *self.reservation() = None;
+        *self.reserved_for_urgent.lock() = None;
         let is_urgent_only = self.is_for_urgent() && self.exhausted_until(now).is_some();
         self.messages.fetch_add(1, Ordering::Relaxed);
         Ok(is_urgent_only)
@@ -116,10 +119,6 @@ impl WarmUpBudget {
     /// Some messages are for other classes, so that urgent mail never starves the rest.
     fn is_for_urgent(&self) -> bool {
         self.messages.load(Ordering::Relaxed) % NORMAL_SHARE != NORMAL_SHARE - 1
-    }
-
-    fn reservation(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.reserved_for_urgent.lock()
     }
 
     /// Time since which the whole burst is available, in nanoseconds; `None` if it is not.

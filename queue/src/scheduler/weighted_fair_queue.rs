@@ -48,12 +48,10 @@ impl<T> Default for WeightedFairQueue<T> {
 }
 
 impl<T> WeightedFairQueue<T> {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -82,7 +80,6 @@ impl<T> WeightedFairQueue<T> {
     }
 
     /// Number of tasks served before this one. Tasks that arrive later may still be served first.
-    #[must_use]
     pub fn position(&self, class: TaskClass, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
         let own_position = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
         let mut waiting = WeightedFairQueue { len: self.len, now: self.now, ..WeightedFairQueue::default() };
@@ -131,7 +128,6 @@ impl<T> WeightedFairQueue<T> {
     }
 
     /// Returns whether a class has tasks.
-    #[must_use]
     pub fn has(&self, class: TaskClass) -> bool {
         !self.classes[class as usize].accounts.is_empty()
     }

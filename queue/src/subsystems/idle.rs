@@ -38,7 +38,6 @@ pub struct IdleQueue {
 }
 
 impl IdleQueue {
-    #[must_use]
     pub fn new(store: Store, settings: SubsystemSettings) -> Self {
         let services = Services::new(store, Clock::default(), Entropy::default());
         Self::with_listener(services, settings, Arc::new(NoListener))
@@ -73,7 +72,6 @@ impl PartitionListener for NoListener {
 }
 
 /// Parts of delivery.
-#[must_use]
 pub fn parts() -> DeliveryParts {
     let router = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     DeliveryParts {
@@ -83,7 +81,6 @@ pub fn parts() -> DeliveryParts {
     }
 }
 
-#[must_use]
 pub fn settings() -> SubsystemSettings {
     SubsystemSettings {
         hostname: "mx.example.test".parse().unwrap(),
@@ -105,7 +102,6 @@ pub fn settings() -> SubsystemSettings {
 }
 
 /// A resolver that uses this name server.
-#[must_use]
 pub fn resolver(server: SocketAddr) -> Resolver {
     Resolver::new(&ResolverSettings { servers: vec![server], ..ResolverSettings::default() }).unwrap()
 }

@@ -63,7 +63,7 @@ async fn helo_when_ehlo_is_unknown() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert_eq!(connection.ehlo_name(), "old.example");
+    assert_eq!(connection.ehlo_name, "old.example");
     assert_eq!(connection.deliver(&shipment(1, "x"), None).await.phase, TransactionPhase::Mail);
     host.done().await;
 
@@ -101,7 +101,7 @@ async fn starttls_resets_all_capabilities() {
             .await;
         let trusting = dialer().with_roots(roots.clone()).unwrap();
         let mut connection = trusting.connect(&host.target(mode)).await.unwrap();
-        assert!(!connection.capabilities().smtputf8 && connection.plaintext_reason().is_none());
+        assert!(!connection.capabilities.smtputf8 && connection.plaintext_reason().is_none());
         let (first, second) = (shipment(1, "one"), shipment(2, "two"));
         let delivery = connection.deliver(&first, Some(&second)).await;
         assert_eq!(delivery.verdict, TransactionVerdict::Accepted);

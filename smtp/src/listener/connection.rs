@@ -182,7 +182,7 @@ impl<A: SessionHandler> ServerConnection<A> {
         let Hook::Authenticate(credentials, from) = hook else {
             return self.listener.handler.handle(&mut self.context, hook).await;
         };
-        let (logins, peer) = (Arc::clone(self.listener.connections.logins()), self.session.client.peer);
+        let (logins, peer) = (Arc::clone(&self.listener.connections.logins), self.session.client.peer);
         let key = logins.credential_key(&credentials);
         let is_known = self.listener.handler.is_user_name(&credentials.username);
         let user = credentials.user_to_log(is_known).to_owned();

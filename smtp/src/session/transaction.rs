@@ -314,8 +314,8 @@ impl SmtpSession {
     pub(super) fn content_progress(&self) -> Option<(Duration, u64)> {
         let chunks = self.transaction.as_ref().and_then(|transaction| transaction.chunks.as_ref());
         match (&self.mode, chunks) {
-            (InputMode::Data(receiving), _) => Some((receiving.began, receiving.content.received_bytes())),
-            (_, Some(chunks)) => Some((chunks.began, chunks.content.received_bytes())),
+            (InputMode::Data(receiving), _) => Some((receiving.began, receiving.content.received_bytes)),
+            (_, Some(chunks)) => Some((chunks.began, chunks.content.received_bytes)),
             (InputMode::BdatChunk(chunk), None) => Some((chunk.began, chunk.size_bytes - chunk.left)),
             _ => None,
         }

@@ -4,6 +4,8 @@
 //! Each commission line also has a row with the total of its adjustments. Every new adjustment checks and rewrites it,
 //! so that concurrent adjustments of one line conflict.
 
+use std::ops::Range;
+
 use model::affiliate::money::Currency;
 use model::affiliate::payout::Adjustment;
 use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
@@ -12,6 +14,7 @@ use super::{IndexValue, listing};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
+use crate::rows;
 
 stored!(Adjustment);
 
@@ -60,11 +63,7 @@ pub struct AdjustmentTotal {
 pub async fn line_totals(store: &Store, account: AccountId, lines: &[CommissionId]) -> Result<Vec<AdjustmentTotal>> {
     let keys: Vec<Key> = lines.iter().map(|line| total_key(account, *line)).collect();
     let read = |row: Option<Value>| {
-        let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
-        let amount = match &row {
-            None => 0,
-            Some(row) => number(row).ok_or_else(|| codec::damaged("an invalid total of adjustments"))?,
-        };
+        let amount = rows::parse_number(row.as_ref(), "an invalid total of adjustments")?;
         Ok(AdjustmentTotal { amount, row })
     };
     store.get_many(&keys).await?.into_iter().map(read).collect()
@@ -102,8 +101,7 @@ pub async fn list_by_payout(
     limit: usize,
 ) -> Result<Vec<Adjustment>> {
     let at = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Payout as u8).bytes(&payout.to_bytes());
-    let rows = store.scan(at.range(), ScanOrder::Ascending, limit).await?;
-    load_rows(store, account, rows).await
+    load_rows(store, account, at.range(), limit).await
 }
 
 /// Lists unassigned adjustments from the first to the last of a range of partners and currencies, in key order, at most
@@ -119,13 +117,13 @@ pub async fn list_unassigned(
         let start = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Unassigned as u8);
         start.bytes(&partner_and_currency(partner, currency)).build()
     };
-    let rows = store.scan(at(first)..prefix_end(&at(last)), ScanOrder::Ascending, limit).await?;
-    load_rows(store, account, rows).await
+    load_rows(store, account, at(first)..prefix_end(&at(last)), limit).await
 }
 
-async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>> {
+/// Reads the adjustments that a range of the index names.
+async fn load_rows(store: &Store, account: AccountId, range: Range<Key>, limit: usize) -> Result<Vec<Adjustment>> {
+    let found = store.scan(range, ScanOrder::Ascending, limit).await?;
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    rows::get_existing(store, &keys).await
 }

@@ -11,19 +11,16 @@ use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 use model::id::{AccountId, BackfillId};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
-use crate::key::{KeyReader, Space, key, prefix_end, successor};
+use crate::key::{KeyReader, Space, key, partitions_range, successor};
+use crate::rows;
 use crate::task::PARTITIONS;
 
 /// Page size of a scan.
 const PAGE_ROWS: usize = 100;
 
-stored!(Backfill);
-
-fn key_of(account: AccountId, id: BackfillId) -> Key {
-    key(Space::Backfill).account(account).id(id.to_bytes()).build()
-}
+account_rows!(Backfill, BackfillId, Backfill);
 
 fn open_key(account: AccountId) -> Key {
     let [.., last] = account.to_bytes();
@@ -32,23 +29,16 @@ fn open_key(account: AccountId) -> Key {
 
 /// Writes a new backfill. The commit conflicts if the account has one that is running.
 pub fn create(batch: &mut Batch, new: &Backfill) {
-    batch.check(open_key(new.account), None);
-    batch.put(open_key(new.account), new.id.to_string().into_bytes());
+    batch.replace(open_key(new.account), None, new.id.to_string().into_bytes());
     batch.put(key_of(new.account, new.id), codec::encode(new));
 }
 
 /// Updates a backfill that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
-    let at = key_of(before.account, before.id);
-    batch.check(at.clone(), Some(codec::encode(before)));
-    batch.put(at, codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
     if after.status != BackfillStatus::Running {
         batch.delete(open_key(before.account));
     }
-}
-
-pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// Lists an account's backfills before one, newest first, at most `limit`.
@@ -58,25 +48,18 @@ pub async fn list(
     before: Option<BackfillId>,
     limit: usize,
 ) -> Result<Vec<Backfill>> {
-    let mut range = key(Space::Backfill).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::Backfill).account(account).range_before(before.map(BackfillId::to_bytes));
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Lists the running backfills of these partitions, at most `limit`.
 pub async fn list_running(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<Backfill>> {
-    let start = key(Space::BackfillOpen).u16(*partitions.start()).build();
-    let end = prefix_end(&key(Space::BackfillOpen).u16(*partitions.end()).build());
+    let range = partitions_range(Space::BackfillOpen, &partitions);
     let mut found = Vec::new();
-    for (row_key, row) in store.scan(start..end, ScanOrder::Ascending, limit).await? {
-        let mut reader = KeyReader::new(Space::BackfillOpen, &row_key).map_err(codec::damaged)?;
-        let account = reader.u16().and_then(|_| reader.account()).map_err(codec::damaged)?;
-        let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-        let id = id.ok_or_else(|| codec::damaged("an invalid backfill id"))?;
-        found.extend(get(store, account, id).await?);
+    for (row_key, row) in store.scan(range, ScanOrder::Ascending, limit).await? {
+        let mut reader = KeyReader::new(Space::BackfillOpen, &row_key)?;
+        let account = reader.u16().and_then(|_| reader.account())?;
+        found.extend(get(store, account, rows::parse_text(&row, "an invalid backfill id")?).await?);
     }
     Ok(found)
 }

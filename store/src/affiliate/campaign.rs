@@ -8,6 +8,7 @@ use model::id::{AccountId, CampaignId};
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Maximum number of campaigns of a program; their list is not paged.
 pub const CAMPAIGNS_MAX: usize = 200;
@@ -25,8 +26,7 @@ pub fn is_name_conflict(conflict: &Key) -> bool {
 
 fn reserve_name(batch: &mut Batch, campaign: &Campaign) {
     let by = key_by_name(campaign.account, &campaign.name);
-    batch.check(by.clone(), None);
-    batch.put(by, campaign.id.to_string().into_bytes());
+    batch.replace(by, None, campaign.id.to_string().into_bytes());
 }
 
 /// Writes a new campaign. The commit conflicts if its name is taken.
@@ -50,16 +50,12 @@ pub fn update(batch: &mut Batch, before: &Campaign, after: &Campaign) {
 /// Finds a campaign by its name, case-insensitively.
 pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Result<Option<Campaign>> {
     let Some(row) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
-    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
-        Some(id) => get(store, account, id).await,
-        None => Err(codec::damaged("an invalid campaign id")),
-    }
+    get(store, account, rows::parse_text(&row, "an invalid campaign id")?).await
 }
 
 /// Lists all campaigns of an account, newest first.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>> {
     let range = key(Space::Campaign).account(account).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
-    let rows = store.scan(range, ScanOrder::Descending, 2 * CAMPAIGNS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Descending, 2 * CAMPAIGNS_MAX).await
 }

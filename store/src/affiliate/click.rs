@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{Space, key, prefix_end};
+use crate::key::{Space, key, partitions_range};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkClick {
@@ -37,8 +37,7 @@ pub struct PendingClick {
 impl PendingClick {
     /// Deletes the row of a counted click. The commit conflicts if it was counted before.
     pub fn remove(&self, batch: &mut Batch) {
-        batch.check(self.key.clone(), Some(self.row.clone()));
-        batch.delete(self.key.clone());
+        batch.remove(self.key.clone(), self.row.clone());
     }
 }
 
@@ -49,9 +48,8 @@ pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClic
 
 /// Lists uncounted clicks in these partitions, at most `limit`.
 pub async fn list_pending(store: &Store, partitions: RangeInclusive<u16>, limit: usize) -> Result<Vec<PendingClick>> {
-    let start = key(Space::Click).u16(*partitions.start()).build();
-    let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let range = partitions_range(Space::Click, &partitions);
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(key, row): (Key, Value)| Ok(PendingClick { click: codec::decode(&row)?, key, row });
     rows.into_iter().map(read).collect()
 }

@@ -16,9 +16,9 @@ use model::id::{AccountId, PartnerId, PartnerLinkId};
 use model::metric::Hour;
 
 use super::click::LinkClick;
-use crate::codec;
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows;
 
 /// Maximum number of pairs of link and sub-id that are counted separately for a partner and day.
 pub const TAGS_MAX: usize = 500;
@@ -54,9 +54,8 @@ fn program_prefix(account: AccountId) -> KeyBuilder {
     key(Space::ClickCount).account(account).u8(OF_PROGRAM)
 }
 
-fn parse_count(row: &Value) -> Result<u64> {
-    let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| codec::damaged("an invalid click count"))
+fn parse_count(row: Option<&Value>) -> Result<u64> {
+    rows::parse_number(row, "an invalid click count")
 }
 
 /// Adds clicks to the counts. The commit conflicts if a count has changed since it was read.
@@ -88,9 +87,8 @@ pub async fn add_clicks<'a>(
     }
     let keys: Vec<Key> = sums.keys().cloned().collect();
     for ((at, clicks), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
-        let before = row.as_ref().map(parse_count).transpose()?.unwrap_or(0);
-        batch.check(at.clone(), row);
-        batch.put(at, before.saturating_add(clicks).to_string().into_bytes());
+        let before = parse_count(row.as_ref())?;
+        batch.replace(at, row, before.saturating_add(clicks).to_string().into_bytes());
     }
     Ok(())
 }
@@ -121,7 +119,7 @@ pub async fn link_totals(
 ) -> Result<Vec<u64>> {
     let keys: Vec<Key> = links.iter().map(|link| link_prefix(account, partner).id(link.to_bytes()).build()).collect();
     let rows = store.get_many(&keys).await?;
-    rows.iter().map(|row| Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))).collect()
+    rows.iter().map(|row| parse_count(row.as_ref())).collect()
 }
 
 /// Lists a partner's clicks of a range of days, oldest first, at most [`ROWS_MAX`] rows.
@@ -136,15 +134,9 @@ pub async fn daily_clicks(
     let rows = store.scan(range, ScanOrder::Ascending, ROWS_MAX).await?;
     let read = |(at, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::ClickCount, at)?;
-        reader.account()?;
-        reader.u8()?;
-        reader.id()?;
-        let (day, link, sub_id) = (Hour(reader.i64()?), reader.id()?, reader.text()?);
-        Ok((DailyLinkClicks { day, link: PartnerLinkId::from_bytes(link), sub_id, clicks: 0 }, row.clone()))
-    };
-    let read = |row: &(Key, Value)| {
-        let (day, row) = read(row).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error))?;
-        Ok(DailyLinkClicks { clicks: parse_count(&row)?, ..day })
+        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.id())?;
+        let (day, link, sub_id) = (Hour(reader.i64()?), PartnerLinkId::from_bytes(reader.id()?), reader.text()?);
+        Ok(DailyLinkClicks { day, link, sub_id, clicks: parse_count(Some(row))? })
     };
     rows.iter().map(read).collect()
 }
@@ -152,7 +144,7 @@ pub async fn daily_clicks(
 /// Reads the number of a program's clicks on a day, without those still pending.
 pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> Result<u64> {
     let row = store.get(&program_prefix(account).i64(day.0).build()).await?;
-    Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))
+    parse_count(row.as_ref())
 }
 
 /// Deletes an account's daily counts before `before`, scanning at most `limit` rows from a key on. Returns the key to
@@ -168,13 +160,13 @@ pub async fn purge_before(
     let whole = key(Space::ClickCount).account(account).u8(OF_DAY).range();
     let end = program_prefix(account).i64(before.0).build();
     let rows = store.scan(from.unwrap_or(whole.start)..end, ScanOrder::Ascending, limit).await?;
-    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    let mut next = rows::next_page(&rows, limit);
     for (at, _) in rows {
-        let mut reader = KeyReader::new(Space::ClickCount, &at).map_err(codec::damaged)?;
-        let kind = reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
+        let mut reader = KeyReader::new(Space::ClickCount, &at)?;
+        let kind = reader.account().and_then(|_| reader.u8())?;
         if kind == OF_DAY {
-            let partner = reader.id().map_err(codec::damaged)?;
-            if reader.i64().map_err(codec::damaged)? >= before.0 {
+            let partner = reader.id()?;
+            if reader.i64()? >= before.0 {
                 // The rest of this partner's rows are newer: continue with the next partner.
                 next = Some(day_prefix(account, PartnerId::from_bytes(partner)).range().end);
                 break;

@@ -14,7 +14,8 @@ use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
+use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, read_time, successor as key_after};
+use crate::rows;
 use crate::task::PARTITIONS;
 
 account_rows!(Commission, CommissionId, Commission);
@@ -45,46 +46,28 @@ enum CommissionIndex {
     PartnerBounty = 8,
 }
 
-fn by_partner(partner: PartnerId) -> IndexValue {
-    (CommissionIndex::Partner as u8, partner.to_bytes().to_vec())
-}
-
-fn by_referral(referral: ReferralId) -> IndexValue {
-    (CommissionIndex::Referral as u8, referral.to_bytes().to_vec())
-}
-
-fn by_invoice(invoice: &str) -> IndexValue {
-    (CommissionIndex::Invoice as u8, invoice.as_bytes().to_vec())
-}
-
-fn by_payout(payout: PayoutId) -> IndexValue {
-    (CommissionIndex::Payout as u8, payout.to_bytes().to_vec())
-}
-
-fn by_bounty(referral: ReferralId) -> IndexValue {
-    (CommissionIndex::Bounty as u8, referral.to_bytes().to_vec())
-}
-
-fn by_partner_bounty(partner: PartnerId) -> IndexValue {
-    (CommissionIndex::PartnerBounty as u8, partner.to_bytes().to_vec())
-}
-
-fn by_status(word: &str) -> IndexValue {
-    (CommissionIndex::Status as u8, word.as_bytes().to_vec())
+fn by(field: CommissionIndex, value: impl AsRef<[u8]>) -> IndexValue {
+    (field as u8, value.as_ref().to_vec())
 }
 
 fn index_values(line: &Commission) -> Vec<IndexValue> {
-    let mut by = vec![by_partner(line.partner), by_referral(line.referral), by_status(line.status.word())];
+    let (partner, referral) = (line.partner.to_bytes(), line.referral.to_bytes());
+    let mut values = vec![
+        by(CommissionIndex::Partner, partner),
+        by(CommissionIndex::Referral, referral),
+        by(CommissionIndex::Status, line.status.word()),
+    ];
     match line.sold_invoice() {
-        Some(sold) => by.push(by_invoice(&sold.invoice)),
-        None => by.extend([by_bounty(line.referral), by_partner_bounty(line.partner)]),
+        Some(sold) => values.push(by(CommissionIndex::Invoice, &sold.invoice)),
+        None => {
+            values.extend([by(CommissionIndex::Bounty, referral), by(CommissionIndex::PartnerBounty, partner)]);
+        }
     }
-    by.extend(line.status.payout().map(by_payout));
+    values.extend(line.status.payout().map(|payout| by(CommissionIndex::Payout, payout.to_bytes())));
     if matches!(line.status, CommissionState::Earned { .. }) {
-        let value = [&line.partner.to_bytes()[..], line.currency.as_str().as_bytes()].concat();
-        by.push((CommissionIndex::Payable as u8, value));
+        values.push(by(CommissionIndex::Payable, [&partner[..], line.currency.as_str().as_bytes()].concat()));
     }
-    by
+    values
 }
 
 fn level_number(level: CommissionLevel) -> u8 {
@@ -119,8 +102,7 @@ fn index_ref(line: &Commission) -> listing::IndexRef {
 /// bounty.
 pub fn create(batch: &mut Batch, line: &Commission) {
     let name = uniqueness_key(line);
-    batch.check(name.clone(), None);
-    batch.put(name, line.id.to_string().into_bytes());
+    batch.replace(name, None, line.id.to_string().into_bytes());
     listing::update_index(batch, index_ref(line), &[], &index_values(line));
     balance::record_change(batch, None, line);
     if let Some(due) = due_key(line) {
@@ -152,12 +134,8 @@ pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -
     let name = |level: CommissionLevel| {
         key(Space::CommissionBy).account(account).u8(0).u8(level_number(level)).text(invoice).build()
     };
-    load_by_unique_keys(
-        store,
-        account,
-        &[name(CommissionLevel::One), name(CommissionLevel::Two), name(CommissionLevel::OneFixed)],
-    )
-    .await
+    let names = [CommissionLevel::One, CommissionLevel::Two, CommissionLevel::OneFixed].map(name);
+    load_by_unique_keys(store, account, &names).await
 }
 
 /// Finds the bounty of a referral.
@@ -174,21 +152,18 @@ pub async fn count_bounties_since(
     since: Timestamp,
     at_most: usize,
 ) -> Result<usize> {
-    let (field, value) = by_partner_bounty(partner);
+    let (field, value) = by(CommissionIndex::PartnerBounty, partner.to_bytes());
     let prefix = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(CommissionId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..prefix.range().end, ScanOrder::Ascending, at_most).await?;
-    Ok(rows.len())
+    rows::count(store, first..prefix.range().end, at_most).await
 }
 
 async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>> {
     let mut keys = Vec::new();
     for row in store.get_many(names).await?.into_iter().flatten() {
-        let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-        keys.push(key_of(account, id.ok_or_else(|| codec::damaged("an invalid commission id"))?));
+        keys.push(key_of(account, rows::parse_text(&row, "an invalid commission id")?));
     }
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    rows::get_existing(store, &keys).await
 }
 
 /// Filter of a commission list; all conditions must match.
@@ -222,10 +197,12 @@ impl CommissionFilter {
     fn index_ranges(&self) -> Vec<IndexValue> {
         // The most selective index first.
         match (self.referral, self.payout, self.partner) {
-            (Some(referral), _, _) => vec![by_referral(referral)],
-            (None, Some(payout), _) => vec![by_payout(payout)],
-            (None, None, Some(partner)) => vec![by_partner(partner)],
-            (None, None, None) => self.statuses.iter().map(|status| by_status(status.word())).collect(),
+            (Some(referral), _, _) => vec![by(CommissionIndex::Referral, referral.to_bytes())],
+            (None, Some(payout), _) => vec![by(CommissionIndex::Payout, payout.to_bytes())],
+            (None, None, Some(partner)) => vec![by(CommissionIndex::Partner, partner.to_bytes())],
+            (None, None, None) => {
+                self.statuses.iter().map(|status| by(CommissionIndex::Status, status.word())).collect()
+            }
         }
     }
 }
@@ -249,8 +226,7 @@ pub async fn next_due(store: &Store, partitions: RangeInclusive<u16>, now: Times
         let mut range = key(Space::CommissionDue).u16(partition).range();
         range.start = prefix_end(&key(Space::CommissionDue).u16(partition).time(now).build());
         let Some((due_key, _)) = store.scan(range, ScanOrder::Ascending, 1).await?.pop() else { continue };
-        let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(codec::damaged)?;
-        let at = reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
+        let at = read_time(Space::CommissionDue, &due_key)?;
         first = Some(first.map_or(at, |first| first.min(at)));
     }
     Ok(first)
@@ -259,8 +235,7 @@ pub async fn next_due(store: &Store, partitions: RangeInclusive<u16>, now: Times
 /// Reads several lines in the order of `ids`; missing ones are left out.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    rows::get_existing(store, &keys).await
 }
 
 /// Lists the lines assigned to or paid by a payout, oldest first, after one of them, at most `limit`.
@@ -271,15 +246,10 @@ pub async fn list_by_payout(
     after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<Commission>> {
-    let (field, value) = by_payout(payout);
-    let at = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
-    let mut range = at.clone().range();
-    if let Some(after) = after {
-        range.start = key_after(&at.id(after.to_bytes()).build());
-    }
-    let found = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(CommissionId::from_bytes);
-    get_each(store, account, &found.iter().filter_map(id).collect::<Vec<_>>()).await
+    let payout = by(CommissionIndex::Payout, payout.to_bytes());
+    let after = after.map(CommissionId::to_bytes);
+    let ids = listing::list_ids(store, Space::CommissionBy, account, payout, after, limit).await?;
+    get_each(store, account, &ids.into_iter().map(CommissionId::from_bytes).collect::<Vec<_>>()).await
 }
 
 /// A payable line as listed in the index: ordered by partner, currency and age.
@@ -321,25 +291,20 @@ pub async fn list_payable_in_group(
     after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<PayableCommission>> {
-    let at = payable_group_prefix(account, partner, currency);
-    let mut range = at.clone().range();
-    if let Some(after) = after {
-        range.start = key_after(&at.id(after.to_bytes()).build());
-    }
+    let range = payable_group_prefix(account, partner, currency).range_after(after.map(CommissionId::to_bytes));
     scan_payable(store, range, limit).await
 }
 
 async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>> {
     let read = |(row_key, _): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(codec::damaged)?;
-        reader.id().and_then(|_| reader.u8()).map_err(codec::damaged)?;
-        let value = reader.bytes().map_err(codec::damaged)?;
-        let line = CommissionId::from_bytes(reader.id().map_err(codec::damaged)?);
+        let mut reader = KeyReader::new(Space::CommissionBy, &row_key)?;
+        reader.id().and_then(|_| reader.u8())?;
+        let value = reader.bytes()?;
+        let line = CommissionId::from_bytes(reader.id()?);
         let (partner, currency) = value
             .split_first_chunk::<16>()
             .ok_or_else(|| codec::damaged("an invalid partner id in an index key of a commission"))?;
-        let currency = std::str::from_utf8(currency).ok().and_then(|text| text.parse().ok());
-        let currency = currency.ok_or_else(|| codec::damaged("an invalid currency in an index key of a commission"))?;
+        let currency = rows::parse_text(currency, "an invalid currency in an index key of a commission")?;
         Ok(PayableCommission { partner: PartnerId::from_bytes(*partner), currency, line })
     };
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
@@ -373,10 +338,10 @@ pub async fn list_due(
             continue;
         }
         for (at, _) in store.scan(start..end, ScanOrder::Ascending, limit - due.len()).await? {
-            let mut reader = KeyReader::new(Space::CommissionDue, &at).map_err(codec::damaged)?;
-            reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
-            let account = AccountId::from_bytes(reader.id().map_err(codec::damaged)?);
-            let line = CommissionId::from_bytes(reader.id().map_err(codec::damaged)?);
+            let mut reader = KeyReader::new(Space::CommissionDue, &at)?;
+            reader.u16().and_then(|_| reader.time())?;
+            let account = AccountId::from_bytes(reader.id()?);
+            let line = CommissionId::from_bytes(reader.id()?);
             due.push(DueCommission { account, line, at });
         }
     }
@@ -386,6 +351,5 @@ pub async fn list_due(
 /// Reads the due lines; missing ones are left out.
 pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    rows::get_existing(store, &keys).await
 }

@@ -2,9 +2,9 @@
 
 use model::id::{AccountId, PartnerId};
 
-use crate::codec;
 use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// A number with the row it was read from.
 #[derive(Debug, Clone, Default)]
@@ -20,19 +20,14 @@ fn key_of(account: AccountId, partner: PartnerId) -> Key {
 /// Reads a partner's number of paying customers.
 pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Result<PayingCustomerCount> {
     let row = store.get(&key_of(account, partner)).await?;
-    let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
-    let paying = match &row {
-        None => 0,
-        Some(row) => number(row).ok_or_else(|| codec::damaged("an invalid number of paying customers"))?,
-    };
+    let paying = rows::parse_number(row.as_ref(), "an invalid number of paying customers")?;
     Ok(PayingCustomerCount { paying, row })
 }
 
 /// Writes a new number. The commit conflicts if it has changed since it was read.
 pub fn put(batch: &mut Batch, account: AccountId, partner: PartnerId, before: &PayingCustomerCount, paying: u32) {
     let at = key_of(account, partner);
-    batch.check(at.clone(), before.row.clone());
-    batch.put(at, paying.to_string().into_bytes());
+    batch.replace(at, before.row.clone(), paying.to_string().into_bytes());
 }
 
 /// Makes the commit conflict if the number has changed since it was read.

@@ -97,6 +97,19 @@ fn id_of(key: &Key) -> Result<[u8; 16]> {
     key.last_chunk::<16>().copied().ok_or_else(|| codec::damaged("a key without an id"))
 }
 
+/// Lists the ids of the rows with an index value, oldest first, after one of them, at most `limit`.
+pub(super) async fn list_ids(
+    store: &Store,
+    space: Space,
+    account: AccountId,
+    (field, value): super::IndexValue,
+    after: Option<[u8; 16]>,
+    limit: usize,
+) -> Result<Vec<[u8; 16]>> {
+    let range = key(space).account(account).u8(field).bytes(&value).range_after(after);
+    store.scan(range, ScanOrder::Ascending, limit).await?.iter().map(|(at, _)| id_of(at)).collect()
+}
+
 /// Reads a page of the rows that pass the filter.
 pub(super) async fn list<T: RowCodec>(
     store: &Store,

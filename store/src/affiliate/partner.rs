@@ -8,8 +8,9 @@ use model::id::{AccountId, CampaignId, PartnerId};
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, account_rows};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 account_rows!(Partner, PartnerId, Partner);
 
@@ -55,8 +56,7 @@ pub fn is_email_conflict(conflict: &Key) -> bool {
 /// Writes a new partner. The commit conflicts if another partner has the address.
 pub fn create(batch: &mut Batch, partner: &Partner) {
     let by = key_by_email(partner.account, &partner.email);
-    batch.check(by.clone(), None);
-    batch.put(by, partner.id.to_string().into_bytes());
+    batch.replace(by, None, partner.id.to_string().into_bytes());
     listing::update_index(batch, index_ref(partner), &[], &index_values(partner));
     batch.put(key_of(partner.account, partner.id), codec::encode(partner));
 }
@@ -84,17 +84,13 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
 /// Reads several partners, in the order of `ids`.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 /// Finds a partner by its email address, case-insensitively.
 pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>> {
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
-    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
-        Some(id) => get(store, account, id).await,
-        None => Err(codec::damaged("an invalid partner id")),
-    }
+    get(store, account, rows::parse_text(&row, "an invalid partner id")?).await
 }
 
 /// Filter of a partner list; all conditions must match.
@@ -137,7 +133,7 @@ pub async fn count_of_campaign(
 ) -> Result<usize> {
     let (field, value) = by_campaign(campaign);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
-    Ok(store.scan(range, ScanOrder::Ascending, at_most).await?.len())
+    rows::count(store, range, at_most).await
 }
 
 /// Lists partners with this payout destination, at most `limit`.
@@ -148,18 +144,13 @@ pub async fn list_by_destination(
     destination: &str,
     limit: usize,
 ) -> Result<Vec<PartnerId>> {
-    let (field, value) = by_destination(method, destination);
-    let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let id = |(row_key, _): (Key, Value)| row_key.last_chunk::<16>().copied().map(PartnerId::from_bytes);
-    Ok(rows.into_iter().filter_map(id).collect())
+    let ids = listing::list_ids(store, Space::PartnerBy, account, by_destination(method, destination), None, limit);
+    Ok(ids.await?.into_iter().map(PartnerId::from_bytes).collect())
 }
 
 /// Returns whether another partner has the same payout destination.
 pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool> {
     let Some(payout) = &partner.payout else { return Ok(false) };
-    let (field, value) = by_destination(payout.method, &payout.destination);
-    let range = key(Space::PartnerBy).account(partner.account).u8(field).bytes(&value).range();
-    let rows = store.scan(range, ScanOrder::Ascending, 2).await?;
-    Ok(rows.iter().any(|(key, _)| !key.ends_with(&partner.id.to_bytes())))
+    let sharing = list_by_destination(store, partner.account, payout.method, &payout.destination, 2).await?;
+    Ok(sharing.iter().any(|id| *id != partner.id))
 }

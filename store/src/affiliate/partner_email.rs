@@ -14,7 +14,7 @@ use model::affiliate::partner_email::PartnerEmail;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key, prefix_end, successor};
+use crate::key::{Space, key, prefix_end, read_time, successor};
 use crate::task::PARTITIONS;
 
 stored!(PartnerEmail);
@@ -50,8 +50,7 @@ impl QueuedPartnerEmail {
     /// Deletes the row, because the email was accepted or is dropped. The commit conflicts if the row has changed since
     /// it was read.
     pub fn remove(&self, batch: &mut Batch) {
-        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
-        batch.delete(self.row.0.clone());
+        batch.remove(self.row.0.clone(), self.row.1.clone());
     }
 
     /// Moves the email to a later due time. The commit conflicts if the row has changed since it was read.
@@ -81,7 +80,7 @@ pub async fn list_due(
         let is_end = rows.len() < SCAN_ROWS;
         for (at, row) in rows {
             from = successor(&at);
-            if !read_time(&at).is_ok_and(|due| due <= now) {
+            if !read_time(Space::PartnerEmail, &at).is_ok_and(|due| due <= now) {
                 continue;
             }
             match codec::decode(&row) {
@@ -99,11 +98,6 @@ pub async fn list_due(
         }
     }
     Ok(found)
-}
-
-fn read_time(at: &Key) -> Result<Timestamp> {
-    let mut reader = KeyReader::new(Space::PartnerEmail, at).map_err(codec::damaged)?;
-    reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, damaged, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(PartnerLink);
 
@@ -69,8 +70,7 @@ pub fn create(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
 
 fn claim_token(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
     let by = key_by_token(link.account, &token.token);
-    batch.check(by.clone(), token.row);
-    batch.put(by, codec::encode(&TokenHolder::Link(link.partner, link.id)));
+    batch.replace(by, token.row, codec::encode(&TokenHolder::Link(link.partner, link.id)));
 }
 
 /// Updates a link that was read as `before`, with a new token if one is given. Visits with the old token are no longer
@@ -105,7 +105,7 @@ pub async fn get(
     partner: PartnerId,
     id: PartnerLinkId,
 ) -> Result<Option<PartnerLink>> {
-    store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, partner, id)).await
 }
 
 /// Reads several links, in the order of `links`.
@@ -115,8 +115,7 @@ pub async fn get_each(
     links: &[(PartnerId, PartnerLinkId)],
 ) -> Result<Vec<Option<PartnerLink>>> {
     let keys: Vec<Key> = links.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 /// Finds the link with a token, case-insensitively.
@@ -135,6 +134,5 @@ pub async fn find_by_token(store: &Store, account: AccountId, token: &PartnerLin
 pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>> {
     let range = key(Space::PartnerLink).account(account).id(partner.to_bytes()).range();
     // Concurrent creations can exceed the maximum by a few, so read beyond it.
-    let rows = store.scan(range, ScanOrder::Ascending, 2 * LINKS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, 2 * LINKS_MAX).await
 }

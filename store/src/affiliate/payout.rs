@@ -8,7 +8,8 @@ use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{Space, key, successor as key_after};
+use crate::key::{Space, key};
+use crate::rows;
 
 account_rows!(Payout, PayoutId, Payout);
 
@@ -98,10 +99,8 @@ pub async fn list_items(
     after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<(CommissionId, i64)>> {
-    let mut range = key(Space::PayoutItem).account(account).id(payout.to_bytes()).range();
-    if let Some(after) = after {
-        range.start = key_after(&item_key(account, payout, after));
-    }
+    let range =
+        key(Space::PayoutItem).account(account).id(payout.to_bytes()).range_after(after.map(CommissionId::to_bytes));
     let read = |(row_key, row): (Key, Value)| {
         let id = row_key.last_chunk::<16>().copied().map(CommissionId::from_bytes);
         let amount = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
@@ -111,7 +110,7 @@ pub async fn list_items(
 }
 
 pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>> {
-    Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
+    Ok(scan_after(store, account, by_transfer(transfer), None, 1).await?.pop())
 }
 
 /// Lists the open payouts of a partner, oldest first, after one of them, at most `limit`.
@@ -153,27 +152,16 @@ pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<Payou
     Ok(rows.first().and_then(|(row_key, _)| row_key.last_chunk::<16>().copied()).map(PayoutId::from_bytes))
 }
 
-async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>> {
-    scan_after(store, account, by, None, limit).await
-}
-
 async fn scan_after(
     store: &Store,
     account: AccountId,
-    (field, value): IndexValue,
+    by: IndexValue,
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>> {
-    let at = key(Space::PayoutBy).account(account).u8(field).bytes(&value);
-    let mut range = at.clone().range();
-    if let Some(after) = after {
-        range.start = key_after(&at.id(after.to_bytes()).build());
-    }
-    let found = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(PayoutId::from_bytes);
-    let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    let ids = listing::list_ids(store, Space::PayoutBy, account, by, after.map(PayoutId::to_bytes), limit).await?;
+    let keys: Vec<Key> = ids.into_iter().map(|id| key_of(account, PayoutId::from_bytes(id))).collect();
+    rows::get_existing(store, &keys).await
 }
 
 /// Filter of a payout list; all conditions must match.

@@ -83,11 +83,11 @@ pub async fn list(
 }
 
 fn decode_job((at, value): (Key, Value)) -> Result<QueuedPayoutJob> {
-    let mut reader = KeyReader::new(Space::PayoutJob, &at).map_err(codec::damaged)?;
-    reader.u16().map_err(codec::damaged)?;
-    let account = reader.account().map_err(codec::damaged)?;
-    let kind = reader.u8().map_err(codec::damaged)?;
-    let work = PayoutJob::from_parts(kind, reader.id().map_err(codec::damaged)?);
+    let mut reader = KeyReader::new(Space::PayoutJob, &at)?;
+    reader.u16()?;
+    let account = reader.account()?;
+    let kind = reader.u8()?;
+    let work = PayoutJob::from_parts(kind, reader.id()?);
     let due = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
     let due = due.and_then(|due| Timestamp::from_millisecond(due).ok());
     match (work, due) {

@@ -8,6 +8,7 @@ use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use crate::codec::{self, account_rows, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
+use crate::rows;
 
 account_rows!(PayoutRun, PayoutRunId, PayoutRun);
 
@@ -30,14 +31,12 @@ pub fn create(batch: &mut Batch, run: &PayoutRun) {
 
 /// Updates a run that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &PayoutRun, after: &PayoutRun) {
-    check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Deletes a run that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn delete(batch: &mut Batch, before: &PayoutRun) {
-    check_unchanged(batch, before);
-    batch.delete(key_of(before.account, before.id));
+    rows::delete(batch, key_of(before.account, before.id), before);
 }
 
 /// Marks the run as no longer open, so that another one can be drafted.
@@ -54,17 +53,13 @@ pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId
 /// Reads several runs, in the order of `ids`.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[PayoutRunId]) -> Result<Vec<Option<PayoutRun>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }
 
 /// Finds the open run: it is being drafted, waits for the owner's approval, or was cancelled and is being dismantled.
 pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<PayoutRun>> {
     let Some(row) = store.get(&open_key(account)).await? else { return Ok(None) };
-    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
-        Some(id) => get(store, account, id).await,
-        None => Err(codec::damaged("an invalid payout run id")),
-    }
+    get(store, account, rows::parse_text(&row, "an invalid payout run id")?).await
 }
 
 /// Reads a page of an account's runs whose draft is complete.
@@ -106,6 +101,5 @@ pub async fn list_skipped(
     if let Some(after) = after {
         range.start = key_after(&skipped_key(account, run, after));
     }
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, limit).await
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(PortalLink);
 
@@ -90,14 +91,13 @@ impl NewPortalLink {
 
 /// Reads an unused link.
 pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>> {
-    store.get(&key_of(&secret.hash())).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(&secret.hash())).await
 }
 
 /// Deletes a link as used. Of two concurrent uses, one conflicts.
 pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) {
     let at = key_of(&secret.hash());
-    batch.check(at.clone(), Some(codec::encode(link)));
-    batch.delete(at);
+    rows::delete(batch, at, link);
 }
 
 /// Deletes all links of a partner.

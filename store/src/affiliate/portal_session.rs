@@ -7,6 +7,7 @@ use model::id::{AccountId, PartnerId, SessionId};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Maximum number of sessions of a partner; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 20;
@@ -36,8 +37,7 @@ pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<O
 async fn list_by_partner(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PortalSession>> {
     let range = key(Space::PortalSession).account(account).id(partner.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
-    let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    rows::scan(store, range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await
 }
 
 /// Deletes a partner's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].

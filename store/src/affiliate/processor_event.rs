@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 words! {
     /// Result of processing an event.
@@ -108,10 +109,10 @@ pub async fn list(
     }
     let mut keys = Vec::new();
     for (row_key, _) in store.scan(range, ScanOrder::Descending, limit).await? {
-        let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;
-        reader.id().map_err(codec::damaged)?;
-        reader.text().and_then(|_| reader.time()).map_err(codec::damaged)?;
-        keys.push(key_of(account, &reader.text().map_err(codec::damaged)?));
+        let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key)?;
+        reader.id()?;
+        reader.text().and_then(|_| reader.time())?;
+        keys.push(key_of(account, &reader.text()?));
     }
     let rows: Vec<Option<Bytes>> = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
@@ -120,7 +121,7 @@ pub async fn list(
 /// Counts the events with a status, up to `limit`.
 pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize> {
     let range = key(Space::ProcessorEventBy).account(account).text(status.word()).range();
-    Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
+    rows::count(store, range, limit).await
 }
 
 /// Deletes events received before a time, at most `limit`. Returns their number.
@@ -136,11 +137,11 @@ pub async fn purge_before(
         let prefix = key(Space::ProcessorEventBy).account(account).text(status.word());
         let range = prefix.clone().range().start..prefix.time(before).build();
         for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit.saturating_sub(found)).await? {
-            let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;
-            reader.id().and_then(|_| reader.text()).and_then(|_| reader.time()).map_err(codec::damaged)?;
+            let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key)?;
+            reader.id().and_then(|_| reader.text()).and_then(|_| reader.time())?;
             // A concurrent retry may have moved the entry to another status.
             batch.check(row_key.clone(), Some(Value::new()));
-            batch.delete(key_of(account, &reader.text().map_err(codec::damaged)?));
+            batch.delete(key_of(account, &reader.text()?));
             batch.delete(row_key);
             found += 1;
         }

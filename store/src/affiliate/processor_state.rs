@@ -80,9 +80,9 @@ pub async fn list_customer_invoices(
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let invoice = |(row_key, _): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::ProcessorStateByCustomer, &row_key).map_err(codec::damaged)?;
-        reader.id().and_then(|_| reader.text()).map_err(codec::damaged)?;
-        reader.text().map_err(codec::damaged)
+        let mut reader = KeyReader::new(Space::ProcessorStateByCustomer, &row_key)?;
+        reader.id().and_then(|_| reader.text())?;
+        Ok(reader.text()?)
     };
     rows.into_iter().map(invoice).collect()
 }

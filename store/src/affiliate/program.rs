@@ -7,6 +7,7 @@ use model::id::AccountId;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(AffiliateProgram);
 
@@ -23,8 +24,7 @@ fn key_by(name: &str) -> Key {
 /// host.
 pub fn create(batch: &mut Batch, program: &AffiliateProgram) {
     let account = program.account.to_string();
-    batch.check(key_of(program.account), None);
-    batch.put(key_of(program.account), codec::encode(program));
+    batch.replace(key_of(program.account), None, codec::encode(program));
     batch.put(key_by(&program.id.to_string()), account.clone().into_bytes());
     batch.put(key_by(&program.publishable_key), account.into_bytes());
     if let Some(host) = &program.settings.portal_domain {
@@ -50,8 +50,7 @@ pub fn update(batch: &mut Batch, before: &AffiliateProgram, after: &AffiliatePro
 
 /// Writes the index entry of a portal host. The commit conflicts if another program has the host.
 fn reserve_host(batch: &mut Batch, host: &DomainName, account: AccountId) {
-    batch.check(key_by_host(host), None);
-    batch.put(key_by_host(host), account.to_string().into_bytes());
+    batch.replace(key_by_host(host), None, account.to_string().into_bytes());
 }
 
 /// Portal hosts share the key space of ids and publishable keys, which contain no dot.
@@ -71,7 +70,7 @@ pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
 
 /// Reads an account's program.
 pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>> {
-    store.get(&key_of(account)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account)).await
 }
 
 /// Finds a program by its id or its publishable key.
@@ -86,9 +85,7 @@ pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<Aff
 
 async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>> {
     let Some(row) = store.get(by).await? else { return Ok(None) };
-    let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-    let Some(account) = account else { return Err(codec::damaged("an invalid account id of an affiliate program")) };
-    get(store, account).await
+    get(store, rows::parse_text(&row, "an invalid account id of an affiliate program")?).await
 }
 
 #[cfg(test)]

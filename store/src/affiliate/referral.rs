@@ -9,8 +9,9 @@ use model::id::{AccountId, PartnerId, ReferralId};
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, referral_counts};
 use crate::codec::{self, account_rows};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 account_rows!(Referral, ReferralId, Referral);
 
@@ -23,27 +24,20 @@ enum ReferralIndex {
     Review = 4,
 }
 
-fn by_partner(partner: PartnerId) -> IndexValue {
-    (ReferralIndex::Partner as u8, partner.to_bytes().to_vec())
-}
-
-fn by_status(status: ReferralStatus) -> IndexValue {
-    (ReferralIndex::Status as u8, status.word().as_bytes().to_vec())
+fn by(field: ReferralIndex, value: impl AsRef<[u8]>) -> IndexValue {
+    (field as u8, value.as_ref().to_vec())
 }
 
 fn by_email(email: &Address) -> IndexValue {
-    (ReferralIndex::Email as u8, email.to_string().to_lowercase().into_bytes())
-}
-
-fn by_review(status: ReviewStatus) -> IndexValue {
-    (ReferralIndex::Review as u8, status.word().as_bytes().to_vec())
+    by(ReferralIndex::Email, email.to_string().to_lowercase())
 }
 
 fn index_values(referral: &Referral) -> Vec<IndexValue> {
-    let mut by = vec![by_partner(referral.partner), by_status(referral.status)];
-    by.extend(referral.email.as_ref().map(by_email));
-    by.extend(referral.review.as_ref().map(|review| by_review(review.status)));
-    by
+    let partner = by(ReferralIndex::Partner, referral.partner.to_bytes());
+    let mut values = vec![partner, by(ReferralIndex::Status, referral.status.word())];
+    values.extend(referral.email.as_ref().map(by_email));
+    values.extend(referral.review.as_ref().map(|review| by(ReferralIndex::Review, review.status.word())));
+    values
 }
 
 /// An identity of the referred person. The referral that holds it is the only one that earns for that person.
@@ -89,8 +83,7 @@ pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>
             (ReferralClaim::Email(_), Some(lapsed)) => Some(holder_value(lapsed).into()),
             _ => None,
         };
-        batch.check(at.clone(), stored_claim);
-        batch.put(at, holder_value(referral.id));
+        batch.replace(at, stored_claim, holder_value(referral.id));
     }
     listing::update_index(batch, index_ref(referral), &[], &index_values(referral));
     referral_counts::record_change(batch, None, referral);
@@ -108,8 +101,7 @@ pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
     let (old, new) = (claims(before), claims(after));
     for claim in new.iter().filter(|claim| !old.contains(claim)) {
         let at = claim.key(after.account);
-        batch.check(at.clone(), None);
-        batch.put(at, holder_value(after.id));
+        batch.replace(at, None, holder_value(after.id));
     }
     for claim in old.iter().filter(|claim| !new.contains(claim)) {
         batch.delete(claim.key(before.account));
@@ -132,10 +124,7 @@ fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
 /// Finds the referral that holds a claim.
 pub async fn find_claim_holder(store: &Store, account: AccountId, claim: &ReferralClaim) -> Result<Option<Referral>> {
     let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
-    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
-        Some(id) => get(store, account, id).await,
-        None => Err(codec::damaged("an invalid referral id in a claim")),
-    }
+    get(store, account, rows::parse_text(&row, "an invalid referral id in a claim")?).await
 }
 
 /// Counts the referrals of a partner that were created since a time, up to `at_most`.
@@ -146,11 +135,10 @@ pub async fn count_since(
     since: Timestamp,
     at_most: usize,
 ) -> Result<usize> {
-    let (field, value) = by_partner(partner);
+    let (field, value) = by(ReferralIndex::Partner, partner.to_bytes());
     let prefix = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
     let first = prefix.clone().id(ReferralId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..prefix.range().end, ScanOrder::Ascending, at_most).await?;
-    Ok(rows.len())
+    rows::count(store, first..prefix.range().end, at_most).await
 }
 
 /// Filter of a referral list; all conditions must match.
@@ -187,9 +175,9 @@ impl ReferralFilter {
             return vec![by_email(email)];
         }
         if let Some(partner) = self.partner {
-            return vec![by_partner(partner)];
+            return vec![by(ReferralIndex::Partner, partner.to_bytes())];
         }
-        self.statuses.iter().copied().map(by_status).collect()
+        self.statuses.iter().map(|status| by(ReferralIndex::Status, status.word())).collect()
     }
 }
 
@@ -213,7 +201,7 @@ pub async fn list_reviews(
     wanted: ListPageRequest,
 ) -> Result<ListPage<Referral>> {
     let selected = if statuses.is_empty() { &ReviewStatus::ALL[..] } else { statuses };
-    let values = selected.iter().copied().map(by_review).collect();
+    let values = selected.iter().map(|status| by(ReferralIndex::Review, status.word())).collect();
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };
     listing::list(store, &source, wanted, &|_: &Referral| true).await
 }

@@ -17,7 +17,8 @@ use model::id::{AccountId, PartnerId};
 
 use crate::codec;
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, Space, key, successor};
+use crate::key::{KeyBuilder, Space, key};
+use crate::rows;
 
 /// How long before or after a partner's visit a network counts as the partner's own.
 pub const NETWORK_WINDOW: SignedDuration = SignedDuration::from_hours(24);
@@ -69,9 +70,8 @@ pub async fn was_on_network(
 }
 
 fn decode_seen_at(row: &Value) -> Result<Timestamp> {
-    let second = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    let seen_at = second.and_then(|second| Timestamp::from_second(second).ok());
-    seen_at.ok_or_else(|| codec::damaged("an invalid time in a self-referral guard"))
+    const INVALID: &str = "an invalid time in a self-referral guard";
+    Timestamp::from_second(rows::parse_text(row, INVALID)?).map_err(|_| codec::damaged(INVALID))
 }
 
 /// Deletes rows that were last seen before `before`, scanning at most `limit` rows from a key on. Returns the key to
@@ -86,11 +86,10 @@ pub async fn purge_before(
 ) -> Result<Option<Key>> {
     let whole = key(Space::SelfReferralGuard).account(account).range();
     let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    let next = rows::next_page(&rows, limit);
     for (at, row) in rows {
         if decode_seen_at(&row)? < before {
-            batch.check(at.clone(), Some(row));
-            batch.delete(at);
+            batch.remove(at, row);
         }
     }
     Ok(next)

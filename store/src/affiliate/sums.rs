@@ -83,8 +83,7 @@ impl<S: FoldedSums> StoredSums<S> {
         let row = SerdeRow(self.sums);
         batch.put(sums, codec::encode(&row));
         for (change, row) in self.changes {
-            batch.check(change.clone(), Some(row));
-            batch.delete(change);
+            batch.remove(change, row);
         }
         row.0
     }
@@ -97,9 +96,9 @@ pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Resu
     let has_more = rows.len() == FOLDED_MAX;
     let mut stored = StoredSums { sums: S::default(), has_more, row: None, changes: Vec::new() };
     for (row_key, value) in rows {
-        let mut reader = KeyReader::new(S::SPACE, &row_key).map_err(codec::damaged)?;
-        reader.account().and_then(|_| reader.id()).map_err(codec::damaged)?;
-        if reader.u8().map_err(codec::damaged)? == SUMS {
+        let mut reader = KeyReader::new(S::SPACE, &row_key)?;
+        reader.account().and_then(|_| reader.id())?;
+        if reader.u8()? == SUMS {
             stored.sums = codec::decode::<SerdeRow<S>>(&value)?.0;
             stored.row = Some(value);
             continue;

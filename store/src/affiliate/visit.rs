@@ -14,7 +14,8 @@ use model::id::{AccountId, VisitId};
 
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyReader, Space, key, successor};
+use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 account_rows!(PartnerVisit, VisitId, Visit);
 
@@ -62,15 +63,13 @@ pub fn set_current(
     id: VisitId,
 ) {
     let at = visitor.key(account);
-    batch.check(at.clone(), before.row.clone());
-    batch.put(at, id.to_string().into_bytes());
+    batch.replace(at, before.row.clone(), id.to_string().into_bytes());
 }
 
 /// Updates a visit that was read as `before`. The commit conflicts if the stored row has changed since. Its retention
 /// time must not change.
 pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
-    check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), codec::encode(after));
+    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Finds the current visit of a visitor.
@@ -81,8 +80,7 @@ pub async fn find_current(store: &Store, account: AccountId, visitor: &VisitorId
 }
 
 fn read_id(row: &Value) -> Result<VisitId> {
-    let id = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    id.ok_or_else(|| codec::damaged("an invalid visit id"))
+    rows::parse_text(row, "an invalid visit id")
 }
 
 /// Deletes an account's visits whose retention time has passed, scanning at most `limit` rows from a key on. Returns
@@ -102,12 +100,12 @@ pub async fn purge_expired(
         return Ok(None);
     }
     let rows = store.scan(from..end, ScanOrder::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    let next = rows::next_page(&rows, limit);
     let mut keys = Vec::with_capacity(rows.len());
     for (at, _) in rows {
-        let mut reader = KeyReader::new(Space::VisitEnd, &at).map_err(codec::damaged)?;
-        let id = reader.account().and_then(|_| reader.time()).and_then(|_| reader.id());
-        keys.push(key_of(account, VisitId::from_bytes(id.map_err(codec::damaged)?)));
+        let mut reader = KeyReader::new(Space::VisitEnd, &at)?;
+        let id = reader.account().and_then(|_| reader.time()).and_then(|_| reader.id())?;
+        keys.push(key_of(account, VisitId::from_bytes(id)));
         batch.delete(at);
     }
     let found = store.get_many(&keys).await?;

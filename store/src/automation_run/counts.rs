@@ -77,8 +77,7 @@ impl StoredRunCounts {
     /// Writes the total and deletes the changes that were read. The commit conflicts if another fold did so first.
     pub fn fold(&self, batch: &mut Batch, account: AccountId, automation: AutomationId) {
         let total = prefix(account, automation, TOTAL).build();
-        batch.check(total.clone(), self.total.clone());
-        batch.put(total, codec::encode(&self.counts));
+        batch.replace(total, self.total.clone(), codec::encode(&self.counts));
         for change in &self.changes {
             batch.delete(change.clone());
         }
@@ -90,7 +89,7 @@ pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let mut counted = StoredRunCounts { has_more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };
     for (at, value) in rows {
-        match read_change(&at).map_err(codec::damaged)? {
+        match read_change(&at)? {
             None => {
                 counted.counts = codec::decode(&value)?;
                 counted.total = Some(value);

@@ -67,8 +67,7 @@ pub struct StoredJob {
 /// Deletes a job, or replaces it if there is more to do. The commit conflicts if the job has changed since it was read.
 pub fn replace_job(batch: &mut Batch, before: &StoredJob, after: Option<&AutomationJob>) {
     let at = job_key(&before.job);
-    batch.check(at.clone(), Some(before.row.clone()));
-    batch.delete(at);
+    batch.remove(at, before.row.clone());
     if let Some(after) = after {
         put_job(batch, after);
     }

@@ -22,6 +22,7 @@ use super::RunFilter;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows;
 
 pub(super) const TOTAL: u8 = 0;
 pub(super) const CHANGE: u8 = 1;
@@ -101,19 +102,14 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
 }
 
 fn read(at: &Key, parts: usize) -> Result<RunId> {
-    let mut reader = KeyReader::new(Space::AutomationRunIndex, at).map_err(codec::damaged)?;
-    let mut skip = || -> Result<(), crate::key::KeyDecodeError> {
-        reader.account()?;
-        reader.id()?;
-        reader.u8()?;
-        match parts {
-            1 => reader.u8().map(drop),
-            16 => reader.id().map(drop),
-            _ => Ok(()),
-        }
-    };
-    skip().map_err(codec::damaged)?;
-    reader.id().map(RunId::from_bytes).map_err(codec::damaged)
+    let mut reader = KeyReader::new(Space::AutomationRunIndex, at)?;
+    reader.account().and_then(|_| reader.id()).and_then(|_| reader.u8())?;
+    match parts {
+        1 => _ = reader.u8()?,
+        16 => _ = reader.id()?,
+        _ => {}
+    }
+    Ok(RunId::from_bytes(reader.id()?))
 }
 
 /// Lists the ids of runs before one that may match a filter, newest first. Uses the index by person if the filter has
@@ -133,10 +129,7 @@ pub(super) async fn list_ids(
         (None, [status]) => (prefix(account, automation, STATUS).u8(status_number(*status)), 1),
         (None, _) => return super::list_ids(store, account, automation, before, limit).await,
     };
-    let mut range = list.clone().range();
-    if let Some(before) = before {
-        range.end = list.id(before.to_bytes()).build();
-    }
+    let range = list.clone().range_before(before.map(RunId::to_bytes));
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(at, _)| read(at, parts)).collect()
 }
@@ -204,8 +197,7 @@ pub async fn find_last(
 /// Makes a run the person's last one. The commit conflicts if the last run has changed since it was read.
 pub fn put_last(batch: &mut Batch, run: &AutomationRun, person: PersonKey, before: &LastRun) {
     let last = run_prefix(run, LAST).fixed(person).build();
-    batch.check(last.clone(), before.row.clone());
-    batch.put(last, run.id.to_bytes().to_vec());
+    batch.replace(last, before.row.clone(), run.id.to_bytes().to_vec());
 }
 
 /// An automatic reply to a received email, sent by a run.
@@ -236,7 +228,7 @@ pub async fn find_last_answer(
     person: PersonKey,
 ) -> Result<LastAnswer> {
     let row = store.get(&answered_key(account, automation, person)).await?;
-    let last = row.as_ref().map(|row| codec::decode(row)).transpose()?;
+    let last = row.as_deref().map(codec::decode).transpose()?;
     Ok(LastAnswer { last, row })
 }
 
@@ -244,8 +236,7 @@ pub async fn find_last_answer(
 /// ([`super::caused_conflict`]).
 pub fn put_last_answer(batch: &mut Batch, run: &AutomationRun, person: PersonKey, at: Timestamp, before: &LastAnswer) {
     let key = answered_key(run.account, run.automation, person);
-    batch.check(key.clone(), before.row.clone());
-    batch.put(key, codec::encode(&RunAnswer { run: run.id, at }));
+    batch.replace(key, before.row.clone(), codec::encode(&RunAnswer { run: run.id, at }));
 }
 
 /// Deletes the last reply to a person if it was sent by this run.
@@ -260,9 +251,7 @@ pub fn delete_last_answer(batch: &mut Batch, run: &AutomationRun, person: Person
 pub(super) fn is_answer_conflict(conflict: &Key) -> bool {
     let kind = || {
         let mut reader = KeyReader::new(Space::AutomationRunIndex, conflict).ok()?;
-        reader.account().ok()?;
-        reader.id().ok()?;
-        reader.u8().ok()
+        reader.account().and_then(|_| reader.id()).and_then(|_| reader.u8()).ok()
     };
     kind() == Some(ANSWERED)
 }
@@ -276,10 +265,5 @@ pub async fn purge_indexes(
     limit: usize,
 ) -> Result<bool> {
     let range = key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).range();
-    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let has_more = rows.len() == limit;
-    for (at, _) in rows {
-        batch.delete(at);
-    }
-    Ok(has_more)
+    Ok(rows::delete_range(store, batch, range, limit).await? == limit)
 }

@@ -9,7 +9,6 @@ use model::automation::run::AutomationRun;
 use model::id::{AccountId, AutomationId, RunId};
 
 use super::RunKey;
-use crate::codec;
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
 
@@ -55,14 +54,12 @@ pub async fn list_waiting_for(
         range.start = successor(after).max(range.start);
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let read = |at: Key| {
+    let read = |(at, _): (Key, Value)| {
         let mut reader = KeyReader::new(Space::AutomationRunWait, &at)?;
         let (account, _event, _person) = (reader.account()?, reader.text()?, reader.id()?);
         let automation = AutomationId::from_bytes(reader.id()?);
         let run = RunId::from_bytes(reader.id()?);
         Ok((at, (account, automation, run)))
     };
-    rows.into_iter()
-        .map(|(at, _)| read(at).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error)))
-        .collect()
+    rows.into_iter().map(read).collect()
 }

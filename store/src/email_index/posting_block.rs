@@ -87,8 +87,7 @@ pub(super) async fn remove(store: &Store, batch: &mut Batch, list: &KeyBuilder, 
             let remaining: Vec<u128> =
                 all.iter().copied().filter(|email| removed.binary_search(email).is_err()).collect();
             if remaining.len() < all.len() {
-                batch.check(row_key.clone(), Some(row.clone()));
-                batch.delete(row_key.clone());
+                batch.remove(row_key.clone(), row.clone());
                 // The key may be the same; a batch applies operations on one key in order.
                 if let Some((new_key, remaining)) = encode_block(list, &remaining) {
                     batch.put(new_key, remaining);

@@ -144,6 +144,16 @@ impl Batch {
         self
     }
 
+    /// Writes a row that was read as `before`. Refuses the batch if it has changed since.
+    pub(crate) fn replace(&mut self, key: Key, before: Option<Value>, after: impl Into<Value>) -> &mut Self {
+        self.check(key.clone(), before).put(key, after)
+    }
+
+    /// Deletes a row that was read as `before`. Refuses the batch if it has changed since.
+    pub(crate) fn remove(&mut self, key: Key, before: Value) -> &mut Self {
+        self.check(key.clone(), Some(before)).delete(key)
+    }
+
     /// Writes a row whose key never existed, because it contains a new id. With this guarantee the engine can drop the
     /// row without a tombstone if it is deleted soon afterwards, as tasks of mail delivered immediately are. It is not
     /// a check: if the guarantee does not hold, an older row may reappear after a delete. The memory engine reports a

@@ -7,6 +7,7 @@ use model::oauth::OAuthClient;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
+use crate::rows;
 
 stored!(OAuthClient);
 
@@ -31,7 +32,7 @@ pub fn update(batch: &mut Batch, before: &OAuthClient, after: &OAuthClient) {
 }
 
 pub async fn get(store: &Store, id: OAuthClientId) -> Result<Option<OAuthClient>> {
-    store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(id)).await
 }
 
 /// Deletes clients whose time has come, at most `limit`. Returns their number. The commit conflicts if one of them is
@@ -41,11 +42,10 @@ pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, lim
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, entry) in rows {
-        let mut reader = KeyReader::new(Space::OAuthClientByExpiry, &row_key).map_err(codec::damaged)?;
-        reader.time().map_err(codec::damaged)?;
-        let id = OAuthClientId::from_bytes(reader.id().map_err(codec::damaged)?);
-        batch.check(row_key.clone(), Some(entry));
-        batch.delete(row_key);
+        let mut reader = KeyReader::new(Space::OAuthClientByExpiry, &row_key)?;
+        reader.time()?;
+        let id = OAuthClientId::from_bytes(reader.id()?);
+        batch.remove(row_key, entry);
         batch.delete(key_of(id));
     }
     Ok(count)

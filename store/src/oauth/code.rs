@@ -8,6 +8,7 @@ use model::oauth::{AuthorizationCode, CODE_MEMORY};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(AuthorizationCode);
 
@@ -27,7 +28,7 @@ pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode,
 
 /// Reads a code, even if it was used or has expired.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>> {
-    store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(secret)).await
 }
 
 /// Deletes codes that expired more than [`CODE_MEMORY`] ago, at most `limit`. Returns their number.

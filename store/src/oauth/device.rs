@@ -8,6 +8,7 @@ use model::oauth::{DeviceAuthorization, DeviceDecision};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(DeviceAuthorization);
 
@@ -22,20 +23,18 @@ fn key_by_user_code(user_code: &str) -> Key {
 /// Writes a new device authorization. The commit conflicts if the user code is in use.
 pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
     let by_user_code = key_by_user_code(&device.user_code);
-    batch.check(by_user_code.clone(), None);
-    batch.put(by_user_code, key_of(secret));
+    batch.replace(by_user_code, None, key_of(secret));
     batch.put(key_of(secret), codec::encode(device));
 }
 
 /// Reads the device authorization of a device code, even if it has expired.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>> {
-    store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(secret)).await
 }
 
 /// Finds the device authorization of a user code, even if it has expired.
 pub async fn find_by_user_code(store: &Store, user_code: &str) -> Result<Option<DeviceAuthorization>> {
-    let Some(row_key) = store.get(&key_by_user_code(user_code)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get_by_index(store, &key_by_user_code(user_code)).await
 }
 
 /// Records the user's decision, with the rules for an approved client. The commit conflicts if the stored row has changed
@@ -48,14 +47,17 @@ pub async fn decide(
     policy: Option<ClientPolicy>,
 ) -> Result<()> {
     let Some(row_key) = store.get(&key_by_user_code(&before.user_code)).await? else { return Ok(()) };
-    batch.check(row_key.clone(), Some(codec::encode(before)));
-    batch.put(row_key, codec::encode(&DeviceAuthorization { decision, policy, ..before.clone() }));
+    batch.replace(
+        row_key,
+        Some(codec::encode(before)),
+        codec::encode(&DeviceAuthorization { decision, policy, ..before.clone() }),
+    );
     Ok(())
 }
 
 /// Deletes a device authorization whose decision was collected. Of two concurrent uses, one conflicts.
 pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
-    batch.check(key_of(secret), Some(codec::encode(device))).delete(key_of(secret));
+    rows::delete(batch, key_of(secret), device);
     batch.delete(key_by_user_code(&device.user_code));
 }
 

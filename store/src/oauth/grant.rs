@@ -6,8 +6,9 @@ use model::id::{AccountId, GrantId, UserId};
 use model::oauth::{ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
+use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor};
+use crate::rows;
 
 const SCAN_ROWS: usize = 500;
 
@@ -15,10 +16,6 @@ stored!(OAuthGrant);
 
 pub(crate) fn key_of(account: AccountId, id: GrantId) -> Key {
     key(Space::OAuthGrant).account(account).id(id.to_bytes()).build()
-}
-
-pub(crate) fn from_row(row: &Value) -> Result<OAuthGrant> {
-    codec::decode(row)
 }
 
 pub fn create(batch: &mut Batch, grant: &OAuthGrant) {
@@ -39,17 +36,13 @@ pub fn delete(batch: &mut Batch, account: AccountId, id: GrantId) {
 }
 
 pub async fn get(store: &Store, account: AccountId, id: GrantId) -> Result<Option<OAuthGrant>> {
-    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(account, id)).await
 }
 
 /// Lists an account's grants before `before`, newest first, at most `limit`, expired ones included.
 pub async fn list(store: &Store, account: AccountId, before: Option<GrantId>, limit: usize) -> Result<Vec<OAuthGrant>> {
-    let mut range = key(Space::OAuthGrant).account(account).range();
-    if let Some(before) = before {
-        range.end = key_of(account, before);
-    }
-    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+    let range = key(Space::OAuthGrant).account(account).range_before(before.map(GrantId::to_bytes));
+    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// All grants of a user, oldest first.
@@ -117,5 +110,5 @@ pub async fn purge_expired(
             delete(batch, account, grant.id);
         }
     }
-    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last)))
+    Ok(rows::next_page(&rows, limit))
 }

@@ -7,6 +7,7 @@ use model::oauth::secret::OAuthSecret;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(OAuthToken);
 
@@ -24,7 +25,7 @@ pub fn delete(batch: &mut Batch, secret: &OAuthSecret) {
 
 /// Reads a token, even if it has expired.
 pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>> {
-    store.get(&key_of(secret)).await?.map(|row| codec::decode(&row)).transpose()
+    rows::get(store, &key_of(secret)).await
 }
 
 /// Deletes expired tokens, at most `limit`. Returns their number.

@@ -101,7 +101,6 @@ pub enum WaitCause {
 
 impl WaitCause {
     /// Stable name of the cause for JSON output.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::ScheduledAt => "scheduled_at",

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::words;
 use model::id::AccountId;
 use model::slug::PoolName;
 use model::task::{Task, TaskId};
@@ -47,31 +48,19 @@ pub struct TopDestinations {
     pub counted: CountingMethod,
 }
 
-/// How the recipients of destinations were counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CountingMethod {
-    /// All rows were read.
-    Rows,
-    /// The queue is long, so the counts in memory were used: [`TopDestination::due`] are the recipients before their
-    /// first attempt, [`TopDestination::later`] those after it, and mail of suspended accounts is among them. The oldest
-    /// and the next are those of the first rows.
-    Memory,
-    /// As [`CountingMethod::Memory`], for the partitions of this node only.
-    NodeMemory,
-    /// The queue is long, and the counts in memory are not complete yet: only the first rows were read.
-    FirstRows,
-}
-
-impl CountingMethod {
-    /// Stable name for JSON output.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::Memory => "memory",
-            Self::NodeMemory => "node_memory",
-            Self::FirstRows => "first_rows",
-        }
+words! {
+    /// How the recipients of destinations were counted.
+    CountingMethod {
+        /// All rows were read.
+        Rows = "rows",
+        /// The queue is long, so the counts in memory were used: [`TopDestination::due`] are the recipients before their
+        /// first attempt, [`TopDestination::later`] those after it, and mail of suspended accounts is among them. The oldest
+        /// and the next are those of the first rows.
+        Memory = "memory",
+        /// As [`CountingMethod::Memory`], for the partitions of this node only.
+        NodeMemory = "node_memory",
+        /// The queue is long, and the counts in memory are not complete yet: only the first rows were read.
+        FirstRows = "first_rows",
     }
 }
 
@@ -107,50 +96,31 @@ pub struct TopDestination {
     pub slowed: Option<String>,
 }
 
-/// Factor that limits delivery to a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitingFactor {
-    /// The configuration pauses all delivery.
-    Paused,
-    /// All waiting recipients are held.
-    Held,
-    /// The operator suspended the destination.
-    Suspended,
-    /// The destination is in backoff because of a reply.
-    BackingOff,
-    /// The mail hosts cannot be reached.
-    Unreachable,
-    /// The MX lookup fails or is in progress.
-    Dns,
-    /// Limit of messages per second.
-    Rate,
-    /// Warm-up limit of messages per day.
-    WarmUp,
-    /// Limit of connections.
-    Connections,
-    /// No task is due yet.
-    Schedule,
-    /// No limit applies.
-    None,
-}
-
-impl LimitingFactor {
-    /// Stable name of the factor for JSON output.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Paused => "paused",
-            Self::Held => "held",
-            Self::Suspended => "suspended",
-            Self::BackingOff => "resting",
-            Self::Unreachable => "unreachable",
-            Self::Dns => "dns",
-            Self::Rate => "rate",
-            Self::WarmUp => "warm_up",
-            Self::Connections => "connections",
-            Self::Schedule => "schedule",
-            Self::None => "none",
-        }
+words! {
+    /// Factor that limits delivery to a destination.
+    LimitingFactor {
+        /// The configuration pauses all delivery.
+        Paused = "paused",
+        /// All waiting recipients are held.
+        Held = "held",
+        /// The operator suspended the destination.
+        Suspended = "suspended",
+        /// The destination is in backoff because of a reply.
+        BackingOff = "resting",
+        /// The mail hosts cannot be reached.
+        Unreachable = "unreachable",
+        /// The MX lookup fails or is in progress.
+        Dns = "dns",
+        /// Limit of messages per second.
+        Rate = "rate",
+        /// Warm-up limit of messages per day.
+        WarmUp = "warm_up",
+        /// Limit of connections.
+        Connections = "connections",
+        /// No task is due yet.
+        Schedule = "schedule",
+        /// No limit applies.
+        None = "none",
     }
 }
 

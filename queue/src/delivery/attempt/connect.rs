@@ -192,7 +192,7 @@ async fn connect_any(
                         .queues
                         .routes
                         .router
-                        .check_loop(task.address.domain(), &candidate.host, connection.ehlo_name())
+                        .check_loop(task.address.domain(), &candidate.host, &connection.ehlo_name)
                         .await
                 {
                     connection.quit().await;
@@ -208,7 +208,7 @@ async fn connect_any(
                 }
                 site.connection_opened();
                 let is_self =
-                    smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, connection.ehlo_name());
+                    smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, &connection.ehlo_name);
                 return Ok(ConnectedHost { connection, host, ip: address.ip(), policy, tls_session: session, is_self });
             }
             Err(failure) => {
@@ -281,7 +281,7 @@ async fn connect_host(
         }
     };
     let (fault, local, tls) = match &dialled {
-        Ok(connection) => (connection.tls_fault(), connection.source_ip(), connection.tls().is_some()),
+        Ok(connection) => (connection.tls_fault(), connection.source_ip, connection.tls().is_some()),
         Err(failure) => (failure.fault.as_ref(), failure.local, false),
     };
     // TLS reports count the recipient's own hosts only, and only where TLS was tried or missing.

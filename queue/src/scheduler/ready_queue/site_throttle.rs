@@ -162,7 +162,7 @@ impl SiteThrottle {
     pub(super) fn record_unreachable(&mut self, now: Timestamp) -> Option<Timestamp> {
         let mut is_dead = false;
         self.reduce(&self.last_error_text(), |pace| is_dead = pace.record_unreachable(now));
-        is_dead.then(|| self.pace.dead_until().unwrap_or(now))
+        is_dead.then(|| self.pace.dead_until.unwrap_or(now))
     }
 
     fn last_error_text(&self) -> String {
@@ -184,7 +184,7 @@ impl SiteThrottle {
     /// Returns a snapshot for the operator.
     pub(super) fn status(&self, is_connected: bool, now: Timestamp) -> ThrottleStatus {
         ThrottleStatus {
-            dead_until: self.pace.dead_until(),
+            dead_until: self.pace.dead_until,
             is_unreachable: !is_connected && self.pace.has_failed(),
             resting: self.backoff_state(),
             last_error: self.last_error.as_ref().map(|(error, _)| error.clone()),

@@ -47,13 +47,11 @@ pub struct SlowedConnections {
 
 impl ConnectionUsage {
     /// True if no further connection may be opened.
-    #[must_use]
     pub fn is_at_limit(&self) -> bool {
         self.counted >= self.max
     }
 
     /// Describes the reduction of connections and its cause.
-    #[must_use]
     pub fn slowed(&self) -> Option<String> {
         let SlowedConnections { from, reason } = self.slowed.as_ref()?;
         Some(format!("slowed from {from} to {} connections because of {reason}", self.max))
@@ -81,7 +79,6 @@ pub struct ThrottleStatus {
 
 impl ThrottleStatus {
     /// Describes the current backoff, with its end.
-    #[must_use]
     pub fn backoff_description(&self, now: Timestamp) -> Option<(String, Timestamp)> {
         let BackoffState { kind: backoff, until, reason } =
             self.resting.as_ref().filter(|resting| resting.until > now)?;

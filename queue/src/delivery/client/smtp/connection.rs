@@ -31,11 +31,11 @@ pub struct SmtpConnection {
     pub(super) state: SmtpConnectionState,
     /// MAIL commands sent, including pipelined ones.
     pub(super) transactions: u32,
-    capabilities: EhloCapabilities,
-    ehlo_name: String,
+    pub capabilities: EhloCapabilities,
+    pub ehlo_name: String,
     tls: Option<OutboundTls>,
     tls_fault: Option<tls_report::TlsFault>,
-    source_ip: Option<IpAddr>,
+    pub(crate) source_ip: Option<IpAddr>,
     ordinal: u32,
     /// True to send QUIT right behind the next content.
     quits_after_content: bool,
@@ -101,14 +101,8 @@ impl SmtpConnection {
         Self { source_ip: local.or(self.source_ip), tls_fault: tls_fault.or(self.tls_fault), ..self }
     }
 
-    #[must_use]
-    pub fn source_ip(&self) -> Option<IpAddr> {
-        self.source_ip
-    }
-
     /// The TLS fault of a connection that may send mail despite it: TLS is missing or failed, or the certificate is
     /// invalid.
-    #[must_use]
     pub fn tls_fault(&self) -> Option<&tls_report::TlsFault> {
         self.tls_fault.as_ref()
     }
@@ -156,7 +150,6 @@ impl SmtpConnection {
 
     /// Returns whether another message can be delivered. If the host closed the connection meanwhile, `deliver` detects
     /// it and returns [`TransactionPhase::Idle`] with nothing sent.
-    #[must_use]
     pub fn is_usable(&self) -> bool {
         match self.state {
             SmtpConnectionState::Idle { .. } => self.allows_transaction(),
@@ -165,25 +158,12 @@ impl SmtpConnection {
         }
     }
 
-    #[must_use]
-    pub fn capabilities(&self) -> &EhloCapabilities {
-        &self.capabilities
-    }
-
-    /// The host's own name from its EHLO reply, unchanged. Our own name here indicates a mail loop.
-    #[must_use]
-    pub fn ehlo_name(&self) -> &str {
-        &self.ehlo_name
-    }
-
     /// TLS parameters; `None` for a plaintext connection.
-    #[must_use]
     pub fn tls(&self) -> Option<OutboundTls> {
         self.tls
     }
 
     /// Why the connection is in plaintext although the host offered TLS.
-    #[must_use]
     pub fn plaintext_reason(&self) -> Option<&str> {
         let failed = |fault: &&tls_report::TlsFault| fault.result != TlsResultType::StarttlsNotSupported;
         self.tls_fault.as_ref().filter(|_| self.tls.is_none()).filter(failed).map(|fault| fault.reason.as_str())

@@ -45,7 +45,6 @@ pub enum TransactionPhase {
 
 impl TransactionPhase {
     /// Name in the attempt's record.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",

@@ -9,6 +9,7 @@ use message::address::DomainName;
 use message::dane::Tlsa;
 use message::reply::SmtpReply;
 use message::tls_report;
+use serde::Deserialize;
 use thiserror::Error;
 
 use super::delivery::SmtpFault;
@@ -36,11 +37,14 @@ pub struct DialTarget {
 }
 
 /// TLS requirement of one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TlsSecurityLevel {
     /// TLS if it is offered and works, otherwise plaintext.
+    #[default]
     Opportunistic,
     /// Like `Opportunistic`; also records whether the certificate is valid for the host's name (RFC 8461 5, `testing`).
+    #[serde(skip)]
     Testing,
     /// TLS with any certificate; never plaintext.
     Required,
@@ -52,7 +56,6 @@ pub enum TlsSecurityLevel {
 
 impl TlsSecurityLevel {
     /// Returns whether mail may be sent in plaintext if TLS is not offered or fails.
-    #[must_use]
     pub fn allows_plaintext(self) -> bool {
         matches!(self, Self::Opportunistic | Self::Testing | Self::Off)
     }
@@ -129,7 +132,6 @@ impl DialReason {
 
 impl DialFailure {
     /// A failure without a connection attempt.
-    #[must_use]
     pub fn not_attempted(reason: DialReason) -> Self {
         let fault = reason.tls_fault(None);
         let (transcript, duration) = (Transcript::default(), Duration::ZERO);

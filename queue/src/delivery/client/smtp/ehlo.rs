@@ -36,7 +36,6 @@ pub struct EhloCapabilities {
 impl EhloCapabilities {
     /// Parses a positive EHLO reply. The first line is the greeting; each further line is a keyword with parameters.
     /// Unknown keywords and malformed parameters are ignored.
-    #[must_use]
     pub fn parse(reply: &SmtpReply) -> Self {
         let mut found = Self::default();
         for line in reply.lines.iter().skip(1) {

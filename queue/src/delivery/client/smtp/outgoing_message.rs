@@ -51,7 +51,6 @@ impl DeliverByParameter {
 
 impl OutgoingMessage {
     /// Returns whether the host must offer SMTPUTF8.
-    #[must_use]
     pub fn needs_smtputf8(&self) -> bool {
         self.smtputf8 || self.recipient.needs_smtputf8() || self.sender.as_ref().is_some_and(Address::needs_smtputf8)
     }

@@ -107,7 +107,7 @@ impl SmtpConnection {
                 }
                 self.transactions = self.transactions.saturating_add(1);
                 let is_single_write = self.data_method == DataMethod::Bdat
-                    && self.capabilities().pipelining
+                    && self.capabilities.pipelining
                     && checked.content.size_bytes() <= ONE_FLIGHT_BYTES_MAX;
                 if is_single_write {
                     return self.send_one_flight(&checked, reset, next).await;
@@ -122,7 +122,7 @@ impl SmtpConnection {
     async fn send_envelope(&mut self, envelope: &EnvelopeCommands, reset: bool, is_sent: bool) -> EnvelopeReplies {
         let mut replies = EnvelopeReplies::default();
         let steps = self.envelope_commands(reset);
-        let in_group = is_sent || self.capabilities().pipelining;
+        let in_group = is_sent || self.capabilities.pipelining;
         if in_group && !is_sent {
             let at_ms = self.wire.elapsed_ms();
             for step in steps {

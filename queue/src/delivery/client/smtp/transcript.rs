@@ -87,7 +87,6 @@ impl Transcript {
         self.entries.push(TranscriptEntry { at_ms, kind, end });
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
