@@ -31,7 +31,7 @@ pub const CLIENT_COMMAND: &str = "client";
 const CLIENT_HELP: &str = "To call a server: postrider emails send, domains list, listen, login, … \
 (`postrider client --help` lists all; `postrider client doctor` checks the server that you call)";
 
-/// Mail server that sends, receives and accounts for a product's email
+/// Mail server that sends, receives and tracks a product's email
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, about, arg_required_else_help = true, after_help = CLIENT_HELP)]
 pub struct CliArguments {
