@@ -120,7 +120,7 @@ fn the_detail_answers_why_it_is_not_there() {
     assert_harmless(&page);
     for part in [
         "Why it is not there yet",
-        "It is in the queue after 1 try.",
+        "It is in the queue after 1 attempt.",
         "Next try: ",
         "MTA-STS policy names",
         "iframe sandbox=",
