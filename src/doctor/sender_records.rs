@@ -56,7 +56,7 @@ pub(super) async fn check_spf(context: &CheckContext) -> DoctorFinding {
                 );
             }
             Ok(_) => notes.fail(
-                format!("{name} has no SPF record, and customers' records include it"),
+                format!("{name} has no SPF record, but customers' records include it"),
                 format!(
                     "{} (use the name that the smarthost's provider documents)",
                     zone_lines::txt_record(&name, "v=spf1 include:spf.relay.example -all")
