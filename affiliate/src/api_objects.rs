@@ -126,7 +126,7 @@ impl ProgramObject {
             portal_domain_error: portal_fault.map(|fault| format!("the host {fault}")),
             terms_url: settings.terms_url,
             mail_from: settings.mail_from.map(|sender| sender.to_string()),
-            mail_error: unmailable.map(|cause| format!("partners who did not request the mail are {cause}")),
+            mail_error: unmailable.map(|cause| format!("partners who did not ask for the email are {cause}")),
             velocity_per_hour: settings.velocity_per_hour,
             max_bounties_per_day: settings.max_bounties_per_day,
             rev: program.rev,
