@@ -55,11 +55,11 @@ pub struct ClientPolicy {
 pub enum PolicyViolation {
     #[error("the policy of this client does not permit email to {recipient}")]
     Recipient { recipient: Address },
-    #[error("the policy of this client permits email from {allowed} only")]
+    #[error("the policy of this client permits email only from {allowed}")]
     Sender { allowed: Address },
     #[error("the policy of this client does not permit email of the category `{}`", category.word())]
     Category { category: Category },
-    #[error("the policy of this client permits {limit} sends a day (UTC); {used} are used")]
+    #[error("the policy of this client permits {limit} sends per day (UTC); {used} have been used")]
     SendsPerDay { limit: u32, used: u32 },
 }
 

@@ -201,7 +201,7 @@ mod tests {
             ("mx1.example.net. A 203.0.113.5", "203.0.113.6", CheckStatus::Failed, "not an address of this machine"),
             ("mx1.example.net. A 10.0.0.7", "203.0.113.6", CheckStatus::Failed, "private address"),
             ("mx1.example.net. A 203.0.113.5", "10.0.0.2", CheckStatus::Ok, "NAT must translate"),
-            ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "gave no answer"),
+            ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "did not answer"),
         ] {
             let dns = TestDns::new(zone).await;
             let found = check_hostname(&test_context(&dns, &format!("source_addresses = [\"{source}\"]")).await).await;
@@ -229,7 +229,7 @@ mod tests {
                 CheckStatus::Warning,
                 "but EHLO says",
             ),
-            ("$SERVFAIL 5.113.0.203.in-addr.arpa", CheckStatus::Failed, "gave no answer"),
+            ("$SERVFAIL 5.113.0.203.in-addr.arpa", CheckStatus::Failed, "did not answer"),
         ] {
             let dns = TestDns::new(&format!("mx1.example.net. A 203.0.113.5\n{zone}")).await;
             let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;

@@ -267,7 +267,7 @@ mod tests {
                 CheckStatus::Failed,
                 "lookup fails",
             ),
-            ("$SERVFAIL spf.mx1.example.net", CheckStatus::Failed, "gave no answer"),
+            ("$SERVFAIL spf.mx1.example.net", CheckStatus::Failed, "did not answer"),
             (
                 "spf.mx1.example.net. TXT \"v=spf1 a -all\"\nspf.mx1.example.net. TXT \"v=spf1 -all\"",
                 CheckStatus::Failed,

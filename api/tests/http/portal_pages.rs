@@ -171,7 +171,7 @@ async fn a_partner_adds_and_changes_links() {
     assert_contains(&page, "https://shop.example/pricing?via=Ada-Pod");
     for (fields, status, reason) in [
         (vec![("token", "BOB")], StatusCode::CONFLICT, "Another link has this token."),
-        (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
+        (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be from 2 to 40"),
         (
             vec![("token", "evil"), ("destination_url", "https://evil.example/")],
             StatusCode::BAD_REQUEST,

@@ -263,7 +263,7 @@ fn includes_are_refused() {
         include.to_owned(),
     ] {
         let error = error_of(&source);
-        assert!(error.contains("`<mj-include>` is refused: a template reads no files"), "{error}");
+        assert!(error.contains("`<mj-include>` is refused, because a template cannot read files"), "{error}");
     }
 }
 

@@ -172,7 +172,7 @@ fn empty_lists_say_what_they_are_for() {
         .answer("queue_count", json!({"recipients": 0}));
     for (path, text) in [
         ("", "Nothing at the moment"),
-        ("", "No figures in this range"),
+        ("", "No data in this range"),
         ("/queue", "The queue is empty"),
         ("/mail", "The queue is empty"),
         ("/mail?to=a.example", "Nothing in the queue matches"),
