@@ -320,7 +320,7 @@ pub async fn confirm_payout(
         Err(refusal) => match refusal_text(&state, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),
             (status, text) => {
-                Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "This did not work", &text)))
+                Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "Something went wrong", &text)))
             }
         },
     }

@@ -178,7 +178,7 @@ const signIn = (javaScriptEnabled) => async (w) => {
   await visit("/dashboard/metrics?range=7");
   await page.locator("form", { has: page.getByRole("button", { name: "Mail me a link" }) }).getByLabel("Email address").fill(owner);
   await press("Mail me a link");
-  await page.getByText("a link is on its way").waitFor();
+  await page.getByText("a sign-in link is on its way").waitFor();
   await page.goto(await w.program.mailedLink(owner));
   await press("Sign in");
   await page.locator("input[name=code]").fill(codes[1]);

@@ -51,15 +51,15 @@ impl<'a> CharDiff<'a> {
         let (found, right) = (self.found.chars().nth(same), self.right.chars().nth(same));
         let at = same + 1;
         match (found, right) {
-            (None, None) => "Both are equal.".into(),
+            (None, None) => "They are identical.".into(),
             (None, Some(_)) => {
-                format!("The end is missing: {} after character {same} must follow.", characters(self.right, same))
+                format!("The end is missing: {} must follow after character {same}.", characters(self.right, same))
             }
             (Some(_), None) => {
-                format!("There is too much: {} after character {same} must go.", characters(self.found, same))
+                format!("There is too much: remove {} after character {same}.", characters(self.found, same))
             }
             (Some(found), Some(right)) => {
-                format!("They differ from character {at} on: {} was found, {} is right.", name(found), name(right))
+                format!("They differ from character {at} on: found {}, expected {}.", name(found), name(right))
             }
         }
     }
@@ -173,7 +173,7 @@ impl Renderable for LineDiff<'_> {
         let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(before.as_ref(), after.as_ref());
         let groups = diff.grouped_ops(CONTEXT);
         if groups.is_empty() {
-            maud! { p.soft { "There is no difference." } }.render_to(buffer);
+            maud! { p.soft { "There are no differences." } }.render_to(buffer);
             return;
         }
         maud! {

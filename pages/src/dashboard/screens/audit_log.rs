@@ -71,8 +71,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Filter::text("api_key_id", "API key", "key_…"),
         Filter::text("grant_id", "App", "grant_…"),
         Filter::text("user_id", "User", "user_…"),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
     ];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {

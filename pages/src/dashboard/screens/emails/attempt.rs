@@ -27,7 +27,7 @@ fn email_attempt_view(attempt: &EmailAttempt, id: String) -> impl Renderable {
             p { (result) }
             (attempt.facts())
             @if attempt.transcript.is_empty() {
-                p.soft { "There was no conversation." }
+                p.soft { "There was no SMTP conversation." }
             } @else {
                 (transcript_view(&attempt.transcript))
             }

@@ -91,7 +91,7 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
-            title: "No email matches the filters",
+            title: "No emails match the filters",
             text: "All filters must match. Take one away, or widen the days.",
             action: Some((LIST, "Show all emails")),
         };

@@ -72,14 +72,14 @@ fn an_empty_list_says_what_to_do() {
     let empty = |has_more: bool| json!({"emails": [], "has_more": has_more, "next_cursor": has_more.then_some("n")});
     let backend = FakeBackend::new().answer("list_emails", empty(false)).answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/emails")).contains("Write the first one"));
-    assert!(html(backend.get("/emails?q=x")).contains("No email matches the filters"));
+    assert!(html(backend.get("/emails?q=x")).contains("No emails match the filters"));
     let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?q=x"));
     assert!(page.contains("Nothing found so far") && page.contains("Continue the search"));
     let failure = Failure::field("status", "`status`: must be one of <b>");
     let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?status=x"));
-    assert!(page.contains("The list was not read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
+    assert!(page.contains("The list could not be read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_detail_answers_why_it_is_not_there() {
         "MTA-STS policy names",
         "iframe sandbox=",
         "/dashboard/emails/msg_1/html",
-        "Show pictures",
+        "Show images",
         "All tries",
         "data-live=",
         "?category=newsletter",

@@ -15,8 +15,8 @@ async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
         Filter::text("from", "Sender", "grace@example.net"),
         Filter::text("to", "Recipient", "support@example.com"),
         Filter::words("spam_status", "Spam", &["not_spam", "spam", "not_checked"]),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
         domain_filter(context, "Receiving domain").await?,
     ])
 }

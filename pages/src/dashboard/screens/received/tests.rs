@@ -78,7 +78,7 @@ fn lists_filter_and_export() {
     let backend = FakeBackend::new()
         .refuse("list_received_emails", Failure::field("domain_id", "no id"))
         .answer("list_domains", json!({"domains": []}));
-    assert!(html(backend.get("/received?domain_id=x")).contains("The list was not read"));
+    assert!(html(backend.get("/received?domain_id=x")).contains("The list could not be read"));
 }
 
 #[test]

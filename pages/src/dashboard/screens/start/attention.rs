@@ -210,7 +210,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
                 items.push(AttentionItem::new(
                     Tone::Warning,
                     "Affiliate",
-                    "A payout run waits for approval",
+                    "A payout run is waiting for approval",
                     text,
                     &path,
                 ));

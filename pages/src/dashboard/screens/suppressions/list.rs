@@ -14,8 +14,8 @@ fn filters() -> [Filter; 5] {
         Filter::text("email", "Address or domain", "@example.net"),
         Filter::words("reason", "Reason", REASONS),
         Filter::words("source", "Added by", SOURCES),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
     ]
 }
 

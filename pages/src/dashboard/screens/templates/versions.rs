@@ -92,7 +92,7 @@ impl Renderable for ContentDiff<'_> {
         ];
         let is_equal = parts.iter().all(|(_, before, after)| before == after);
         maud! {
-            @if is_equal { p.soft { "There is no difference." } }
+            @if is_equal { p.soft { "There are no differences." } }
             @for (title, before, after) in &parts {
                 @if before != after {
                     section { h2 { (title) } (LineDiff { caption: title, before, after }) }

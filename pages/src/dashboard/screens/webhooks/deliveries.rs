@@ -27,8 +27,8 @@ impl Deliveries {
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
-            Filter::date("after", "From day"),
-            Filter::date("before", "To day"),
+            Filter::date("after", "From date"),
+            Filter::date("before", "To date"),
         ];
         Ok(Self { call, list, refused, filters })
     }

@@ -121,7 +121,7 @@ fn refused_filters_and_forbidden_operations_are_said() {
     let failure = Failure { status: 400, message: "`type` is not an event".into(), ..Failure::default() };
     let refused = backend().refuse("list_webhook_deliveries", failure);
     let page = html(refused.get("/webhooks/whk_1?type=x"));
-    assert!(page.contains("The list was not read: type is not an event"));
+    assert!(page.contains("The list could not be read: type is not an event"));
     let viewer =
         backend().forbid("update_webhook").forbid("delete_webhook").forbid("create_webhook").forbid("test_webhook");
     let page = html(viewer.get("/webhooks/whk_1"));
