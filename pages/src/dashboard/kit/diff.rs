@@ -241,7 +241,7 @@ mod tests {
         });
         assert!(html.contains("spf.ex<ins>a</ins>mple.com <ins>~</ins>all"), "{html}");
         assert!(html.contains("<del>-</del>all"), "{html}");
-        assert!(html.contains("from character 22 on: “m” was found, “a” is right"), "{html}");
+        assert!(html.contains("from character 22 on: found “m”, expected “a”"), "{html}");
     }
 
     #[test]
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn lookalikes_and_ends_are_named() {
         let sentence = |found, right| CharDiff { found, right }.sentence();
-        assert_eq!(sentence("rp.а", "rp.a"), "They differ from character 4 on: “а” (U+0430) was found, “a” is right.");
-        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 character after character 2 must follow.");
-        assert_eq!(sentence("abc ", "abc"), "There is too much: 1 character after character 3 must go.");
+        assert_eq!(sentence("rp.а", "rp.a"), "They differ from character 4 on: found “а” (U+0430), expected “a”.");
+        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 character must follow after character 2.");
+        assert_eq!(sentence("abc ", "abc"), "There is too much: remove 1 character after character 3.");
     }
 
     #[test]

@@ -204,7 +204,7 @@ mod tests {
     fn broken_invariants_are_shown_first_and_escaped() {
         let html = render(AuditView { audit: &ended(false, true) });
         assert!(html.contains("The ledger is inconsistent") && !html.contains("before checking all rows"));
-        assert!(html.contains("Broken 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
+        assert!(html.contains("Violated 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
         assert_eq!(html.matches("Holds").count(), 2);
     }
 

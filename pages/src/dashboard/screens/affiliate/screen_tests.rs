@@ -319,7 +319,7 @@ fn a_change_of_somebody_else_is_not_overwritten() {
         assert!(html(backend.get(path)).contains(r#"name="seen_version" value="&quot;7&quot;""#), "{path}");
         let page = html(backend.post(path, form, &fields));
         assert_eq!(backend.calls(operation)[0].if_match.as_deref(), Some("\"6\""), "{path}");
-        assert!(page.contains("Somebody else has changed this"), "{path}: {page}");
+        assert!(page.contains("Someone else has changed this"), "{path}: {page}");
         assert!(page.contains(r#"value="&quot;6&quot;""#), "{path}: sent again, it is refused again: {page}");
     }
 }
