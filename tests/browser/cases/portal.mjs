@@ -247,7 +247,7 @@ export const withServer = {
         await page.getByLabel(/Send me no email/).uncheck();
         await press("Save");
         await open(path, "unsubscribe", "Unsubscribe?");
-        await press("Unsubscribe", "unsubscribed", "You are unsubscribed");
+        await press("Unsubscribe", "unsubscribed", "You have been unsubscribed");
         await open("/u/x", "unsubscribe-invalid", "This link does not work");
         await open("/c/x", "click-invalid", "Invalid link");
         await open("/r/nobody", "partner-link-invalid", "No such link");

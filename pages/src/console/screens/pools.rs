@@ -212,7 +212,7 @@ async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
     let choices = [
         ("configured", "As configured"),
         ("since", "It began on this day"),
-        ("over", "It has ended: the addresses are warmed uped up"),
+        ("over", "It has ended: the addresses are warmed up"),
     ];
     let choices = choices.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let (state, day) = match &pool.warm_up_ordered {

@@ -88,7 +88,7 @@ fn figures_are_of_a_category_and_a_domain() {
     };
     assert!(calls.iter().filter(of_both).count() >= 3, "now, before, opens: {calls:?}");
     let page = html(backend.get("/metrics?only=tag:a:b&category=newsletter"));
-    assert!(page.contains("The figures are of all categories"), "{page}");
+    assert!(page.contains("The figures cover all categories"), "{page}");
 }
 
 #[test]
