@@ -294,7 +294,7 @@ pub struct DailyVisitSourceRow {
 pub struct VisitCountsResponse {
     /// The whole range, by source
     totals: Vec<VisitSourceRow>,
-    /// By day and source, oldest first; at most 200 sources a day, the others as `(other)`
+    /// By day and source, oldest first; at most 200 sources per day, the others as `(other)`
     visits: Vec<DailyVisitSourceRow>,
 }
 

@@ -39,7 +39,7 @@ pub struct ClientPolicy {
     /// The only sender address; any of the account's domains if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Address>,
-    /// Maximum number of recipients a day (UTC) over all its emails.
+    /// Maximum number of recipients per day (UTC) over all its emails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_per_day: Option<u32>,
     /// The categories of email that it may send; any if empty.

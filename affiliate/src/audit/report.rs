@@ -108,12 +108,12 @@ message::words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(name = "AffiliateAudit")]
 pub struct AuditReport {
-    /// `running` if the audit has not ended: then nothing else is known, and `ok` is false
+    /// `running` if the audit has not finished; then nothing else is known, and `ok` is false
     #[schema(as = String, enum = AuditStatus::WORDS)]
     pub status: AuditStatus,
-    /// When it was begun; null while it is running
+    /// When it was started; null while it is running
     pub audited_at: Option<ApiTimestamp>,
-    /// Whether all rows were checked. The audit of a very large ledger ends early: then the newest rows were checked
+    /// Whether all rows were checked. The audit of a very large ledger stops early and then covers only the newest rows
     pub complete: bool,
     /// Whether all invariants hold for the checked rows
     pub ok: bool,

@@ -93,14 +93,14 @@ impl FromRequest for AuthorizationDecision {
     }
 }
 
-/// Where the browser goes after the decision
+/// The browser's destination after the decision
 #[derive(Debug, Serialize, ToSchema)]
 struct RedirectView {
     /// The redirect URI of the request
     uri: String,
-    /// The host, or the scheme of a program
+    /// The host, or the scheme of an app
     destination: String,
-    /// Whether the program runs on the user's own machine
+    /// Whether the app runs on the user's own machine
     is_local: bool,
 }
 

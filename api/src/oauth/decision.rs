@@ -55,7 +55,7 @@ pub(super) struct ClientView {
     name: String,
     /// The host that published the client's metadata document; null for other clients
     host: Option<String>,
-    /// `built_in`, `registered` (by anybody) or `document` (published by `host`)
+    /// `built_in`, `registered` (by anyone) or `document` (published by `host`)
     identity: &'static str,
 }
 
@@ -76,7 +76,7 @@ impl ClientView {
 pub(super) struct ScopeView {
     /// `read`, `send` or `manage`
     scope: &'static str,
-    /// Whether the user's role allows giving it
+    /// Whether the user's role allows granting it
     permitted: bool,
 }
 

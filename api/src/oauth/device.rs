@@ -53,7 +53,7 @@ pub struct DeviceResponse {
     verification_uri_complete: String,
     /// Seconds until both codes expire
     expires_in: u64,
-    /// Least seconds between token requests
+    /// Minimum number of seconds between token requests
     interval: u64,
 }
 

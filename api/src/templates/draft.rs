@@ -60,7 +60,7 @@ pub(super) struct TemplateEdit {
     /// Markup of the subject
     #[field(foreign = ["Subject", "SubjectPart"], reader = Line<SUBJECT_BYTES_MAX>)]
     subject: Option<Option<String>>,
-    /// Markup of the preview line after the subject
+    /// Markup of the preview text after the subject
     #[field(reader = Line<PREHEADER_BYTES_MAX>)]
     preheader: Option<Option<String>>,
     /// Markup of the HTML body
