@@ -73,7 +73,7 @@ struct CalculationView {
     tax_cents: i64,
     /// The amount that the commission is calculated on: paid, without tax, before refunds
     base_cents: i64,
-    /// What remains of the base after refunds
+    /// Remainder of the base after refunds
     remaining_base_cents: i64,
     /// The partner's number of paying customers at that time, including this one
     paying_customers: u32,

@@ -52,7 +52,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
     let found: List<Grant> = context.read(&call).await?;
     let users = emails_by_user(context).await?;
-    let mut table = Table::new(TITLE, &["Program", "May", "Allowed by", "Last used", "Since"]);
+    let mut table = Table::new(TITLE, &["App", "May", "Allowed by", "Last used", "Since"]);
     for grant in &found.entries {
         table.push(
             Row::new()

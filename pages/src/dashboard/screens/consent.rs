@@ -108,7 +108,7 @@ pub(super) fn client_facts(client: &ConsentClient, account: &str) -> Facts {
         _ => "Anyone can register an app with any name: allow it only if you started this yourself.".to_owned(),
     };
     Facts::new()
-        .row("Program", maud! { strong { (client.name) } })
+        .row("App", maud! { strong { (client.name) } })
         .optional("Published at", client.host.as_ref().map(|host| maud! { code { (host) } }))
         .row("Client id", maud! { code { (client.id) } })
         .row("Known as", known)
