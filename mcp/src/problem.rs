@@ -121,7 +121,7 @@ mod tests {
         assert!(result.is_error);
         assert_eq!(result.structured.unwrap()["error"]["details"]["fields"]["to"], "is missing");
         let late = refused(429, json!({"code": "rate_limit_exceeded", "message": "Slow down"}));
-        assert!(late.content[0]["text"].as_str().unwrap().ends_with("try again after 7 s."));
+        assert!(late.content[0]["text"].as_str().unwrap().ends_with("try again in 7 s."));
     }
 
     #[test]

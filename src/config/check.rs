@@ -640,7 +640,7 @@ mod tests {
             ),
             (
                 all.to_owned() + &block("a", &(com.to_owned() + fail_over)),
-                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] takes all mail",
+                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] always takes all mail",
             ),
             (
                 all.to_owned() + &block("smarthost", com),

@@ -207,7 +207,7 @@ mod tests {
                 format!("{NEW}spill_over = \"nobody\"\n"),
                 vec!["line 7: `spill_over` in [[delivery.pools]]: pool `nobody` does not exist"],
             ),
-            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` returns"]),
+            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` pools leads back"]),
             (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["leads back to", "leads back to"]),
         ] {
             let found = problems(&pools);

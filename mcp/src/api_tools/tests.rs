@@ -99,7 +99,7 @@ async fn a_call_that_needs_approval_is_not_done_yet() {
     let backend = FakeBackend::default().with("send_email", 202, &held);
     let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
     assert!(!result.is_error && text(&result).starts_with("Nothing has been done yet"), "{}", text(&result));
-    assert!(text(&result).contains("get_approval with the id apr_1 reads the outcome"), "{}", text(&result));
+    assert!(text(&result).contains("To read the outcome, use get_approval with the id apr_1"), "{}", text(&result));
     assert!(Catalog::get().operations().any(|operation| operation.id == "get_approval"));
     assert_eq!(result.structured, Some(held));
 }
