@@ -333,7 +333,7 @@ mod tests {
         assert!(leaf_only.fix.unwrap().contains("fullchain.pem"));
         let (_, _, other_key) = issued(&names);
         let mismatched = run_check(format!("{leaf}{authority}"), other_key, NOW);
-        assert!(mismatched.status == CheckStatus::Failed && mismatched.fix.unwrap().contains("one pair"));
+        assert!(mismatched.status == CheckStatus::Failed && mismatched.fix.unwrap().contains("belong together"));
         assert_eq!(run_check(String::new(), key, NOW).status, CheckStatus::Failed);
     }
 

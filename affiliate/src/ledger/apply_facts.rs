@@ -206,7 +206,7 @@ async fn apply_transfer_reversal(work: &mut UnitOfWork, transfer: &ReversedTrans
         return Ok(Err(NoEffect("the transfer does not belong to any payout")));
     }
     if !transfer.is_whole {
-        return Ok(Err(NoEffect("the transfer was reversed only in part")));
+        return Ok(Err(NoEffect("the transfer was only partly reversed")));
     }
     let is_approved = work.payouts.run(payout.run).await?.is_some_and(|run| run.is_approved());
     if !is_approved || !matches!(payout.state, PayoutState::Open | PayoutState::Paid) {

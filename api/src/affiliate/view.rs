@@ -114,7 +114,7 @@ pub struct ProgramDetailResponse {
     pub(super) program: ProgramObject,
     pub(super) processor: Option<ProcessorObject>,
     /// Setup steps that are missing before the program can go live
-    #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A set-up step"})]
+    #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A setup step"})]
     pub(super) missing: Vec<MissingStep>,
 }
 

@@ -65,8 +65,8 @@ const FIELDS: &[(&str, &str, &str)] = &[
         "delay.attempt",
         "The number of the attempt, from 1; null if another host reported the delay",
     ),
-    ("email.delivery_delayed", "delay.next_attempt_at", "When it is tried again; null if another host tries"),
-    ("email.delivery_delayed", "delay.expires_at", "When delivery is given up; null if another host tries"),
+    ("email.delivery_delayed", "delay.next_attempt_at", "When it will be retried; null if another host retries it"),
+    ("email.delivery_delayed", "delay.expires_at", "When delivery is given up; null if another host retries it"),
     (
         "email.delivery_delayed",
         "delay.unconfirmed",

@@ -94,7 +94,7 @@ impl ActorNames {
 
     /// The filter by key or user. A key that was deleted is a choice as long as it is chosen.
     fn filter(&self, chosen: &str) -> Filter {
-        let mut choices = vec![(String::new(), "Everybody".to_owned())];
+        let mut choices = vec![(String::new(), "Everyone".to_owned())];
         choices.extend(self.keys.iter().map(|(id, name)| (id.clone(), format!("Key {name}"))));
         choices.extend(self.users.iter().map(|(id, email)| (id.clone(), email.clone())));
         if !choices.iter().any(|(id, _)| id == chosen) {

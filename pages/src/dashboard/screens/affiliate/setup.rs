@@ -19,7 +19,7 @@ pub fn missing_text(step: &str) -> &'static str {
     match step {
         "processor" => "connect the payment processor",
         "campaign" => "set the default commission",
-        _ => "finish the set-up",
+        _ => "finish the setup",
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.card {
             ul.plain {
-                li { "No email can be sent from " b { (domain.name) } " any more" @if domain.inbound_enabled { ", and \
+                li { "Email can no longer be sent from " b { (domain.name) } @if domain.inbound_enabled { ", and \
                     mail to it is refused" } "." }
                 li { "API keys and SMTP credentials that are restricted to it stop working." }
                 li { "Its signing keys are deleted. To use the domain again, you must publish new records." }

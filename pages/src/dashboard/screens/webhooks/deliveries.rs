@@ -48,8 +48,8 @@ pub(super) struct DeliverySection<'s> {
 impl DeliverySection<'_> {
     fn table(&self) -> Table {
         let mut table =
-            Table::new("Deliveries", &["Event", "Status", "Tries", "Last response", "Next attempt", "Created"])
-                .numbers(&["Tries"]);
+            Table::new("Deliveries", &["Event", "Status", "Attempts", "Last response", "Next attempt", "Created"])
+                .numbers(&["Attempts"]);
         for delivery in &self.deliveries.list.entries {
             let answer = delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string());
             let next = match delivery.status.as_str() {

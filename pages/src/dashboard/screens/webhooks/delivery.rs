@@ -35,7 +35,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
             }
             section {
-                h2 { "Tries" }
+                h2 { "Attempts" }
                 @if delivery.attempts.is_empty() { p.soft { "None yet." } }
                 @for (n, attempt) in delivery.attempts.iter().rev().enumerate() { (attempt_view(attempt, n == 0)) }
             }

@@ -58,8 +58,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 fn facts(webhook: &Webhook) -> Facts {
     let retries = match webhook.retry_policy.as_str() {
-        "extended" => "8 tries within 28 hours",
-        _ => "5 tries within 5 minutes",
+        "extended" => "8 attempts within 28 hours",
+        _ => "5 attempts within 5 minutes",
     };
     let list = |entries: &[String]| (!entries.is_empty()).then(|| entries.join(", "));
     Facts::new()
