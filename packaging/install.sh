@@ -4,13 +4,13 @@
 #   sh install.sh                 install the newest release
 #   sh install.sh --dry-run       print what would be done, and change nothing
 #   sh install.sh --version 1.2.3 install this release
-#   sh install.sh --from URL      another place of releases: https://, or a directory of this machine
+#   sh install.sh --from URL      another place for releases: an https:// URL, or a local directory
 #   sh install.sh --key KEY       another minisign public key
 #   sh install.sh --allow-downgrade   install the newest release even if it is older than the installed one
 #
 # It verifies the signature of SHA256SUMS with minisign, and the checksum of what it installs. It never starts the
 # server, which needs a configuration first. It refuses a "newest" release that is older than the installed one: a mirror
-# could offer an old release, whose signature is valid, to bring back a fault that was mended. `--version` may name one.
+# could offer an old release, whose signature is valid, to bring back a vulnerability that has been fixed. `--version` may name one.
 #
 # Everything is in one function that is called on the last line: a download that breaks off runs nothing.
 
@@ -41,7 +41,7 @@ main() {
         shift
     done
     case $from in
-    @*) fail "this script belongs to no release: name the place of the releases with --from, and the key with --key" ;;
+    @*) fail "this script is not from a release: name the place of the releases with --from, and the key with --key" ;;
     esac
 
     [ "$(uname -s)" = Linux ] || fail "postrider runs on Linux; this is $(uname -s). Use the container image or a virtual machine."
@@ -91,11 +91,11 @@ main() {
     if [ "$dry_run" = yes ]; then
         say "nothing was changed"
     elif [ ! -e "$config" ]; then
-        say "installed $(postrider --version). Next: run postrider setup as root; it leads to a running server and a test email"
+        say "installed $(postrider --version). Next: run postrider setup as root; it takes you to a running server and a test email"
     elif [ "$kind" = deb ]; then
         say "installed $(postrider --version); the package restarts a running server"
     else
-        say "installed $(postrider --version). A running server is still the old one; restart: systemctl restart postrider"
+        say "installed $(postrider --version). A running server still runs the old version; restart it: systemctl restart postrider"
     fi
 }
 
@@ -121,7 +121,7 @@ verify_signature() {
         fi
     fi
     minisign -V -q -P "$key" -m "$work/SHA256SUMS" -x "$work/SHA256SUMS.minisig" ||
-        fail "the signature of SHA256SUMS is wrong: this release does not come from postrider's authors"
+        fail "the signature of SHA256SUMS is not valid: this release does not come from postrider's authors"
 }
 
 # Refuses `latest` if the release is older than the installed one. Sets `downgrade`.
@@ -129,11 +129,11 @@ refuse_downgrade() {
     downgrade=no
     [ -x /usr/bin/postrider ] || return 0
     installed=$(/usr/bin/postrider --version 2>/dev/null | cut -d ' ' -f 2)
-    [ -n "$installed" ] || fail "the installed /usr/bin/postrider does not tell its version: remove it, then run this again"
+    [ -n "$installed" ] || fail "the installed /usr/bin/postrider does not report its version: remove it, then run this again"
     is_older "$offered" "$installed" || return 0
     downgrade=yes
     if [ "$version" = latest ] && [ "$allow_downgrade" = no ]; then
-        fail "the newest release at $from is $offered, older than the installed $installed. Nothing was changed. Either this place is out of date, or somebody offers an old release on purpose. Use another place (--from). If you want $offered, read docs/user/upgrade.md about the way back, then add --allow-downgrade."
+        fail "the newest release at $from is $offered, older than the installed $installed. Nothing was changed. Either this place is out of date, or someone offers an old release on purpose. Use another place (--from). If you want $offered, read docs/user/upgrade.md about going back, then add --allow-downgrade."
     fi
     say "replacing $installed with the older $offered"
 }
@@ -199,9 +199,9 @@ check_upgrade() { # new program
     (
         read_environment
         "$1" check --config "$config" >&2 ||
-            fail "the new version refuses $config, for the reasons above. Nothing was changed. Correct the file, then run this again. POSTRIDER_SKIP_PREFLIGHT=1 in the environment skips this check."
+            fail "the new version refuses $config, for the reasons above. Nothing was changed. Correct the file, then run this again. To skip this check, set POSTRIDER_SKIP_PREFLIGHT=1."
         "$1" admin --config "$config" store format >&2 ||
-            fail "the new version cannot use the store, for the reason above. Nothing was changed. If the format of the store is newer, install a version that reads it; the way back to an older version is a backup (docs/user/upgrade.md). If the database did not answer, run this again when it does. POSTRIDER_SKIP_PREFLIGHT=1 in the environment skips this check."
+            fail "the new version cannot use the store, for the reason above. Nothing was changed. If the store has a newer format, install a version that reads it; to go back to an older version, restore a backup (docs/user/upgrade.md). If the database did not answer, run this again when it does. To skip this check, set POSTRIDER_SKIP_PREFLIGHT=1."
     ) || exit 1
 }
 

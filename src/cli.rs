@@ -28,10 +28,10 @@ use clap::{Args, Parser, Subcommand};
 /// Runs commands of the `cli` crate, also those that have the name of an operator's command.
 pub const CLIENT_COMMAND: &str = "client";
 
-const CLIENT_HELP: &str = "To call a server: postrider emails send, domains list, listen, login, … \
-(`postrider client --help` lists all; `postrider client doctor` checks the server that you call)";
+const CLIENT_HELP: &str = "To call a server: postrider emails send, domains list, listen, login, … (`postrider client \
+    --help` lists all commands; `postrider client doctor` checks the server that you call)";
 
-/// Mail server that sends, receives and accounts for a product's email
+/// Mail server that sends, receives and tracks a product's email
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, about, arg_required_else_help = true, after_help = CLIENT_HELP)]
 pub struct CliArguments {
@@ -43,7 +43,7 @@ pub struct CliArguments {
 /// Commands of `postrider`.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
-    /// Run a development server: loopback only, no mail leaves, a web inbox shows it
+    /// Run a development server on loopback: no mail leaves this machine, and a web inbox shows it
     Dev(DevArguments),
     /// Run the server
     Serve(ServeArguments),
@@ -81,7 +81,7 @@ pub struct ConfigArguments {
 pub struct CheckArguments {
     #[command(flatten)]
     pub config: ConfigArguments,
-    /// Check the file and the environment alone, not the files and addresses of this machine
+    /// Check only the file and the environment, not this machine's files and addresses
     #[arg(long)]
     pub file_only: bool,
 }
@@ -100,7 +100,7 @@ pub struct ServeArguments {
 /// Arguments of `postrider dev`.
 #[derive(Debug, Args)]
 pub struct DevArguments {
-    /// Directory for mail, the API key and the inbox [default: ~/.local/share/postrider/dev]
+    /// Directory for the mail, the API key and the inbox [default: ~/.local/share/postrider/dev]
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
     /// Delete the data of earlier runs first
@@ -112,7 +112,7 @@ pub struct DevArguments {
     /// Address of SMTP submission (login required)
     #[arg(long, default_value = "127.0.0.1:1587")]
     pub submission: SocketAddr,
-    /// Address of SMTP without a login: accepts mail for any address into the inbox
+    /// Address of SMTP without a login: mail for any address goes to the inbox
     #[arg(long, default_value = "127.0.0.1:1025")]
     pub mx: SocketAddr,
     /// Print one JSON line when ready

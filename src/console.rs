@@ -109,7 +109,7 @@ impl OperatorConsole {
         let Some(host) = named_host(&request.headers).filter(|host| is_own_host(host, url.as_ref())) else {
             return text_response(
                 StatusCode::MISDIRECTED_REQUEST,
-                "The console answers at loopback names and at the host of `console_url` in [ops]\n",
+                "The console is only served at loopback names and at the host of `console_url` in [ops]\n",
             );
         };
         if request.method == Method::POST

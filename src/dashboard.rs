@@ -102,7 +102,7 @@ fn page_request(request: &ApiPageRequest) -> Result<PageRequest, Failure> {
     let (form, files) = match form_data::boundary(media_type) {
         Some(boundary) if is_post => {
             let parts = form_data::parse(&request.body, boundary)
-                .ok_or_else(|| Failure::field("form", "The form was not sent completely; try again"))?;
+                .ok_or_else(|| Failure::field("form", "The form was not received completely; try again"))?;
             let (files, fields): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.file_name.is_some());
             let fields =
                 fields.into_iter().map(|part| (part.name, String::from_utf8_lossy(&part.content).into_owned()));
@@ -240,7 +240,7 @@ fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
 pub(crate) fn page_response(answer: PageAnswer) -> Response {
     let PageAnswer { status, content, cookies, fault } = answer;
     if let Some(cause) = fault {
-        tracing::error!(cause, "a page could not be made");
+        tracing::error!(cause, "a page could not be rendered");
     }
     let mut headers = vec![(REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
     let mut policy = HeaderValue::from_static(Policy::Strict.header());

@@ -103,7 +103,7 @@ pub enum DevError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(
-        "{address} is in use by another program, possibly another `postrider dev`: stop it, or set another address \
+        "{address} is in use by another program, possibly another `postrider dev`: stop it, or choose another address \
          with {option}"
     )]
     Taken {
@@ -359,7 +359,8 @@ fn print_ready(ready: &StartReport, as_json: bool) {
              data        {}\n\n  Try it:\n\n\
              curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' \\\n  \
              -H 'Content-Type: application/json' \\\n  \
-             -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
+             -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First \
+             light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
              swaks --server {mx} --from ada@{DOMAIN} --to you@example.net\n\n  \
              Test recipients: bounced@, deferred@, complained@, slow@{}\n  \
              Press Ctrl-C to stop; --fresh deletes all data. Requests and deliveries:\n\n",

@@ -6,7 +6,7 @@
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`log`] writes the log,
 //! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]), [`console`] the
-//! operator's console, [`mcp`] the tools for assistants, and [`clock_shift`] stores how far the operator has advanced the
+//! the operator's console, [`mcp`] the tools for assistants, and [`clock_shift`] stores how far the operator has advanced the
 //! clock.
 
 pub mod acme;

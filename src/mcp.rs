@@ -97,7 +97,8 @@ impl DispatchBackend {
         let unsendable = |_| NoReply("The arguments cannot be sent".into());
         let mut request = Request::new(Bytes::new());
         *request.method_mut() = call.method;
-        *request.uri_mut() = call.target.parse().map_err(|_| NoReply("The arguments make no path".into()))?;
+        *request.uri_mut() =
+            call.target.parse().map_err(|_| NoReply("The arguments do not form a valid path".into()))?;
         *request.extensions_mut() = self.head.extensions.clone();
         let headers = request.headers_mut();
         for name in REPEATED {
@@ -124,7 +125,7 @@ impl Backend for DispatchBackend {
         Box::pin(async move {
             let request = self.request(call)?;
             let response = Arc::clone(&self.operations).dispatch(request).await;
-            let response = response.map_err(|_| NoReply("The answer is too large for a conversation".into()))?;
+            let response = response.map_err(|_| NoReply("The response is too large for a conversation".into()))?;
             let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
             Ok(Reply {
                 status: response.status().as_u16(),

@@ -82,10 +82,10 @@ pub enum ServeError {
     #[error("metrics: {0}")]
     Metrics(String),
     /// The disk failed, and the store stopped writing.
-    #[error("disk failure ({0}): nothing has been acknowledged since; fix the disk, then start again")]
+    #[error("disk failure ({0}): nothing has been acknowledged since; fix the disk, then restart")]
     Fenced(Arc<str>),
     /// A bug ended delivery.
-    #[error("delivery ended because of a bug (see the log); a restart continues from disk")]
+    #[error("delivery stopped because of a bug (see the log); after a restart, it continues from disk")]
     Panicked,
 }
 

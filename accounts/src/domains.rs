@@ -46,7 +46,7 @@ const COMMIT_TRIES_MAX: usize = 20;
 /// Why a domain was not added or changed.
 #[derive(Debug, Error)]
 pub enum DomainError {
-    #[error("{0} is a domain of this account already")]
+    #[error("{0} is already a domain of this account")]
     Exists(DomainName),
     #[error("{0} is a domain of another account")]
     Taken(DomainName),

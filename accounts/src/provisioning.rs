@@ -31,7 +31,7 @@ const COMMIT_TRIES_MAX: usize = 20;
 #[derive(Debug, Error)]
 pub enum ProvisionError {
     /// An account with this address exists.
-    #[error("an account for {0} exists already")]
+    #[error("an account for {0} already exists")]
     Taken(String),
     #[error("there is no account {0}")]
     Unknown(String),

@@ -42,19 +42,19 @@ pub enum UserError {
     #[error("the account's last owner cannot be removed or demoted; make another user an owner first")]
     LastOwner,
     /// An admin tried to give, change or remove the role of an owner or admin.
-    #[error("only an owner can make, change or remove owners and admins")]
+    #[error("only an owner can create, change or remove owners and admins")]
     NotPermitted,
     #[error("one-time passwords are already set up; disable them first")]
     TotpActive,
-    #[error("no secret waits for confirmation; begin the set-up of one-time passwords first")]
+    #[error("there is no secret to confirm; start setting up one-time passwords first")]
     TotpNotPending,
     #[error("one-time passwords are not set up")]
     TotpNotActive,
     /// A one-time password or recovery code is malformed, wrong or was used.
-    #[error("the code is wrong or was used")]
+    #[error("the code is wrong or has already been used")]
     WrongCode,
     /// The secret cannot be sealed, or was sealed with another key.
-    #[error("the secret of the one-time passwords cannot be sealed or opened")]
+    #[error("the one-time password secret cannot be encrypted or decrypted")]
     Seal,
     /// The account has [`USERS_MAX`] users.
     #[error("an account has at most {USERS_MAX} users")]
@@ -305,7 +305,8 @@ impl UserService {
         Ok(sessions_ended)
     }
 
-    /// Removes a user's password and one-time passwords, ends all their sessions, grants and links, and creates a sign-in link
+    /// Removes a user's password and one-time passwords, ends all their sessions, grants and links, and creates a
+    /// sign-in link
     /// for one use. It serves stolen addresses, and forgotten passwords and lost authenticator apps where no mail
     /// reaches the user. Returns the link's token and the number of ended sessions.
     ///

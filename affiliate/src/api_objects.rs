@@ -39,7 +39,7 @@ pub struct ProgramObject {
     website_url: String,
     /// The currency of flat amounts, bounties and caps
     currency: Currency,
-    /// The link that gets the credit if a visitor came by several
+    /// The link that gets the credit if a visitor used several
     attribution: Attribution,
     /// Whether customers who paid before they were referred earn nothing
     new_customers_only: bool,
@@ -71,13 +71,13 @@ pub struct ProgramObject {
     banned_referrers: Vec<String>,
     /// The host name of the partner portal
     portal_domain: Option<String>,
-    /// Why the portal is not available at its own host, and how to fix it; null if it is
+    /// Why the portal is not available at its own host, and how to fix that; null if it is available
     portal_domain_error: Option<String>,
     /// URL of the program's terms
     terms_url: Option<String>,
     /// Sender address of partner email; without it, only email that a partner requested is sent
     mail_from: Option<String>,
-    /// Why email to partners is not sent, and how to fix it; null if it is
+    /// Why email to partners is not sent, and how to fix that; null if it is sent
     mail_error: Option<String>,
     /// Referrals of a partner per hour above which they are held for review
     #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
@@ -126,7 +126,7 @@ impl ProgramObject {
             portal_domain_error: portal_fault.map(|fault| format!("the host {fault}")),
             terms_url: settings.terms_url,
             mail_from: settings.mail_from.map(|sender| sender.to_string()),
-            mail_error: unmailable.map(|cause| format!("partners who did not request the mail are {cause}")),
+            mail_error: unmailable.map(|cause| format!("partners who did not ask for the email are {cause}")),
             velocity_per_hour: settings.velocity_per_hour,
             max_bounties_per_day: settings.max_bounties_per_day,
             rev: program.rev,

@@ -45,7 +45,7 @@ impl AffiliateNoun {
             Self::Commission => "commission",
             Self::Payout => "payout",
             Self::Run => "payout run",
-            Self::Backfill => "back-fill",
+            Self::Backfill => "backfill",
         }
     }
 }
@@ -66,7 +66,7 @@ pub enum ConflictReason {
     TokenTaken,
     #[error("another campaign has this name")]
     NameTaken,
-    #[error("a program has at most {CAMPAIGNS_MAX} campaigns; archived ones count")]
+    #[error("a program can have at most {CAMPAIGNS_MAX} campaigns, including archived ones")]
     TooManyCampaigns,
     /// New partners need a default campaign.
     #[error("the default campaign cannot be archived: make another one the default first")]
@@ -76,7 +76,7 @@ pub enum ConflictReason {
     /// The processor is connected for webhooks only.
     #[error("the payment processor is connected without an API key; add one to query it")]
     NoApiKey,
-    #[error("a back-fill is already running; wait until it ends")]
+    #[error("a backfill is already running; wait until it finishes")]
     BackfillRunning,
     #[error("the partner has a payout in progress")]
     InPayout,
@@ -87,11 +87,11 @@ pub enum ConflictReason {
     #[error("the commission's partner was deleted, so it cannot be paid")]
     PartnerGone,
     /// The link created earlier with this idempotency key is no longer valid.
-    #[error("the link created with this idempotency key was used or replaced, or has expired; use another key")]
+    #[error("the link created with this idempotency key has been used or replaced, or has expired; use another key")]
     LoginLinkExpired,
     #[error("the referral has lapsed, and another partner has referred the same person")]
     ReferralLapsed,
-    #[error("a payout run is being drafted, or waits to be approved or cancelled")]
+    #[error("a payout run is being drafted, or is waiting to be approved or cancelled")]
     DraftOpen,
     #[error("the payout run is not a draft")]
     NoDraft,
@@ -107,13 +107,13 @@ pub enum ConflictReason {
     NobodyInRun,
     #[error("the payout run is not approved yet")]
     RunNotApproved,
-    #[error("the payout was marked paid with another reference")]
+    #[error("the payout has already been marked as paid with a different reference")]
     PaidOtherwise,
     /// The payout is a draft, or already paid or failed.
     #[error("the payout is not in progress")]
     PayoutSettled,
     /// The processor may be creating the transfer.
-    #[error("the transfer was requested from the processor, which has not answered yet")]
+    #[error("the transfer has been requested from the processor, which has not answered yet")]
     TransferUnderWay,
     /// The program has reached its daily limit of clicks.
     #[error("the program has reached its limit of clicks per day")]
@@ -121,10 +121,10 @@ pub enum ConflictReason {
     /// Neither the program nor the service can send the requested email.
     #[error("the partner program cannot send you email at the moment; contact its owner")]
     NoMail,
-    #[error("the link was used or has expired; request another one")]
+    #[error("the link has been used or has expired; request another one")]
     PortalLinkExpired,
     /// The method was disallowed after the partner chose it.
-    #[error("the partner program does not offer this payout method any more; choose another one in the portal")]
+    #[error("the partner program no longer offers this payout method; choose another one in the portal")]
     MethodNotOffered,
     /// A concurrent request changed the row.
     #[error("the object has changed since it was read; get it and try again")]
@@ -174,12 +174,12 @@ pub enum PortalHostError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MailBlockReason {
     /// The program has no `mail_from` on a verified domain.
-    #[error("not mailed: set `mail_from` of the affiliate program to an address on a verified domain of the account")]
+    #[error("not emailed: set the affiliate program's `mail_from` to an address on a verified domain of the account")]
     NoSender,
     /// The account may not write to people who did not request the email.
-    #[error("not mailed: the account needs production access to write to people who did not ask for the mail")]
+    #[error("not emailed: the account needs production access to email people who did not ask for it")]
     NoProduction,
-    #[error("not mailed: the account was deleted")]
+    #[error("not emailed: the account was deleted")]
     NoAccount,
 }
 
@@ -189,7 +189,7 @@ pub enum MailWarning {
     #[error("the partner was {0}")]
     NotMailed(MailBlockReason),
     /// The service writes instead of the program, with a fixed text.
-    #[error("the partner is mailed without the reason: sending it needs `mail_from` and production access")]
+    #[error("the partner is emailed without the reason: to include it, `mail_from` and production access are required")]
     WithoutReason,
 }
 
@@ -218,7 +218,7 @@ pub enum LedgerError {
     #[error("the affiliate program is not set up")]
     NotSetUp,
     /// Concurrent changes to the same rows made every commit attempt conflict.
-    #[error("concurrent changes to the same rows, retry later")]
+    #[error("the same rows are being changed concurrently; try again later")]
     RetriesExhausted,
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -242,7 +242,7 @@ pub enum AffiliateError {
     WrongMove(#[from] PartnerTransitionError),
     #[error(transparent)]
     Conflict(#[from] ConflictReason),
-    #[error("steps are missing before the program can go live")]
+    #[error("the program cannot go live until the missing steps are done")]
     MissingSteps(Vec<MissingStep>),
     #[error(transparent)]
     Forbidden(#[from] ForbiddenReason),
@@ -278,7 +278,7 @@ impl AffiliateError {
 
     /// Returns the error of a partner with the maximum number of links.
     pub fn too_many_links() -> Self {
-        Self::field("token", format!("a partner has at most {LINKS_MAX} links; delete one"))
+        Self::field("token", format!("a partner can have at most {LINKS_MAX} links; delete one"))
     }
 }
 

@@ -203,7 +203,8 @@ pub(crate) fn access_error_problem(error: AccessError) -> Problem {
 /// Checks that the principal may call the operation.
 ///
 /// # Errors
-/// 403 `reauthentication_required`; 403 `forbidden` when the scope, domain binding, CSRF token or role ([`role_table`]) does not allow it.
+/// 403 `reauthentication_required`; 403 `forbidden` when the scope, domain binding, CSRF token or role
+/// ([`role_table`]) does not allow it.
 pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
@@ -238,7 +239,8 @@ pub fn authorize_program(tenant: &Tenant, operation: &Operation) -> Result<(), P
     Ok(())
 }
 
-/// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a recent
+/// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a
+/// recent
 /// proof of identity.
 ///
 /// # Errors
@@ -265,7 +267,7 @@ pub fn require_recent_authentication(tenant: &Tenant) -> Result<(), Problem> {
         return Ok(());
     }
     let text = "Confirm your password or a one-time password (`POST /auth/reauthenticate`), or sign in again: this \
-                operation is available for 15 minutes after it";
+        operation is then available for 15 minutes";
     Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 

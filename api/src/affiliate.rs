@@ -107,7 +107,7 @@ fn partner_operations() -> Vec<Operation> {
             .moves_money()
             .api_key_or_session(full, partners::update),
         affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
-            .about(tag, "Delete a partner that was never paid")
+            .about(tag, "Delete a partner that has never been paid")
             .sdk("affiliates.delete")
             .moves_money()
             .api_key_or_session(full, partners::delete),
@@ -390,7 +390,7 @@ fn owner_operations() -> Vec<Operation> {
             .risk(Risk::Money)
             .owner(program::enable),
         affiliate_operation(get.clone(), "/dashboard/api/affiliate-program", "get_affiliate_program")
-            .about(OWNER_NOUN, "Get the program, its payment processor and missing set-up steps")
+            .about(OWNER_NOUN, "Get the program, its payment processor and missing setup steps")
             .owner(program::get),
         affiliate_operation(Method::PATCH, "/dashboard/api/affiliate-program", "update_affiliate_program")
             .about(OWNER_NOUN, "Change settings (all or nothing)")

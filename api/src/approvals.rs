@@ -223,14 +223,14 @@ async fn find_for_decision(
         access::require_recent_authentication(user.tenant())?;
     }
     if found.hash != request.hash {
-        let text = "The request differs from the one that was shown; read it again";
+        let text = "The request differs from the one that was shown; get it again";
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     match found.status(now) {
         ApprovalStatus::Pending => Ok(found),
         ApprovalStatus::Expired => Err(Problem::new(ErrorCode::GONE, "The approval has expired")),
         decided => {
-            let text = format!("The request was decided before: it is {}", decided.word());
+            let text = format!("The request has already been decided: it is {}", decided.word());
             Err(Problem::new(ErrorCode::CONFLICT, text))
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Something that a credential or a user did
+/// An action of a credential or a user
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "AuditEntry")]
 struct AuditEntryView {
@@ -47,7 +47,7 @@ struct AuditEntryView {
     status: u16,
     /// The error's code
     error_code: Option<String>,
-    /// The way by which the request came; `approval` is a request that a person approved
+    /// How the request arrived; `approval` is a request that a person approved
     #[schema(enum = RequestSurface::WORDS)]
     surface: String,
     /// The API key of the request

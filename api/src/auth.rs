@@ -52,9 +52,9 @@ pub fn user_error_problem(error: UserError) -> Problem {
     match error {
         UserError::Unknown => Problem::not_found("user"),
         UserError::NotPermitted => {
-            Problem::new(ErrorCode::FORBIDDEN, "Only an owner can make, change or remove owners and admins")
+            Problem::new(ErrorCode::FORBIDDEN, "Only an owner can create, change or remove owners and admins")
         }
-        UserError::WrongCode => Problem::new(ErrorCode::FORBIDDEN, "The code is wrong or was used"),
+        UserError::WrongCode => Problem::new(ErrorCode::FORBIDDEN, "The code is wrong or has already been used"),
         UserError::Seal => Problem::internal(error),
         UserError::Taken(_)
         | UserError::LastOwner

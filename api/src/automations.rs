@@ -165,7 +165,7 @@ async fn store_new(
 ) -> Result<AutomationResponse, Problem> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
-        let text = format!("The limit of {AUTOMATIONS_MAX} automations is reached; delete one first");
+        let text = format!("The limit of {AUTOMATIONS_MAX} automations has been reached; delete one first");
         return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
     }
     let automation = Automation {

@@ -40,7 +40,7 @@ impl FromRequest for SignedBillingEvent {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
-        let description = "`t=…,v1=…`: the payment processor's signature over time and body";
+        let description = "`t=…,v1=…`: the payment processor's signature of the time and the body";
         let parameters = vec![schema::header_parameter(HEADER, description)];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }

@@ -186,7 +186,8 @@ pub async fn create<K: CredentialKind>(
         return Err(Problem::field("expires_at", "is not in the future"));
     }
     if store::credential::list::<K>(store, account, None, CREDENTIALS_MAX).await?.len() >= CREDENTIALS_MAX {
-        let text = format!("The limit of {CREDENTIALS_MAX} credentials of each kind is reached; delete some first");
+        let text =
+            format!("The limit of {CREDENTIALS_MAX} credentials of each kind has been reached; delete some first");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let (secret, hash) = generate_secret::<K>(&state)?;

@@ -179,7 +179,7 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateDomain)
 fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Problem> {
     let domains = &state.accounts.domains;
     if domains.facts().is_service_host(name) {
-        return Err(Problem::field("name", "is a host of this service; use a domain of your own"));
+        return Err(Problem::field("name", "is a host of this service; use your own domain"));
     }
     if is_never_public(name) && !domains.allows_private_names() {
         let text = "is a special-use name (RFC 6761) that does not exist in the public DNS";

@@ -116,7 +116,7 @@ fn grant_operations() -> Vec<Operation> {
     let (full, tag) = (ApiKeyScope::Full, "grants");
     vec![
         operation(Method::GET, "/grants", "list_grants")
-            .about(tag, "List what users allowed programs to do, newest first")
+            .about(tag, "List what users have allowed apps to do, newest first")
             .sdk("grants.list")
             .api_key_or_session(full, grants::list),
         operation(Method::PATCH, "/grants/{id}", "update_grant")
@@ -128,7 +128,7 @@ fn grant_operations() -> Vec<Operation> {
             .sdk("grants.get")
             .api_key_or_session(full, grants::get),
         operation(Method::DELETE, "/grants/{id}", "revoke_grant")
-            .about(tag, "Revoke a grant: its program loses access at once")
+            .about(tag, "Revoke a grant: its app loses access at once")
             .risk(Risk::Delete)
             .sdk("grants.revoke")
             .api_key_or_session(full, grants::revoke),

@@ -129,8 +129,8 @@ fn not_found_page(up: &'static str) -> PortalPage {
 }
 
 fn expired_link_page() -> PortalPage {
-    let text = "Each link works once and for a short time; this one was used or has expired. Request a new link \
-                where you got this one.";
+    let text = "Each link works once and only for a short time; this one has been used or has expired. Request a new \
+        link where you got this one.";
     PortalPage::new(StatusCode::GONE, layout::message_page(PARENT_PATH, "This link has expired", text))
 }
 
@@ -320,7 +320,7 @@ pub async fn confirm_payout(
         Err(refusal) => match refusal_text(&state, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),
             (status, text) => {
-                Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "This did not work", &text)))
+                Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "Something went wrong", &text)))
             }
         },
     }

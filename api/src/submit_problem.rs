@@ -26,7 +26,7 @@ pub(crate) fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> P
         )
         .with_details(json!({"domain": domain})),
         SubmitError::SandboxRestricted { allowed } => {
-            Problem::new(ErrorCode::SANDBOX_RESTRICTED, "This sender can only send to the account's own address")
+            Problem::new(ErrorCode::SANDBOX_RESTRICTED, "This sender can send only to the account's own address")
                 .with_details(json!({"allowed": [allowed]}))
         }
         SubmitError::ProductionRequired => Problem::new(
@@ -80,7 +80,7 @@ pub(crate) fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> P
         }
         // A request with an idempotency key gets the stored result instead.
         SubmitError::DoneConcurrently => {
-            Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The same request was done concurrently")
+            Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The same request was made concurrently")
                 .with_header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
         }
         SubmitError::Unconfirmed { id } => unconfirmed(id),
@@ -112,7 +112,7 @@ fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[Blocke
     let suppressed = addresses_blocked_by(|reason| matches!(reason, BlockReason::Suppressed { .. }));
     let opted_out = addresses_blocked_by(|reason| matches!(reason, BlockReason::OptedOut { .. }));
     let message = match suppressed.len() {
-        0 => "Recipients opted out of this category",
+        0 => "Recipients have opted out of this category",
         1 => "Recipient is suppressed",
         _ => "Recipients are suppressed",
     };

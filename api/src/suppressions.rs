@@ -195,8 +195,8 @@ pub async fn delete_suppression(
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, &input.named).await?;
         if found.suppression.reason == SuppressionReason::Complaint && !input.force {
-            let text = "The recipient reported your email as spam: sending again harms your reputation. \
-                        If they asked for it, delete with ?force=true";
+            let text = "The recipient reported your email as spam: sending again harms your reputation. If they have \
+                asked for your email again, delete with ?force=true";
             return Err(
                 Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"reason": SuppressionReason::Complaint}))
             );

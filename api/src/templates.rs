@@ -270,7 +270,7 @@ pub async fn duplicate(
             Err(problem) => return Err(problem),
         }
     }
-    Err(Problem::new(ErrorCode::CONFLICT, "Too many copies exist already: give the copy a `name`"))
+    Err(Problem::new(ErrorCode::CONFLICT, "Too many copies already exist: give the copy a `name`"))
 }
 
 async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {

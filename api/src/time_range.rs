@@ -152,7 +152,7 @@ impl TimeRange {
             let word = if self.granularity == Granularity::Hour { "hour" } else { "day" };
             return Err(Problem::field(
                 "from",
-                format!("is more than {days_max} days before `to`, the most by the {word}"),
+                format!("is more than {days_max} days before `to`, the maximum by {word}"),
             ));
         }
         Ok(start..end)

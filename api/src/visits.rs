@@ -294,7 +294,7 @@ pub struct DailyVisitSourceRow {
 pub struct VisitCountsResponse {
     /// The whole range, by source
     totals: Vec<VisitSourceRow>,
-    /// By day and source, oldest first; at most 200 sources a day, the others as `(other)`
+    /// By day and source, oldest first; at most 200 sources per day, the others as `(other)`
     visits: Vec<DailyVisitSourceRow>,
 }
 
@@ -312,7 +312,7 @@ pub async fn get(
     let (store, account) = (&state.services.store, tenant.account().id);
     let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
-        let text = format!("gives more than {ROWS_MAX} rows; request a shorter range");
+        let text = format!("yields more than {ROWS_MAX} rows; request a shorter range");
         return Err(Problem::field("from", text));
     }
     let totals = sum_by_key(rows.iter().map(|(_, source, counts)| (source.clone(), *counts)));

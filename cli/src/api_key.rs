@@ -24,7 +24,7 @@ impl ApiKey {
             ));
         }
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(CliError::usage("the API key has characters that no key has; copy it again, in one line"));
+            return Err(CliError::usage("the API key contains invalid characters; copy it again, on one line"));
         }
         Ok(Self(key.to_owned()))
     }

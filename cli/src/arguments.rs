@@ -19,12 +19,12 @@ pub fn with_shared_flags(command: Command) -> Command {
     command
         .arg(flag("profile", "Stored server and key to use (see `postrider login`)").value_name("NAME"))
         .arg(
-            flag("timeout", "Longest time of a request with its retries, in seconds")
+            flag("timeout", "Maximum time for a request and its retries, in seconds")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64).range(1..=3600))
                 .default_value("30"),
         )
-        .arg(flag("json", "Print JSON also on a terminal").action(ArgAction::SetTrue))
+        .arg(flag("json", "Print JSON even on a terminal").action(ArgAction::SetTrue))
 }
 
 pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
@@ -54,15 +54,15 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
             .arg(
                 Arg::new("field:cursor").long("cursor").value_name("CURSOR").help("`next_cursor` of the previous page"),
             )
-            .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Walk all pages"))
-            .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value a line"));
+            .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Fetch all pages"))
+            .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value per line"));
     }
     if operation.body.is_some() && operation.fixed.is_empty() {
         command = command.arg(
             Arg::new("body")
                 .long("body")
                 .value_name("JSON|@FILE")
-                .help("The whole request as JSON, @file or @- (standard input); flags go before its fields"),
+                .help("The whole request as JSON, @file or @- (standard input); flags override its fields"),
         );
     }
     with_shared_flags(with_request_flags(command, operation))
@@ -77,12 +77,12 @@ fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
             .long("fields")
             .value_name("A,B")
             .value_delimiter(',')
-            .help("Only these fields of the answer"),
+            .help("Only these fields of the response"),
     );
     // An operation with a `dry_run` of its own tells more than its request.
     let has_own = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
     if !operation.only_reads() && !has_own {
-        command = command.arg(switch("request", "Print the request instead of sending it").long("dry-run"));
+        command = command.arg(switch("request", "Print the request, but do not send it").long("dry-run"));
     }
     if operation.idempotent {
         let help = "Makes the request idempotent for 24 hours [default: a new key]";
@@ -93,14 +93,14 @@ fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
         command = command.arg(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
     }
     if matches!(operation.risk, Risk::Delete | Risk::Money) {
-        command = command.arg(switch("yes", "Do not ask").short('y'));
+        command = command.arg(switch("yes", "Do not ask for confirmation").short('y'));
     }
     if operation.risk == Risk::Secret {
         let help = "Write the secret to this new file (mode 0600) instead of printing it";
         command = command.arg(Arg::new("save-secret").long("save-secret").value_name("FILE").help(help));
     }
     if !operation.response.media_type.starts_with("application/json") {
-        let help = "Write the answer to this file [default: standard output]";
+        let help = "Write the response to this file [default: standard output]";
         command = command.arg(Arg::new("output").long("output").short('o').value_name("FILE").help(help));
     }
     command
@@ -198,7 +198,7 @@ impl DottedFlags {
                 }
                 let Value::Object(object) = at else {
                     return Err(CliError::usage(format!(
-                        "--{wire}.{}: `{name}` is below a value that is no object",
+                        "--{wire}.{}: `{name}` is inside a value that is not an object",
                         path.join(".")
                     )));
                 };

@@ -26,12 +26,12 @@ impl BaseUrl {
                 "the base URL `{text}` {why}; set POSTRIDER_BASE_URL to a URL such as https://mail.example.com"
             ))
         };
-        let url = url::Url::parse(text.trim()).map_err(|_| invalid("is no URL with https://"))?;
+        let url = url::Url::parse(text.trim()).map_err(|_| invalid("is not an https:// URL"))?;
         if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
             return Err(invalid("must begin with https://"));
         }
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-            return Err(invalid("must have no user name, query or fragment"));
+            return Err(invalid("must not have a user name, a query or a fragment"));
         }
         let host = url.host_str().unwrap_or_default().to_owned();
         let is_tls = url.scheme() == "https";

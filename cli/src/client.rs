@@ -270,7 +270,7 @@ impl ApiClient {
     }
 
     fn request(&self, call: &Call, key: &ApiKey) -> Result<Request<Full<Bytes>>, CliError> {
-        let invalid = |name: &str| CliError::usage(format!("{name} must be printable ASCII in one line"));
+        let invalid = |name: &str| CliError::usage(format!("{name} must be printable ASCII on one line"));
         let mut request = Request::new(Full::new(call.body.clone().unwrap_or_default()));
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = self.base_url.target(&call.target).parse().map_err(|_| invalid("the path"))?;
@@ -340,11 +340,11 @@ fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey
             format!("the server redirects to {location}; set the base URL to the final address")
         }
         (413, _) => "a proxy in front of the server limits the size of requests".to_owned(),
-        _ if body.is_empty() => "the answer is empty; a proxy in front of the server may have cut it".to_owned(),
-        _ => "is the base URL that of the API, or does a proxy answer?".to_owned(),
+        _ if body.is_empty() => "the response is empty; a proxy in front of the server may have cut it off".to_owned(),
+        _ => "is the base URL that of the API, or did a proxy answer?".to_owned(),
     };
     let shown = if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") };
-    let message = format!("HTTP {} is not an answer of the API; {advice}{shown}", status.as_u16());
+    let message = format!("the HTTP {} response is not from the API; {advice}{shown}", status.as_u16());
     CliError::UnexpectedResponse { status: status.as_u16(), message }
 }
 

@@ -57,7 +57,7 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("login", "Sign in to a server, or store an API key", login::login_command),
     Workflow::new("logout", "Remove a stored server and its key or sign-in", login::logout_command),
     Workflow::new("profiles", "List the stored servers, or choose the default one", profiles::command),
-    Workflow::new("whoami", "Show the account of the key", whoami::command),
+    Workflow::new("whoami", "Show the account that the key belongs to", whoami::command),
     Workflow::new("doctor", "Check the server, the key, the clock and the domains", || doctor::command("doctor")),
     Workflow::new("open", "Open the server's pages in the browser", open::command),
     Workflow::new("listen", "Show events as they happen, and post them to a local URL", listen::command),
@@ -65,11 +65,11 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("wait", "Wait for an email and show its links and one-time codes", wait::command),
     Workflow::new("explain", "Explain what happened to an email, recipient by recipient", explain::command),
     Workflow::new("plan", "Show what `apply` would change", plan::plan_command),
-    Workflow::new("apply", "Make the account as a file declares it", plan::apply_command),
-    Workflow::new("import", "Take over suppressions and templates from another service", import::command),
+    Workflow::new("apply", "Change the account to match a declaration file", plan::apply_command),
+    Workflow::new("import", "Import suppressions and templates from another service", import::command),
     Workflow::new(
         "approvals wait",
-        "Wait until a request was approved and carried out, and print its response",
+        "Wait until a request is approved and carried out, and print its response",
         approvals_wait::command,
     ),
     Workflow::new("emails watch", "Show what happens to emails as it happens", emails_watch::command),
@@ -77,17 +77,17 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("templates push", "Create or update drafts from a directory", templates::push_command),
     Workflow::new("templates pull", "Write the drafts to a directory", templates::pull_command),
     Workflow::new("templates diff", "Show how a directory differs from the drafts", templates::diff_command),
-    Workflow::new("templates watch", "Push each change of a directory to the drafts", templates::watch_command),
-    Workflow::new("completion", "Print the completion script of a shell", completion::command),
+    Workflow::new("templates watch", "Push each change in a directory to the drafts", templates::watch_command),
+    Workflow::new("completion", "Print the completion script for a shell", completion::command),
     Workflow::new(
         "mcp",
-        "Serve the account's tools to an assistant (MCP over standard input and output)",
+        "Serve the account's tools to an AI assistant (MCP over standard input and output)",
         mcp::command,
     ),
-    Workflow::new("skill", "Print instructions for coding assistants (SKILL.md)", skill::command),
+    Workflow::new("skill", "Print instructions for AI coding assistants (SKILL.md)", skill::command),
     Workflow {
         is_hidden: true,
-        ..Workflow::new("man", "Write the manual pages of all commands to a directory", man::command)
+        ..Workflow::new("man", "Write the manual pages for all commands to a directory", man::command)
     },
 ];
 

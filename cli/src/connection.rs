@@ -71,7 +71,7 @@ impl Connection {
 pub(crate) async fn connect_tcp(host: &str, port: u16, what: &str) -> Result<BoxedStream, CliError> {
     let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
     if addresses.is_empty() {
-        let message = format!("the host {host} of {what} does not exist, or the DNS does not answer");
+        let message = format!("the host {host} of {what} does not exist, or DNS is not responding");
         return Err(CliError::Connection(ConnectionFailure::Dns, message));
     }
     let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
@@ -79,7 +79,7 @@ pub(crate) async fn connect_tcp(host: &str, port: u16, what: &str) -> Result<Box
             io::ErrorKind::ConnectionRefused => ConnectionFailure::Refused,
             _ => ConnectionFailure::Other,
         };
-        CliError::Connection(reason, format!("nothing answers at {what}: {error}; is it right?"))
+        CliError::Connection(reason, format!("nothing answers at {what}: {error}; is it correct?"))
     })?;
     let _ = stream.set_nodelay(true);
     Ok(Box::new(stream))
@@ -89,8 +89,8 @@ pub(crate) async fn connect_tcp(host: &str, port: u16, what: &str) -> Result<Box
 pub(crate) async fn connect_tls(stream: BoxedStream, host: &str, what: &str) -> Result<BoxedStream, CliError> {
     let failed = |error: io::Error| {
         let message = format!(
-            "no TLS connection to {what}: {error}; check the address and the certificate (SSL_CERT_FILE names a file with \
-             the certificates of a private authority)"
+            "no TLS connection to {what}: {error}; check the address and the certificate (for a private CA, set \
+             SSL_CERT_FILE to a file with its certificates)"
         );
         CliError::Connection(ConnectionFailure::Tls, message)
     };
@@ -101,10 +101,10 @@ pub(crate) async fn connect_tls(stream: BoxedStream, host: &str, what: &str) -> 
 
 pub(crate) fn lost(error: &hyper::Error) -> CliError {
     if error.is_parse() {
-        let message = format!("the answer is not HTTP: {error}; is the base URL right?");
+        let message = format!("the response is not HTTP: {error}; is the base URL correct?");
         return CliError::UnexpectedResponse { status: 0, message };
     }
-    let message = format!("the connection was lost before the answer was complete: {error}");
+    let message = format!("the connection was lost before the response was complete: {error}");
     CliError::Connection(ConnectionFailure::Reset, message)
 }
 
@@ -122,7 +122,7 @@ fn tls_connector() -> Result<TlsConnector, CliError> {
             return Err(refused(error.to_string()));
         }
         if roots.add_parsable_certificates(found.certs).0 == 0 {
-            return Err(refused("it has no valid certificate".to_owned()));
+            return Err(refused("it contains no valid certificate".to_owned()));
         }
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -8,7 +8,7 @@ const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads a duration of at most a year.
 pub(crate) fn parse(text: &str) -> Result<Duration, CliError> {
-    let invalid = || CliError::usage(format!("`{text}` is no duration: write for example 30s, 5m, 2h or 7d"));
+    let invalid = || CliError::usage(format!("`{text}` is not a duration (examples: 30s, 5m, 2h, 7d)"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| invalid())?;
     let milliseconds = match text.get(digits.len()..).unwrap_or_default() {

@@ -102,7 +102,10 @@ impl CliError {
     #[must_use]
     pub(crate) fn with_idempotency_key(self, key: &str) -> Self {
         let more = |message: String| {
-            format!("{message}; the server may have carried it out: repeat it with --idempotency-key {key}")
+            format!(
+                "{message}; the server may have carried out the request: to repeat it safely, add --idempotency-key \
+                 {key}"
+            )
         };
         match self {
             Self::Timeout(message) => Self::Timeout(more(message)),

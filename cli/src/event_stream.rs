@@ -236,7 +236,8 @@ impl<'a> EventStream<'a> {
         let response = self.client.open_stream(&call).await?;
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !media_type.starts_with("text/event-stream") {
-            let message = "the answer is no event stream; is the base URL that of the API, or does a proxy answer?";
+            let message =
+                "the response is not an event stream; is the base URL that of the API, or did a proxy answer?";
             return Err(CliError::UnexpectedResponse { status: 200, message: message.to_owned() });
         }
         self.body = Some(response.into_body());
@@ -275,7 +276,7 @@ impl SseParser {
             events.extend(Self::parse(&block));
         }
         if self.buffer.len() > EVENT_BYTES_MAX {
-            let message = "the event stream has an event without an end; does a proxy answer?".to_owned();
+            let message = "the event stream has an unterminated event; did a proxy answer?".to_owned();
             return Err(CliError::UnexpectedResponse { status: 200, message });
         }
         Ok(events)
@@ -320,7 +321,8 @@ mod tests {
 
     #[test]
     fn events_are_split_wherever_chunks_end() {
-        let stream = b": hello\n\n:\nid: c0\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
+        let stream = b": hello\n\n:\nid: c0\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \
+            \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
         for size in 1..stream.len() {
             let mut parser = SseParser::default();
             let events: Vec<StreamEvent> = stream.chunks(size).flat_map(|chunk| parser.push(chunk).unwrap()).collect();

@@ -18,9 +18,8 @@ pub fn expand(text: &str) -> Result<String, CliError> {
     }
     match text.strip_prefix('@') {
         None | Some("") => Ok(text.to_owned()),
-        Some(path) => String::from_utf8(read(path)?).map_err(|_| {
-            CliError::usage(format!("{path} is not text in UTF-8; write `@@` if the value begins with @"))
-        }),
+        Some(path) => String::from_utf8(read(path)?)
+            .map_err(|_| CliError::usage(format!("{path} is not UTF-8 text; write `@@` if the value begins with @"))),
     }
 }
 
@@ -29,7 +28,7 @@ pub fn expand(text: &str) -> Result<String, CliError> {
 /// # Errors
 /// As `read`; or the file is not UTF-8.
 pub fn read_text(path: &str) -> Result<String, CliError> {
-    String::from_utf8(read(path)?).map_err(|_| CliError::usage(format!("{path} is not text in UTF-8")))
+    String::from_utf8(read(path)?).map_err(|_| CliError::usage(format!("{path} is not UTF-8 text")))
 }
 
 /// Reads a file, or standard input for `-`.

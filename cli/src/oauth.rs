@@ -29,7 +29,7 @@ pub(crate) struct OAuthRefusal {
 
 impl From<OAuthRefusal> for CliError {
     fn from(refusal: OAuthRefusal) -> Self {
-        Self::Failed(format!("the server refused to sign in: {} ({})", refusal.description, refusal.code))
+        Self::Failed(format!("the server refused the sign-in: {} ({})", refusal.description, refusal.code))
     }
 }
 
@@ -161,7 +161,7 @@ impl AuthorizationServer {
     }
 
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, CliError> {
-        let invalid = || CliError::usage("the base URL has characters that no request has");
+        let invalid = || CliError::usage("the base URL contains invalid characters");
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.base_url.target(path).parse().map_err(|_| invalid())?;
@@ -201,7 +201,7 @@ impl AuthorizationServer {
             Some(refusal) if !status.is_success() => Ok(Err(refusal)),
             _ => {
                 let message = format!(
-                    "HTTP {} is not an answer of the sign-in; is {} a postrider server with this feature?",
+                    "unexpected HTTP {} response to the sign-in; is {} a postrider server with this feature?",
                     status.as_u16(),
                     self.base_url
                 );

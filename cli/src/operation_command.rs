@@ -263,7 +263,7 @@ fn quoted_version(version: String) -> String {
 /// There is no terminal, or the answer is not yes.
 pub fn confirm(question: &str) -> Result<(), CliError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(CliError::usage(format!("{question} Not done: without a terminal this needs --yes")));
+        return Err(CliError::usage(format!("{question} Not done: without a terminal, this requires --yes")));
     }
     eprint!("{question} [y/N] ");
     let mut reply = String::new();

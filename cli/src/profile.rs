@@ -76,7 +76,7 @@ impl ProfileFile {
             || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".config"));
         let config =
             std::env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
-        let config = config.ok_or_else(|| CliError::usage("HOME is not set, so there is no place for profiles"))?;
+        let config = config.ok_or_else(|| CliError::usage("HOME is not set, so profiles cannot be stored"))?;
         Ok(config.join("postrider/profiles.toml"))
     }
 
@@ -94,7 +94,7 @@ impl ProfileFile {
         if mode & 0o077 != 0 {
             let path = path.display();
             return Err(CliError::usage(format!(
-                "other users may read {path}, which has API keys: run `chmod 600 {path}`"
+                "other users can read {path}, which contains API keys: run `chmod 600 {path}`"
             )));
         }
         toml::from_str(&text).map_err(|error| {
@@ -144,7 +144,7 @@ impl ProfileFile {
                     format!("stored: {}", known.join(", "))
                 };
                 Err(CliError::usage(format!(
-                    "there is no profile `{name}` ({known}); `postrider login --profile {name}` makes it"
+                    "there is no profile `{name}` ({known}); `postrider login --profile {name}` creates it"
                 )))
             }
         }
@@ -176,8 +176,8 @@ impl Access {
             && !is_same_server(url, &profile.base_url)
         {
             return Err(CliError::usage(format!(
-                "POSTRIDER_BASE_URL names another server than the profile `{name}`, whose key is not sent to it: set \
-                 POSTRIDER_API_KEY, too"
+                "POSTRIDER_BASE_URL names a different server than the profile `{name}`, whose key is not sent to it: \
+                 set POSTRIDER_API_KEY too"
             )));
         }
         let url = url.or_else(|| stored.as_ref().map(|(_, profile)| profile.base_url.clone()));

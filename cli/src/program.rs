@@ -20,7 +20,7 @@ pub fn has_command(word: &str) -> bool {
 pub fn arguments() -> Result<Vec<String>, ExitCode> {
     let arguments = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
     arguments.collect::<Result<_, _>>().map_err(|argument| {
-        report(&CliError::usage(format!("the argument `{}` is not text in UTF-8", argument.to_string_lossy())))
+        report(&CliError::usage(format!("the argument `{}` is not UTF-8 text", argument.to_string_lossy())))
     })
 }
 
@@ -60,7 +60,7 @@ async fn dispatch(arguments: &[String]) -> Result<(), CliError> {
             if arguments.iter().any(|one| matches!(one.as_str(), "-h" | "--help" | "help")) {
                 return Ok(());
             }
-            Err(CliError::usage("name a command"))
+            Err(CliError::usage("a command is missing"))
         }
         Selection::Unknown(message) => Err(CliError::usage(message)),
     }

@@ -38,7 +38,7 @@ impl Proxy {
             Some("https") => true,
             other => {
                 let scheme = other.unwrap_or_default();
-                let message = format!("HTTPS_PROXY names a proxy for {scheme}; only http:// and https:// can be used");
+                let message = format!("HTTPS_PROXY names a {scheme} proxy; only http:// and https:// are supported");
                 return Err(CliError::usage(message));
             }
         };
@@ -65,7 +65,8 @@ impl Proxy {
         }
         head.extend_from_slice(b"\r\n");
         let failed = |why: &str| {
-            let message = format!("{what} made no connection to {target}: {why}; NO_PROXY names hosts without a proxy");
+            let message =
+                format!("{what} could not connect to {target}: {why}; to bypass the proxy, list the host in NO_PROXY");
             CliError::Connection(ConnectionFailure::Other, message)
         };
         let lost = |error: std::io::Error| failed(&error.to_string());
@@ -78,15 +79,15 @@ impl Proxy {
             let count = stream.read(&mut chunk).await.map_err(lost)?;
             answer.extend_from_slice(chunk.get(..count).unwrap_or_default());
             if count == 0 || answer.len() > ANSWER_BYTES_MAX {
-                return Err(failed("its answer has no end"));
+                return Err(failed("its response is not terminated"));
             }
         }
         let line = String::from_utf8_lossy(answer.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
         match line.split(' ').nth(1) {
             Some(status) if line.starts_with("HTTP/1.") && status.starts_with('2') => Ok(stream),
-            Some("407") => Err(failed("it asks for a user name and password (http://user:password@host:port)")),
-            Some(status) if line.starts_with("HTTP/1.") => Err(failed(&format!("it answers HTTP {status}"))),
-            _ => Err(failed("it does not answer in HTTP")),
+            Some("407") => Err(failed("it requires a user name and a password (http://user:password@host:port)")),
+            Some(status) if line.starts_with("HTTP/1.") => Err(failed(&format!("it answered with HTTP {status}"))),
+            _ => Err(failed("its response is not HTTP")),
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::error::CliError;
 /// Fields of an answer that are secrets.
 const SECRET_FIELDS: &[&str] = &["secret", "password", "url", "token"];
 
-/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written. It is
+/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written. It
+/// is
 /// removed again if no secret is written to it.
 pub(crate) struct SecretFile {
     path: String,
@@ -45,7 +46,7 @@ impl SecretFile {
         let name = SECRET_FIELDS.iter().find(|name| value[**name].is_string());
         let secret = name.and_then(|name| value.as_object_mut()?.remove(*name));
         let Some(secret) = secret.as_ref().and_then(Value::as_str) else {
-            return Err(CliError::Failed("the answer has no secret".to_owned()));
+            return Err(CliError::Failed("the response contains no secret".to_owned()));
         };
         let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
         if let Err(error) = written {

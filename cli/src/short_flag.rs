@@ -53,14 +53,14 @@ const SHORT_FLAGS: &[ShortFlag] = &[
         flag: "attachment",
         field: "attachments",
         kind: ShortFlagKind::Attachment,
-        help: "Attach a file; `cid` makes it inline, `name` and `type` replace its own",
+        help: "Attach a file; `cid` makes it inline, `name` and `type` override its own",
         commands: &["emails send"],
     },
     ShortFlag {
         flag: "var",
         field: "variables",
         kind: ShortFlagKind::Variable,
-        help: "A variable of the template, for example name=Ada",
+        help: "A template variable, for example name=Ada",
         commands: &["emails send", "templates preview", "templates test-send"],
     },
 ];
@@ -121,7 +121,7 @@ impl ShortFlag {
                 attachments.push(attachment(text)?);
             }
             ShortFlagKind::Variable => {
-                let invalid = || CliError::usage(format!("--var {text}: write NAME=VALUE, for example name=Ada"));
+                let invalid = || CliError::usage(format!("--var {text}: use NAME=VALUE, for example name=Ada"));
                 let (path, value) = text.split_once('=').ok_or_else(invalid)?;
                 if path.split('.').any(str::is_empty) {
                     return Err(invalid());
@@ -140,7 +140,7 @@ impl ShortFlag {
     }
 
     fn conflict(&self) -> CliError {
-        CliError::usage(format!("--{} does not fit the `{}` of another flag or of --body", self.flag, self.field))
+        CliError::usage(format!("--{} conflicts with the `{}` of another flag or of --body", self.flag, self.field))
     }
 }
 

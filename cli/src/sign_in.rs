@@ -155,7 +155,7 @@ impl ProfileLock {
                 Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
                     tokio::time::sleep(LOCK_RETRY).await;
                 }
-                Err(std::fs::TryLockError::WouldBlock) => return Err(failed(&"another process holds it")),
+                Err(std::fs::TryLockError::WouldBlock) => return Err(failed(&"another process has locked it")),
                 Err(std::fs::TryLockError::Error(error)) => return Err(failed(&error)),
             }
         }

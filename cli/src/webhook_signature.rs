@@ -36,7 +36,7 @@ fn mac(key: &[u8], content: &str) -> Vec<u8> {
 pub fn new_secret() -> Result<String, crate::error::CliError> {
     let mut key = [0; 32];
     let filled = rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut key);
-    filled.map_err(|_| crate::error::CliError::Io("the system has no randomness".to_owned()))?;
+    filled.map_err(|_| crate::error::CliError::Io("the system provides no random numbers".to_owned()))?;
     Ok(format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(key)))
 }
 

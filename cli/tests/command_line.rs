@@ -433,7 +433,7 @@ fn a_stored_key_is_not_sent_to_another_server() {
     let mut command = server.command(&["account", "get"]);
     let run =
         finish(command.env_remove("POSTRIDER_API_KEY").env("XDG_CONFIG_HOME", directory.path()).output().unwrap());
-    assert!(run.status == Some(2) && run.stderr.contains("another server"), "{run:?}");
+    assert!(run.status == Some(2) && run.stderr.contains("a different server"), "{run:?}");
 }
 
 #[test]

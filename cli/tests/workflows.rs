@@ -284,7 +284,7 @@ fn apply_writes_nothing_that_others_changed() {
     let (_directory, file) = declaration();
     let run = server.run(&["apply", &file, "--yes"]);
     assert_eq!(run.status, Some(1), "{run:?}");
-    assert!(run.error()["message"].as_str().unwrap().contains("others changed it"));
+    assert!(run.error()["message"].as_str().unwrap().contains("someone else has changed it"));
     assert!(server.requests().iter().all(|request| request.method == "GET"));
 }
 

@@ -162,7 +162,7 @@ fn plan_spf(texts: &[&str], record: &DomainRecord, merge: bool) -> RecordChange 
     let merged = DomainRecord { value: merged, ..record.clone() };
     if lookups > LOOKUPS_MAX {
         let reason = format!(
-            "the SPF record would need {lookups} DNS lookups, and {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4); \
+            "the SPF record would need {lookups} DNS lookups, but only {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4); \
              remove services that no longer send for the domain"
         );
         return conflict(record, reason);
@@ -176,9 +176,9 @@ fn plan_spf(texts: &[&str], record: &DomainRecord, merge: bool) -> RecordChange 
             reason: Some(reason),
         };
     }
-    let reason = "the domain already has an SPF record, and only one is allowed; \
-                  allow merging, or replace it by this value"
-        .to_owned();
+    let reason =
+        "the domain already has an SPF record, but only one is allowed; allow merging, or replace it with this value"
+            .to_owned();
     conflict(&merged, reason)
 }
 
@@ -211,7 +211,7 @@ fn plan_dkim_key(texts: &[&str], record: &DomainRecord) -> RecordChange {
         Ok(()) => skip(record, None),
         Err(KeyMismatch { fault: KeyFault::OtherKey, sentence }) => conflict(
             record,
-            format!("{sentence} Remove it if nothing signs with it any more, or use another selector."),
+            format!("{sentence} Remove it if nothing signs with it any longer, or use another selector."),
         ),
         Err(KeyMismatch { sentence, .. }) => RecordChange {
             action: ChangeAction::Update,

@@ -146,7 +146,7 @@ pub fn parse_server(text: &str) -> Option<SocketAddr> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LookupError {
     /// The server refused, failed or timed out: retry later (a 4xx reply, never a 5xx).
-    #[error("the DNS gave no answer for {name}: {reason}")]
+    #[error("DNS did not answer for {name}: {reason}")]
     Temporary {
         name: String,
         /// The cause, for logs and messages.
@@ -215,13 +215,13 @@ impl ResolverInner {
             None => {
                 if let Some(ended) = outage.answered(now) {
                     let (lasted_s, unanswered) = (ended.lasts.as_secs(), ended.failures);
-                    tracing::info!(lasted_s, unanswered, "the DNS servers answer again");
+                    tracing::info!(lasted_s, unanswered, "the DNS servers are responding again");
                 }
             }
             Some(error) => {
                 if let Some(notice) = outage.failed(now) {
                     let (since_s, unanswered) = (notice.lasts.as_secs(), notice.failures);
-                    tracing::warn!(%error, %name, %kind, since_s, unanswered, "the DNS servers do not answer");
+                    tracing::warn!(%error, %name, %kind, since_s, unanswered, "the DNS servers are not responding");
                 }
             }
         }

@@ -37,10 +37,10 @@ pub enum SealError {
     /// The system's random generator or the cipher failed.
     #[error("the cipher failed")]
     Cipher,
-    #[error("the key file must hold 64 hexadecimal digits")]
+    #[error("the key file must contain 64 hexadecimal digits")]
     KeyFile,
     /// The key file is readable by others.
-    #[error("every user of this machine can read the key file; set its mode to 0600")]
+    #[error("every user on this machine can read the key file; set its mode to 0600")]
     Exposed,
     #[error("cannot read or write the key file: {0}")]
     Io(#[from] io::Error),

@@ -67,7 +67,7 @@ pub enum SignError {
     #[error("the message has no From field")]
     NoFrom,
     /// The header section has a malformed line. Refuse the message.
-    #[error("the header section has a line that is no header field")]
+    #[error("the header section has a line that is not a header field")]
     Malformed,
     /// More than 128 fields would be signed. Refuse the message.
     #[error("the message has too many header fields")]

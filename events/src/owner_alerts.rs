@@ -209,19 +209,19 @@ fn claim_alert(owner: &Account, name: &DomainName, ends_at: Timestamp, facts: &S
     let text = format!(
         "Someone who controls the DNS of {name} asked to move it to another account. Unless you object, it moves on \
          {} and you can no longer send from it.\n\nTo object, publish this TXT record at \
-         {}.{name}:\n\n{}\n\nIf you gave the domain away, you do not need to do anything.\n",
+         {}.{name}:\n\n{}\n\nIf you have given up the domain, you do not need to do anything.\n",
         timestamp::to_rfc3339(ends_at),
         facts.ownership_label,
         ownership.value
     );
-    (format!("Your domain {name} is claimed by another account"), text)
+    (format!("Another account has claimed your domain {name}"), text)
 }
 
 /// The applicant chose all other fields freely, so only the address is quoted in the mail.
 fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, String) {
     let text = format!(
-        "{applicant} applied to your partner program and waits for your answer ({affiliate}).\n\nTo \
-         answer: POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.\n"
+        "{applicant} applied to your partner program and is waiting for your decision ({affiliate}).\n\nTo decide: \
+         POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.\n"
     );
     ("Someone applied to your partner program".to_owned(), text)
 }
@@ -229,9 +229,11 @@ fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, Stri
 /// The request's content is not quoted: a stranger may have written it, and the page shows it.
 fn approval_alert(operation: &str, approval_url: &str) -> (String, String) {
     let text = format!(
-        "A client of your account asks to carry out `{operation}`, and its policy requires your approval.\n\nRead the request and decide within 24 hours:\n\n{approval_url}\n\nNothing is done unless you approve it.\n"
+        "A client of your account has asked to carry out `{operation}`, and its policy requires your \
+         approval.\n\nReview the request and decide within 24 hours:\n\n{approval_url}\n\nNothing happens unless you \
+         approve it.\n"
     );
-    ("A request waits for your approval".to_owned(), text)
+    ("A request is waiting for your approval".to_owned(), text)
 }
 
 fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'static str, String) {
@@ -239,8 +241,8 @@ fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'stat
         WebhookAlert::Failing => (
             "Webhook deliveries are failing",
             format!(
-                "Deliveries to {url} ({webhook}) are failing: the first one was given up.\n\nThey are stored and can \
-                 be sent again (POST /webhooks/{webhook}/replay). If no delivery succeeds for five days, the endpoint \
+                "Deliveries to {url} ({webhook}) are failing: the first one has failed for good.\n\nFailed deliveries \
+                 are stored and can be replayed (POST /webhooks/{webhook}/replay). If no delivery succeeds for five days, the endpoint \
                  is disabled.\n"
             ),
         ),
@@ -256,7 +258,7 @@ fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'stat
             format!(
                 "No delivery to {url} ({webhook}) succeeded for five days, so the endpoint was disabled.\n\nTo \
                  enable it again: PATCH /webhooks/{webhook} with {{\"enabled\": true}}. Failed deliveries can be \
-                 sent again (POST /webhooks/{webhook}/replay).\n"
+                 replayed (POST /webhooks/{webhook}/replay).\n"
             ),
         ),
     }

@@ -57,11 +57,10 @@ pub(crate) fn findings(dmarc: &DmarcStanding) -> Vec<DomainFinding> {
         findings.push(DomainFinding {
             severity: FindingSeverity::Endangers,
             what: format!("Receivers reported that {failed} of {sent} messages from this service failed DMARC."),
-            why: "Mail that fails is filed as spam or refused, as the policy says.".into(),
-            advice:
-                "Check the records for signatures (DKIM) and bounces (return path). Forwarded mail fails too; a few \
-                     failures are normal."
-                    .into(),
+            why: "Mail that fails is filed as spam or refused, depending on the policy.".into(),
+            advice: "Check the records for signatures (DKIM) and bounces (return path). A few failures are normal, \
+                 because forwarded mail can fail too."
+                .into(),
             record: None,
             found: Vec::new(),
         });
@@ -70,10 +69,10 @@ pub(crate) fn findings(dmarc: &DmarcStanding) -> Vec<DomainFinding> {
     if foreign >= MESSAGES_MIN {
         findings.push(DomainFinding {
             severity: FindingSeverity::Improves,
-            what: format!("Other hosts sent {foreign} messages in the name of the domain that failed DMARC."),
-            why: "Either somebody forges the domain, or another service of yours is not set up.".into(),
-            advice: "Look at the sources of the DMARC summary. Set up your own services; against forgery, raise the \
-                     policy step by step to `quarantine` and `reject`."
+            what: format!("Other hosts sent {foreign} messages in the name of this domain, and they failed DMARC."),
+            why: "Either someone is forging the domain, or another service of yours is not set up correctly.".into(),
+            advice: "Look at the sources in the DMARC summary. Set up your own services correctly; to stop forgery, \
+                tighten the policy step by step to `quarantine` and `reject`."
                 .into(),
             record: None,
             found: Vec::new(),
@@ -84,9 +83,9 @@ pub(crate) fn findings(dmarc: &DmarcStanding) -> Vec<DomainFinding> {
     if is_open && totals.messages >= MESSAGES_MIN && totals.failed.saturating_mul(100) <= totals.messages {
         findings.push(DomainFinding {
             severity: FindingSeverity::Improves,
-            what: "The DMARC policy is `none`: receivers accept forged mail of the domain.".into(),
-            why: "At least 99 of 100 messages pass, so a stricter policy would hurt hardly any of yours.".into(),
-            advice: "Set `p=quarantine` in the DMARC record, and `p=reject` some weeks later.".into(),
+            what: "The DMARC policy is `none`: receivers accept mail that forges this domain.".into(),
+            why: "At least 99 of 100 messages pass, so a stricter policy would affect almost none of your mail.".into(),
+            advice: "Set `p=quarantine` in the DMARC record, and `p=reject` a few weeks later.".into(),
             record: None,
             found: Vec::new(),
         });

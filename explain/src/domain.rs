@@ -94,9 +94,9 @@ pub fn explain_domain(domain: &DomainStanding, dmarc: Option<&DmarcStanding>) ->
     if !domain.dkim_ready {
         findings.push(DomainFinding {
             severity: if can_send { FindingSeverity::Endangers } else { FindingSeverity::Blocks },
-            what: "This service cannot sign mail of the domain at the moment.".into(),
-            why: "Without a signature (DKIM) most receivers distrust the mail.".into(),
-            advice: "Publish the DKIM record; then check the domain again.".into(),
+            what: "This service cannot sign mail from this domain at the moment.".into(),
+            why: "Most receivers distrust mail without a signature (DKIM).".into(),
+            advice: "Publish the DKIM record, then check the domain again.".into(),
             record: None,
             found: Vec::new(),
         });
@@ -109,19 +109,21 @@ pub fn explain_domain(domain: &DomainStanding, dmarc: Option<&DmarcStanding>) ->
 fn statement(domain: &DomainStanding, can_send: bool, is_clean: bool) -> String {
     let name = &domain.name;
     let mut sentences = vec![match (can_send, is_clean) {
-        (true, true) => format!("{name} can send, and all its records are right."),
-        (true, false) => format!("{name} can send, but not all is right."),
-        (false, true) => format!("{name} cannot send yet; its records were found, so check it again."),
+        (true, true) => format!("{name} can send, and all its records are correct."),
+        (true, false) => format!("{name} can send, but has problems."),
+        (false, true) => format!("{name} cannot send yet. Its records were found, so check it again."),
         (false, false) => format!("{name} cannot send yet."),
     }];
     if let Some(since) = domain.degraded_since {
         let since = utc(since);
-        sentences
-            .push(format!("A required record is missing since {since}; 72 hours after that it can no longer send."));
+        sentences.push(format!(
+            "A required record has been missing since {since}. 72 hours after that time, the domain can \
+                no longer send."
+        ));
     }
     sentences.push(match domain.last_checked_at {
-        Some(at) => format!("Its records were last looked up on {}.", utc(at)),
-        None => "Its records were not looked up yet.".into(),
+        Some(at) => format!("Its records were last checked on {}.", utc(at)),
+        None => "Its records have not been checked yet.".into(),
     });
     sentences.join(" ")
 }
@@ -137,14 +139,14 @@ pub fn explain_record(record: &RecordStanding, can_send: bool) -> Option<DomainF
             format!("Publish the {place} with the value shown, then check the domain again."),
         ),
         "mismatch" => (
-            format!("The record for {title} has another value than it should."),
+            format!("The record for {title} has the wrong value."),
             format!("Change the {place} to the value shown, then check the domain again."),
         ),
         "conflict" => (
             format!("The record for {title} conflicts with another record."),
             format!("Remove or merge the other record at {}, then check the domain again.", record.name),
         ),
-        _ => (format!("The record for {title} was not looked up yet."), "Check the domain now.".to_owned()),
+        _ => (format!("The record for {title} has not been checked yet."), "Check the domain now.".to_owned()),
     };
     let advice = record.error.as_ref().map_or(advice.clone(), |error| format!("{} {advice}", sentence(error)));
     let is_wrong = matches!(record.status.as_str(), "missing" | "mismatch" | "conflict");
@@ -182,12 +184,16 @@ pub fn purpose_sentence(word: &str) -> &'static str {
 fn purpose(word: &str) -> (&'static str, &'static str) {
     match word {
         "ownership" => ("ownership", "It proves that the domain is yours."),
-        "dkim" => ("signatures (DKIM)", "Receivers check with it that the mail is yours and unchanged."),
-        "return_path" => ("bounces (return path)", "Bounces come back by it, and it makes SPF count for the domain."),
-        "spf" => ("senders (SPF)", "It lists the hosts that may send mail of the domain."),
-        "dmarc" => ("the policy (DMARC)", "It says what receivers do with mail that is not proven to be yours."),
-        "inbound" => ("received mail (MX)", "By it mail to the domain comes to this service."),
-        "tracking" => ("tracking links", "By it the links in your mail lead to your own host name."),
+        "dkim" => ("signatures (DKIM)", "Receivers use it to check that the mail is yours and unchanged."),
+        "return_path" => (
+            "bounces (return path)",
+            "Bounces come back through it, and it makes SPF count for the \
+         domain.",
+        ),
+        "spf" => ("senders (SPF)", "It lists the hosts that may send mail for the domain."),
+        "dmarc" => ("the policy (DMARC)", "It tells receivers what to do with mail that is not proven to be yours."),
+        "inbound" => ("received mail (MX)", "It directs mail for the domain to this service."),
+        "tracking" => ("tracking links", "It makes the links in your mail use your own host name."),
         _ => ("the service", "The service needs it."),
     }
 }
@@ -215,7 +221,7 @@ mod tests {
             "name": "example.com", "status": "verified", "dkim_ready": true, "last_checked_at": "2026-01-01T10:00:00Z",
             "records": [record("dkim", true, "verified"), record("spf", true, "verified")],
         }));
-        let expected = "example.com can send, and all its records are right. Its records were last looked up on 1 Jan \
+        let expected = "example.com can send, and all its records are correct. Its records were last checked on 1 Jan \
                         2026, 10:00 UTC.";
         assert_eq!((explanation.can_send, explanation.statement.as_str()), (true, expected));
         assert_eq!(explanation.findings, []);
@@ -230,7 +236,7 @@ mod tests {
         assert!(!explanation.can_send);
         let [spf, tracking] = explanation.findings.as_slice() else { panic!("{explanation:?}") };
         assert_eq!((spf.severity, tracking.severity), (FindingSeverity::Blocks, FindingSeverity::Improves));
-        assert_eq!(spf.what, "The record for senders (SPF) has another value than it should.");
+        assert_eq!(spf.what, "The record for senders (SPF) has the wrong value.");
         assert!(spf.advice.starts_with("Change the TXT record at spf.example.com to the value shown"));
         assert_eq!(
             (spf.record.as_ref().unwrap().value.as_str(), spf.found.as_slice()),

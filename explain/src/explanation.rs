@@ -107,7 +107,7 @@ impl Explanation {
     pub fn statement(&self) -> String {
         let mut sentences = vec![self.place.clone()];
         sentences.extend(self.reason.clone());
-        sentences.extend(self.next_try_at.map(|at| format!("The next try is at {}.", utc(at))));
+        sentences.extend(self.next_try_at.map(|at| format!("The next attempt is at {}.", utc(at))));
         sentences.extend(self.last_words.as_ref().map(|words| format!("{}: “{}”.", words.lead(), words.text())));
         sentences.join(" ")
     }
@@ -164,7 +164,7 @@ fn last_words(recipient: &RecipientDelivery) -> Option<LastWords> {
 fn delivered(recipient: &RecipientDelivery) -> Explanation {
     let host = recipient.mx_host.as_deref().unwrap_or("the recipient's mail host");
     let at = recipient.delivered_at.map(|at| format!(" on {}", utc(at))).unwrap_or_default();
-    let tries = if recipient.attempts > 1 { format!(", at try {}", recipient.attempts) } else { String::new() };
+    let tries = if recipient.attempts > 1 { format!(", on attempt {}", recipient.attempts) } else { String::new() };
     let seen = recipient.clicked_at.map(|at| ("a link in it was clicked", at));
     let seen = seen.or(recipient.opened_at.map(|at| ("it was opened", at)));
     let (reason, advice) = match (recipient.complained_at, seen) {
@@ -172,11 +172,11 @@ fn delivered(recipient: &RecipientDelivery) -> Explanation {
             Some(format!("The recipient reported it as spam on {}.", utc(at))),
             "Do not send to this address again unless the person asks for it.",
         ),
-        (None, Some((what, at))) => (Some(format!("It was seen: {what} on {}.", utc(at))), ""),
+        (None, Some((what, at))) => (Some(format!("The recipient saw it: {what} on {}.", utc(at))), ""),
         (None, None) => (
             None,
-            "If the person does not see it: it may be in the spam folder, or a filter behind that host holds it. The \
-             host's administrator finds it by its reply.",
+            "If the recipient cannot find it, it may be in the spam folder, or a filter behind that host may hold it. \
+             The host's administrator can trace it with the host's reply.",
         ),
     };
     Explanation {
@@ -192,27 +192,25 @@ fn bounced(recipient: &RecipientDelivery) -> Explanation {
     let at = recipient.bounced_at.map(|at| format!(" on {}", utc(at))).unwrap_or_default();
     // A delivered email can bounce later: a host behind the first one refuses it.
     let place = match recipient.delivered_at {
-        Some(_) => format!("It was accepted first, and came back{at}. It will not be tried again."),
-        None => format!("It bounced{at}: the recipient's side refused it for good. It will not be tried again."),
+        Some(_) => format!("It was accepted first, but bounced later{at}. It will not be retried."),
+        None => format!("It bounced{at}: the recipient's mail host refused it permanently. It will not be retried."),
     };
     let cause = recipient.last_response.as_ref().and_then(SmtpResponse::cause);
     match cause {
         Some(cause) => {
             Explanation { reason: Some(cause.sentence().into()), ..stopped(place, cause.advice(), cause.next_step()) }
         }
-        None => stopped(
-            place,
-            "Read the words of the far end; correct the cause, and send it again.",
-            Some(NextStep::Resend),
-        ),
+        None => {
+            stopped(place, "Read the mail host's reply, correct the cause, and send it again.", Some(NextStep::Resend))
+        }
     }
 }
 
 fn failed(recipient: &RecipientDelivery) -> Explanation {
     let place = match recipient.attempts {
-        0 => "It was not sent: it could not be tried at all.".to_owned(),
-        1 => "It was given up after 1 try.".to_owned(),
-        n => format!("It was given up after {n} tries."),
+        0 => "It was not sent: no delivery was attempted.".to_owned(),
+        1 => "Delivery was given up after 1 attempt.".to_owned(),
+        n => format!("Delivery was given up after {n} attempts."),
     };
     let cause = recipient.last_response.as_ref().and_then(SmtpResponse::cause);
     match (cause, &recipient.error) {
@@ -221,7 +219,7 @@ fn failed(recipient: &RecipientDelivery) -> Explanation {
         }
         (None, Some(_)) => stopped(
             place,
-            "Check that the domain after the @ is spelled correctly and takes mail, then send it again.",
+            "Check that the domain after the @ is spelled correctly and accepts mail, then send it again.",
             Some(NextStep::Resend),
         ),
         (None, None) => stopped(place, "Correct the cause, and send it again.", Some(NextStep::Resend)),
@@ -230,10 +228,15 @@ fn failed(recipient: &RecipientDelivery) -> Explanation {
 
 fn suppressed() -> Explanation {
     Explanation {
-        reason: Some("The address is on your suppression list, or the person opted out of this category.".into()),
+        reason: Some(
+            "The address is on your suppression list, or the recipient has opted out of this \
+            category."
+                .into(),
+        ),
         ..stopped(
             "It was not sent to this address.",
-            "Look at the suppression: remove it only if you know that the address is right and the person wants mail.",
+            "Look at the suppression. Remove it only if you know that the address is correct and the person wants \
+             your mail.",
             Some(NextStep::ShowSuppression),
         )
     }

@@ -117,21 +117,21 @@ impl SmtpResponse {
 impl ReplyCause {
     pub(crate) fn sentence(self) -> &'static str {
         match self {
-            Self::UnknownMailbox => "There is no such mailbox.",
-            Self::DisabledMailbox => "The mailbox is disabled, or takes no mail.",
+            Self::UnknownMailbox => "The mailbox does not exist.",
+            Self::DisabledMailbox => "The mailbox is disabled, or does not accept mail.",
             Self::FullMailbox => "The mailbox is full.",
-            Self::UnknownDomain => "The domain of the address does not exist, or takes no mail.",
-            Self::TooLarge => "The email is larger than the recipient's side takes.",
-            Self::Greylisted => "The host puts off every first mail of a new sender for some minutes (greylisting).",
-            Self::Unauthenticated => "The host does not accept the proof that the mail is yours (SPF, DKIM or DMARC).",
-            Self::Reputation => "The host refuses mail from the sending address because of its reputation.",
-            Self::RateLimited => "The host takes less mail at once than was sent to it.",
-            Self::Content => "The host refuses the content.",
-            Self::Refused => "A rule of the recipient's side refuses it.",
-            Self::Busy => "The recipient's side cannot take it at the moment.",
-            Self::Network => "The recipient's side has a network fault.",
-            Self::Encryption => "The two sides do not agree on how the connection is encrypted.",
-            Self::MailLoop => "The recipient's side sends it round in a circle.",
+            Self::UnknownDomain => "The domain of the address does not exist, or does not accept mail.",
+            Self::TooLarge => "The email is larger than the mail host accepts.",
+            Self::Greylisted => "The mail host makes every new sender wait a few minutes (greylisting).",
+            Self::Unauthenticated => "The mail host could not verify that the mail is yours (SPF, DKIM or DMARC).",
+            Self::Reputation => "The mail host refuses mail from the sending IP address because of its reputation.",
+            Self::RateLimited => "The mail host limits how much mail it accepts at once.",
+            Self::Content => "The mail host refuses the content.",
+            Self::Refused => "The mail host's policy refuses it.",
+            Self::Busy => "The mail host cannot accept it at the moment.",
+            Self::Network => "The mail host has a network problem.",
+            Self::Encryption => "The two servers could not agree on how to encrypt the connection.",
+            Self::MailLoop => "The recipient's mail servers pass it around in a loop.",
         }
     }
 
@@ -139,21 +139,24 @@ impl ReplyCause {
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::UnknownMailbox => {
-                "Check the spelling of the address. Remove it from your lists if nobody knows a better one."
+                "Check the spelling of the address. If it is correct, remove the address from your lists."
             }
-            Self::DisabledMailbox => "Reach the person another way; remove the address from your lists.",
-            Self::FullMailbox => "Send it again in some days. The person must make room first.",
+            Self::DisabledMailbox => "Remove the address from your lists, and contact the person another way.",
+            Self::FullMailbox => "Send it again in a few days. The recipient must free up space first.",
             Self::UnknownDomain => "Check the spelling of the part after the @.",
             Self::TooLarge => "Send it with smaller attachments, or with a link to the files.",
             Self::Greylisted | Self::Busy | Self::Network | Self::RateLimited => "Send it again later.",
             Self::Unauthenticated => "Check the records of your sending domain, then send it again.",
-            Self::Reputation => "Ask the operator of this server: the host's words name the list or the reason.",
-            Self::Content => "Change the words, links or attachments that the host names, then send it again.",
-            Self::Refused => {
-                "Ask the recipient's administrator to accept your mail; the host's words help them to find the rule."
+            Self::Reputation => {
+                "Ask the operator of this server: the mail host's reply names the blocklist or the \
+                reason."
             }
-            Self::Encryption => "Ask the operator of this server to look at the TLS of the last try.",
-            Self::MailLoop => "Tell the recipient's administrator: only they can end the circle.",
+            Self::Content => "Change the words, links or attachments that the mail host names, then send it again.",
+            Self::Refused => {
+                "Ask the recipient's administrator to accept your mail. The mail host's reply helps them find the rule."
+            }
+            Self::Encryption => "Ask the operator of this server to check TLS in the last attempt.",
+            Self::MailLoop => "Tell the recipient's administrator: only they can fix the loop.",
         }
     }
 

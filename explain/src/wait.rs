@@ -19,9 +19,9 @@ pub struct WaitReason {
     pub until: Option<Timestamp>,
 }
 
-const RETRIED: &str = "Nothing to do: it is tried again by itself until it arrives or expires.";
-const SOON: &str = "Nothing to do: it goes out as soon as it is its turn.";
-const OPERATOR: &str = "Only the operator of this server can let it go; ask them.";
+const RETRIED: &str = "Nothing to do: it is retried automatically until it is delivered or expires.";
+const SOON: &str = "Nothing to do: it will be sent when its turn comes.";
+const OPERATOR: &str = "Only the operator of this server can release it; ask them.";
 
 /// Explains a recipient that is neither delivered nor given up.
 pub(crate) fn waiting(recipient: &RecipientDelivery) -> Explanation {
@@ -44,48 +44,47 @@ pub(crate) fn waiting(recipient: &RecipientDelivery) -> Explanation {
 fn place(recipient: &RecipientDelivery, wait: Option<&WaitReason>) -> String {
     match (wait.map(|wait| wait.cause.as_str()), recipient.attempts) {
         (Some("scheduled_at"), _) => "It is scheduled and waits for its time.".into(),
-        (Some("reply"), _) => "It is being delivered at this moment.".into(),
-        (_, 0) => "It is in the queue and was not tried yet.".into(),
-        (_, 1) => "It is in the queue after 1 try.".into(),
-        (_, n) => format!("It is in the queue after {n} tries."),
+        (Some("reply"), _) => "It is being delivered right now.".into(),
+        (_, 0) => "It is in the queue and has not been attempted yet.".into(),
+        (_, 1) => "It is in the queue after 1 attempt.".into(),
+        (_, n) => format!("It is in the queue after {n} attempts."),
     }
 }
 
 fn reason(wait: &WaitReason, recipient: &RecipientDelivery) -> (Option<String>, &'static str, Option<NextStep>) {
     let ahead = match wait.place {
         None | Some(0) => String::new(),
-        Some(1) => " One other email is before it.".to_owned(),
-        Some(n) => format!(" {n} other emails are before it."),
+        Some(1) => " One other email is ahead of it.".to_owned(),
+        Some(n) => format!(" {n} other emails are ahead of it."),
     };
     let sentence = |text: &str| Some(format!("{text}{ahead}"));
     match wait.cause.as_str() {
-        "scheduled_at" => {
-            (None, "Nothing to do. You can send it at another time, or cancel it.", Some(NextStep::Reschedule))
-        }
+        "scheduled_at" => (None, "Nothing to do. You can reschedule or cancel it.", Some(NextStep::Reschedule)),
         "not_allowed" => (
             sentence(
-                "It may not be sent at the moment: the sending domain is not verified, or the plan's quota is used up.",
+                "It cannot be sent at the moment: the sending domain is not verified, or the plan's quota is used up.",
             ),
-            "Verify the domain, or change the plan; then it goes out by itself.",
+            "Verify the domain, or change the plan; it is then sent automatically.",
             Some(NextStep::CheckDomain),
         ),
-        "held" => (sentence("The operator of this server holds it."), OPERATOR, None),
+        "held" => (sentence("The operator of this server is holding it."), OPERATOR, None),
         "account_suspended" => (sentence("Your account is suspended."), OPERATOR, None),
-        "queue_held" => (sentence("The queue is held after a backup was restored."), OPERATOR, None),
-        "paused" => (sentence("The operator paused all delivery."), OPERATOR, None),
-        "suspended" => (sentence("The operator stopped delivery to this destination."), OPERATOR, None),
+        "queue_held" => (sentence("The queue is held because a backup was restored."), OPERATOR, None),
+        "paused" => (sentence("The operator has paused all delivery."), OPERATOR, None),
+        "suspended" => (sentence("The operator has paused delivery to this destination."), OPERATOR, None),
         "schedule" => (retry_reason(recipient), RETRIED, None),
-        "resting" => {
-            (sentence("The destination asked for a pause, so nothing is sent to it for a while."), RETRIED, None)
-        }
+        "resting" => (sentence("The destination pushed back, so nothing is sent to it for a while."), RETRIED, None),
         "unreachable" => (sentence("None of the recipient's mail hosts can be reached."), RETRIED, None),
-        "rate" => (sentence("The destination takes only so many emails a second."), SOON, None),
+        "rate" => (sentence("The destination accepts only a limited number of emails per second."), SOON, None),
         "warm_up" => (
-            sentence("The sending address is new, and this provider takes only so many emails a day from it."),
+            sentence(
+                "The sending IP address is being warmed up, so only a limited number of emails per day go to \
+                this provider.",
+            ),
             SOON,
             None,
         ),
-        "connections" => (sentence("All connections that the destination allows are busy."), SOON, None),
+        "connections" => (sentence("All connections that the destination permits are busy."), SOON, None),
         "turn" => (sentence("It is next for a connection."), SOON, None),
         "reply" => (Some("The recipient's mail host has not answered yet.".into()), SOON, None),
         "look_up" => (Some("The recipient's mail hosts are being looked up.".into()), SOON, None),
@@ -101,7 +100,7 @@ fn retry_reason(recipient: &RecipientDelivery) -> Option<String> {
         Some(cause) => Some(cause.sentence().to_owned()),
         None if reply.is_some() => Some("The recipient's mail host deferred it.".into()),
         None if recipient.error.is_some() => {
-            Some("The recipient's mail host could not be reached, or broke off.".into())
+            Some("The recipient's mail host could not be reached, or dropped the connection.".into())
         }
         None => None,
     }

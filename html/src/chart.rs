@@ -146,7 +146,7 @@ impl Renderable for Chart {
                     @if let Some(note) = &self.note { p.soft.small { (note) } }
                 }
                 @if self.is_empty() {
-                    p.chart-empty { "No figures in this range." }
+                    p.chart-empty { "No data in this range." }
                 } @else {
                     (Plot(self))
                     @if self.series.len() > 1 || self.series.iter().any(|one| one.total.is_some()) {
@@ -213,7 +213,7 @@ mod tests {
     fn charts_without_values_say_so() {
         for values in [vec![], vec![None, None], vec![Some(f64::NAN)]] {
             let html = chart(ChartKind::Lines, values);
-            assert!(html.contains("No figures in this range.") && !html.contains("<svg"));
+            assert!(html.contains("No data in this range.") && !html.contains("<svg"));
         }
     }
 

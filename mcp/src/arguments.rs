@@ -91,7 +91,7 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 fn query_values(parameter: &Parameter, value: &Value) -> Result<Vec<(String, String)>, ArgumentError> {
-    let refused = || ArgumentError(format!("`{}` must be a text, a number or a list of these", parameter.name));
+    let refused = || ArgumentError(format!("`{}` must be a string, a number or a list of these", parameter.name));
     let texts: Vec<String> = match value {
         Value::Array(values) => values.iter().map(scalar).collect::<Option<_>>().ok_or_else(refused)?,
         value => vec![scalar(value).ok_or_else(refused)?],
@@ -112,7 +112,7 @@ fn text_argument(
         None => Ok(None),
         // A header cannot carry other characters.
         Some(Value::String(text)) if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) => Ok(Some(text)),
-        Some(_) => Err(ArgumentError(format!("`{name}` must be a text of printable ASCII characters"))),
+        Some(_) => Err(ArgumentError(format!("`{name}` must be a string of printable ASCII characters"))),
     }
 }
 
@@ -133,7 +133,10 @@ fn body(
             let known = fields.into_iter().flatten().map(|(name, _)| name.as_str());
             let parameters = operation.path_parameters.iter().chain(&operation.query_parameters);
             let known: Vec<&str> = parameters.map(|parameter| parameter.name.as_str()).chain(known).collect();
-            return Err(ArgumentError(format!("There is no argument `{name}`; there are {}", known.join(", "))));
+            return Err(ArgumentError(format!(
+                "There is no argument `{name}`; the arguments are {}",
+                known.join(", ")
+            )));
         }
     }
     Ok(match (&operation.body, operation.fixed.is_empty()) {

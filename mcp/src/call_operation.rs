@@ -18,10 +18,10 @@ pub(crate) async fn call(
         Some(_) => return Ok(argument_refusal("`arguments` must be an object")),
     };
     if let Some(name) = arguments.keys().next() {
-        return Ok(argument_refusal(&format!("There is no argument `{name}`: put it into `arguments`")));
+        return Ok(argument_refusal(&format!("Unknown argument `{name}`: put it into `arguments`")));
     }
     let Some(operation) = session.catalog.operations().find(|operation| operation.id == id) else {
-        return Ok(argument_refusal("There is no such operation: find_operations shows those that exist"));
+        return Ok(argument_refusal("There is no such operation: use find_operations to find one"));
     };
     if session.selection.read_only && !operation.only_reads() {
         return Ok(read_only_refusal(&id));

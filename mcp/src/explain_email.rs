@@ -36,7 +36,7 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
     let recipients: Vec<Value> =
         all.iter().take(RECIPIENTS_MAX).map(|recipient| explained(recipient, email, &mut fence)).collect();
     let note = (all.len() > RECIPIENTS_MAX).then(|| {
-        format!("{RECIPIENTS_MAX} of {} recipients are explained; those in trouble may be among the others.", all.len())
+        format!("Only {RECIPIENTS_MAX} of {} recipients are explained; the others may have problems too.", all.len())
     });
     let attempts: Vec<Value> = attempts.iter().map(|attempt| summarized(attempt, &mut fence)).collect();
     let value = json!({

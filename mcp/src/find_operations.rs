@@ -38,7 +38,9 @@ pub(crate) fn call(session: &ToolSession<'_>, rights: &CallerRights, arguments: 
     while operations.len() > 1 && json!(operations).to_string().len() > RESULT_BYTES_MAX {
         operations.pop();
     }
-    let note = operations.is_empty().then(|| "No operation has these words; try fewer, or the name of a set.".into());
+    let note = operations
+        .is_empty()
+        .then(|| "No operation matches these words; try fewer words, or the name of a toolset.".into());
     result(note, &Fence::default(), json!({"operations": operations}))
 }
 

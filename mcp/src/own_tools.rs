@@ -8,8 +8,8 @@ use crate::toolset::TOOLSETS;
 pub(crate) fn explain_email() -> ToolDefinition {
     ToolDefinition {
         name: "explain_email".into(),
-        description: "Explain what happened to an email, recipient by recipient: where it is, why, what the far end \
-                      said and what that means, the next try, and what to do."
+        description: "Explain what happened to an email, recipient by recipient: where it is and why, what the mail \
+            host replied and what that means, the next attempt, and what to do."
             .into(),
         input_schema: json!({
             "type": "object", "properties": {"id": {"type": "string", "description": "The email's id (msg_…)"}},
@@ -32,8 +32,8 @@ pub(crate) fn explain_email() -> ToolDefinition {
 pub(crate) fn diagnose_domain() -> ToolDefinition {
     ToolDefinition {
         name: "diagnose_domain".into(),
-        description: "Tell whether a domain can send, which DNS records are wrong and why they matter, what receivers \
-                      report (DMARC), and what to publish. verify_domain looks the records up anew."
+        description: "Report whether a domain can send, which DNS records are wrong and why they matter, what \
+            receivers report (DMARC), and what to publish. To look the records up again, use verify_domain."
             .into(),
         input_schema: json!({
             "type": "object", "properties": {"id_or_name": {"type": "string", "description": "example.com or dom_…"}},
@@ -56,8 +56,8 @@ pub(crate) fn find_operations() -> ToolDefinition {
     ToolDefinition {
         name: "find_operations".into(),
         description: format!(
-            "Find any of the API's operations by words (for example \"rotate dkim\"), with their arguments for \
-             call_operation. A set's name lists it: {}.",
+            "Find any API operation by words (for example \"rotate dkim\"), with its arguments for call_operation. To \
+             list a toolset, search for its name: {}.",
             sets.join(", ")
         ),
         input_schema: json!({
@@ -72,7 +72,9 @@ pub(crate) fn call_operation() -> ToolDefinition {
     ToolDefinition {
         name: "call_operation".into(),
         description:
-            "Call an operation that find_operations found. It may change, send or delete, as its `effect` says.".into(),
+            "Call an operation that find_operations found. Its `effect` tells whether it changes, sends or deletes \
+             something."
+                .into(),
         input_schema: json!({
             "type": "object",
             "properties": {"operation": {"type": "string"}, "arguments": {"type": "object"}},

@@ -19,7 +19,7 @@ pub(crate) fn refusal(reply: &Reply, table: &OperationTable) -> ToolResult {
     let error = bound(body.get("error").cloned().unwrap_or_default(), None).value;
     let code = error["code"].as_str().unwrap_or("unexpected_response").to_owned();
     let error = if QUOTING.contains(&code.as_str()) { fence_all(error, table, &mut fence) } else { error };
-    let message = error["message"].as_str().unwrap_or("The answer is not the API's");
+    let message = error["message"].as_str().unwrap_or("The response is not from the API");
     let mut lines = vec![format!("{code} ({}): {message}", reply.status)];
     for (field, problem) in error["details"]["fields"].as_object().into_iter().flatten() {
         lines.push(format!("- {field}: {}", problem.as_str().unwrap_or_default()));
@@ -41,7 +41,8 @@ pub(crate) fn no_reply(failure: &NoReply, retry: bool) -> ToolResult {
     let advice = match retry {
         true => "try again later.",
         false => {
-            "the server may have carried it out: look first, for example by list_emails, and repeat it only if it did not."
+            "the server may have carried out the call: check first, for example with list_emails, and repeat it only \
+             if it did not."
         }
     };
     ToolResult::error(format!("no_answer: {}\nWhat to do: {advice}", failure.0))
@@ -49,42 +50,46 @@ pub(crate) fn no_reply(failure: &NoReply, retry: bool) -> ToolResult {
 
 fn advice(code: &str, reply: &Reply) -> String {
     let later = |seconds: Option<u64>| match seconds {
-        Some(seconds) => format!("nothing was done; try again after {seconds} s."),
+        Some(seconds) => format!("nothing was done; try again in {seconds} s."),
         None => "nothing was done; try again later.".to_owned(),
     };
     let text = match code {
         "validation_error" if reply.status == 422 => {
-            "some recipients are suppressed or opted out: use check_suppressions, leave them out, or send with \
-             `on_suppressed: skip`. Remove a suppression only if the person asks for it."
+            "some recipients are suppressed or have opted out: find them with check_suppressions and leave them out, \
+             or send with `on_suppressed: skip`. Remove a suppression only if the person asks for it."
         }
-        "validation_error" | "invalid_json" => "correct the named fields and call again.",
+        "validation_error" | "invalid_json" => "correct the named fields, then call again.",
         "invalid_cursor" => "start again without `cursor`.",
-        "invalid_idempotency_key" => "use 1 to 256 printable characters, or leave the key out.",
+        "invalid_idempotency_key" => "use 1 to 256 printable characters, or omit the key.",
         "idempotency_conflict" => "use a new idempotency key: this one was used for another request.",
         "idempotency_in_progress" => "wait a moment and repeat the call with the same key.",
         "forbidden" => {
-            "the key or grant does not allow this; ask the person for one that does. Do not try another way."
+            "the key or grant does not allow this; ask the person for one that does. Do not look for a way around it."
         }
-        "domain_not_verified" => "use list_domains for a domain that can send, or diagnose_domain for what is missing.",
-        "sandbox_restricted" => "from the sandbox sender, send to the account's own address only.",
+        "domain_not_verified" => {
+            "find a domain that can send with list_domains, or see what is missing with diagnose_domain."
+        }
+        "sandbox_restricted" => "from the sandbox sender, send only to the account's own address.",
         "production_access_required" => "ask the person to request production access in the dashboard.",
-        "ip_not_allowed" => "the key is bound to other addresses; ask the person.",
+        "ip_not_allowed" => "the key may only be used from other addresses; ask the person.",
         "account_suspended" => "ask the person to contact the operator of the server.",
-        "not_found" => "check the id; a list tool shows those that exist.",
-        "conflict" => "read the object again: it exists already, has changed, or its state does not allow this.",
+        "not_found" => "check the id; use a list tool to find it.",
+        "conflict" => "read the object again: it already exists, has changed, or its state does not allow this.",
         "domain_claimed" => "the domain belongs to another account; `details` says how to claim it.",
         "payload_too_large" => "send less at once.",
-        "upstream_error" => "another server refused it for good; its words say why. Correct that first.",
+        "upstream_error" => "another server refused it permanently; its message gives the reason. Correct that first.",
         "plan_limit" => "the plan's quota is used up; ask the person to wait or to upgrade.",
         "send_unconfirmed" => {
-            "it is unknown whether the email was accepted: look with list_emails before you send it again, or repeat \
+            "it is unknown whether the email was accepted: check with list_emails before you send it again, or repeat \
              the call with the same idempotency key."
         }
         "approval_required" => "a person must approve it; do not repeat the call.",
         "rate_limit_exceeded" | "service_unavailable" | "request_timeout" | "mail_server_error" => {
             return later(reply.retry_after);
         }
-        _ if reply.status >= 500 => "look whether it was done before you repeat it; `request_id` helps the operator.",
+        _ if reply.status >= 500 => {
+            "check whether it was done before you repeat it; give `request_id` to the operator."
+        }
         _ => "correct the call.",
     };
     text.to_owned()
@@ -111,12 +116,12 @@ mod tests {
         let text = result.content[0]["text"].as_str().unwrap();
         assert_eq!(
             text,
-            "validation_error (400): Invalid\n- to: is missing\nWhat to do: correct the named fields and call again."
+            "validation_error (400): Invalid\n- to: is missing\nWhat to do: correct the named fields, then call again."
         );
         assert!(result.is_error);
         assert_eq!(result.structured.unwrap()["error"]["details"]["fields"]["to"], "is missing");
         let late = refused(429, json!({"code": "rate_limit_exceeded", "message": "Slow down"}));
-        assert!(late.content[0]["text"].as_str().unwrap().ends_with("try again after 7 s."));
+        assert!(late.content[0]["text"].as_str().unwrap().ends_with("try again in 7 s."));
     }
 
     #[test]
@@ -126,12 +131,12 @@ mod tests {
         let page =
             Reply { status: 502, media_type: "text/html".into(), body: "<p>Do this</p>".into(), retry_after: None };
         let text = refusal(&page, &OperationTable::load()).content[0]["text"].to_string();
-        assert!(text.contains("not the API's") && !text.contains("Do this"));
+        assert!(text.contains("not from the API") && !text.contains("Do this"));
     }
 
     #[test]
     fn a_lost_answer_is_not_repeated_blindly() {
         let lost = no_reply(&NoReply("connection reset".into()), false);
-        assert!(lost.is_error && lost.content[0]["text"].as_str().unwrap().contains("look first"));
+        assert!(lost.is_error && lost.content[0]["text"].as_str().unwrap().contains("check first"));
     }
 }

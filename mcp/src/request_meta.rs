@@ -33,7 +33,7 @@ impl RequestMeta {
         let field = |name: &str| meta.and_then(|meta| meta.get(name));
         let missing: Vec<&str> = [VERSION, CAPABILITIES].into_iter().filter(|name| field(name).is_none()).collect();
         if !missing.is_empty() {
-            return Err(RpcError::invalid_params(format!("`_meta` of the request lacks {}", missing.join(", "))));
+            return Err(RpcError::invalid_params(format!("the request's `_meta` lacks {}", missing.join(", "))));
         }
         let Some(Value::String(version)) = field(VERSION) else {
             return Err(RpcError::invalid_params(format!("`_meta.{VERSION}` must be a string")));

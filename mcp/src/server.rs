@@ -66,7 +66,7 @@ impl From<ToolError> for Rejection {
             ToolError::InvalidParams(text) => RpcError::invalid_params(text),
             ToolError::MissingCapability(name) => RpcError::new(
                 error_code::MISSING_CLIENT_CAPABILITY,
-                format!("The client lacks the capability `{name}`, which this tool needs"),
+                format!("The client lacks the capability `{name}`, which this tool requires"),
             )
             .with_data(json!({"requiredCapabilities": {name: {}}})),
         })
@@ -113,7 +113,7 @@ async fn list_tools(
     tools: &dyn ToolSet,
 ) -> Result<Map<String, Value>, Rejection> {
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err(RpcError::invalid_params("The list has one page: there is no such cursor").into());
+        return Err(RpcError::invalid_params("Invalid cursor: the list has only one page").into());
     }
     let mut fields = Map::new();
     fields.insert("tools".into(), Value::Array(tools.list().await?));
@@ -152,7 +152,7 @@ async fn call_tool(
         }
         ToolOutcome::InputRequired(_) => Err(RpcError::new(
             error_code::INVALID_REQUEST,
-            "The tool must ask the person, which needs a client of the revision 2026-07-28",
+            "The tool must ask the person, which requires a client that supports revision 2026-07-28",
         )
         .into()),
     }

@@ -31,8 +31,8 @@ pub(crate) fn bound(value: Value, page: Option<&str>) -> ShortenedValue {
         shorten(&mut cut, *chars_max, *entries_max, page);
         if json_len(&cut) <= RESULT_BYTES_MAX {
             let note = format!(
-                "The result was too long: texts are cut after {chars_max} characters and lists after {entries_max} \
-                 entries. Read a part of it by another tool, or in the dashboard."
+                "The result was too long: texts are cut off after {chars_max} characters and lists after \
+                 {entries_max} entries. Read parts of it with another tool, or in the dashboard."
             );
             return ShortenedValue { value: cut, note: Some(note), fits: true };
         }

@@ -86,7 +86,7 @@ async fn respond(request: &RpcRequest, tools: &dyn ToolSet) -> Value {
         ServerResponse::Result(value) => value,
         ServerResponse::Error(error) => error.response(Some(&request.id)),
         ServerResponse::Unauthorized => {
-            let text = "The API key is unknown, revoked or expired: `postrider login` stores another";
+            let text = "The API key is unknown, revoked or expired: store another one with `postrider login`";
             RpcError::new(error_code::INVALID_REQUEST, text).response(Some(&request.id))
         }
     }

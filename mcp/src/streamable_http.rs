@@ -55,7 +55,7 @@ pub struct AcceptedHead<'a> {
 pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<AcceptedHead<'a>, Box<Response<Bytes>>> {
     check_site(head, options)?;
     if head.method != Method::POST {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Send messages by POST: there are no sessions here");
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Send messages by POST: this server has no sessions");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return Err(Box::new(response));
     }
@@ -65,7 +65,7 @@ pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<Acce
     if !accepts_json(&head.headers) {
         return Err(Box::new(plain(
             StatusCode::NOT_ACCEPTABLE,
-            "The answer is application/json, which `Accept` does not list",
+            "The response is application/json, which `Accept` does not list",
         )));
     }
     if !is_json(&head.headers) {
@@ -191,14 +191,14 @@ fn check_site(head: &Parts, options: &HttpOptions) -> Result<(), Box<Response<By
     // A proxy may listen on another port.
     let is_own_host = |name: &str| own.as_deref().map(without_port) == Some(without_port(name));
     if !host.as_deref().is_some_and(|host| is_loopback(host) || is_own_host(host)) {
-        let text = "This host name is not the server's own: connect to its base URL";
+        let text = "This is not the server's host name: connect to its base URL";
         return Err(Box::new(plain(StatusCode::FORBIDDEN, text)));
     }
     let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().ok().and_then(authority);
     match origin.as_deref().is_some_and(|origin| is_loopback(origin) || own.as_deref() == Some(origin)) {
         true => Ok(()),
-        false => Err(Box::new(plain(StatusCode::FORBIDDEN, "Pages of other sites cannot use this server"))),
+        false => Err(Box::new(plain(StatusCode::FORBIDDEN, "Pages from other sites cannot use this server"))),
     }
 }
 
@@ -246,7 +246,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 pub fn unauthorized(options: &HttpOptions, is_invalid: bool) -> Response<Bytes> {
     let text = match is_invalid {
         true => "The API key or access token is unknown, revoked or expired",
-        false => "Authenticate by `Authorization: Bearer` with an API key or an access token",
+        false => "Authenticate with `Authorization: Bearer` and an API key or an access token",
     };
     let mut response = plain(StatusCode::UNAUTHORIZED, text);
     let mut challenge = vec![];

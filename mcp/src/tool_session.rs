@@ -15,7 +15,7 @@ use crate::toolset::ToolSelection;
 
 pub(crate) fn read_only_refusal(name: &str) -> ToolResult {
     ToolResult::error(format!(
-        "{name} changes something, and this connection only reads (`read_only`).\nWhat to do: tell the person."
+        "{name} makes changes, but this connection is read-only (`read_only`).\nWhat to do: tell the person."
     ))
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn result(note: Option<String>, fence: &Fence, value: Value) -> ToolR
 }
 
 pub(crate) fn argument_refusal(text: &str) -> ToolResult {
-    ToolResult::error(format!("{text}\nWhat to do: correct the arguments and call again."))
+    ToolResult::error(format!("{text}\nWhat to do: correct the arguments, then call again."))
 }
 
 /// A response that is no JSON: a message, a zone file, a list in CSV.
@@ -141,9 +141,10 @@ fn waiting_for_approval(reply: &Reply) -> Option<ToolResult> {
     }
     let (url, id) = (body["url"].as_str().unwrap_or_default(), body["approval_id"].as_str().unwrap_or_default());
     let text = format!(
-        "Nothing was done yet: a person must approve it at {url}.\nWhat to do: tell the person, and do not repeat the call. \
-         It is carried out once it is approved. get_approval with the id {id} reads the outcome (by call_operation, if it \
-         is not listed).\n{body}"
+        "Nothing has been done yet: a person must approve it at {url}.\nWhat to do: tell the person, and do not \
+         repeat the call. \
+         It is carried out once it is approved. To read the outcome, use get_approval with the id {id} (through \
+         call_operation, if it is not listed).\n{body}"
     );
     Some(ToolResult::text(text).with_structured(body))
 }

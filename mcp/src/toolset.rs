@@ -76,7 +76,7 @@ impl ToolSelection {
                     selection.read_only = match &*value {
                         "true" | "1" | "" => true,
                         "false" | "0" => false,
-                        _ => return Err("`read_only` is `true` or `false`".into()),
+                        _ => return Err("`read_only` must be `true` or `false`".into()),
                     }
                 }
                 _ => {}
@@ -97,7 +97,7 @@ impl ToolSelection {
             }
             let Some((known, _)) = TOOLSETS.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<&str> = TOOLSETS.iter().map(|(name, _)| *name).collect();
-                return Err(format!("There is no such toolset; there are {} and all", known.join(", ")));
+                return Err(format!("There is no such toolset; the toolsets are {} and all", known.join(", ")));
             };
             self.toolsets.insert(known);
         }

@@ -58,7 +58,7 @@ fn parse_error(source: &str, preprocessed: &PreprocessedSource<'_>, error: &Erro
     let place = position.and_then(before).and_then(|n| places.get(n)).map_or(0, |(_, read)| *read);
     let message = match error {
         Error::MissingAttribute { name, .. } => format!("the attribute `{name}` is missing"),
-        Error::InvalidAttribute { .. } => "this attribute has a value that is not known".to_owned(),
+        Error::InvalidAttribute { .. } => "this attribute has an unknown value".to_owned(),
         _ => "this is not allowed here".to_owned(),
     };
     MarkupError::at_byte(source, place, message)

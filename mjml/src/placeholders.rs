@@ -35,8 +35,8 @@ impl RequiredTag {
     fn lost(&self, source: &str) -> MarkupError {
         let shown: String = source.get(self.range.clone()).unwrap_or_default().chars().take(60).collect();
         let message = format!(
-            "`{shown}` in {} does not reach the HTML: the layout is computed from this value, or does not use it, so it \
-             cannot be a variable",
+            "`{shown}` in {} would be lost: the layout is computed from this value or ignores it, so it cannot be a \
+             variable",
             self.place
         );
         MarkupError::at_byte(source, self.range.start, message)

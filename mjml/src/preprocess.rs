@@ -159,7 +159,7 @@ impl<'s> MjmlReader<'s> {
         let start = self.at;
         let end = self.find(start + 4, |text| text.find("-->"));
         let end = end.ok_or_else(|| self.error(start, "the comment is not closed: `-->` is missing"))?;
-        self.check_balance(&(start..end), "a comment, which is not part of the mail: put it in `<mj-raw>`")?;
+        self.check_balance(&(start..end), "a comment, which is not included in the email: put it in `<mj-raw>`")?;
         self.at = end + 3;
         Ok(())
     }
@@ -288,13 +288,13 @@ impl<'s> MjmlReader<'s> {
         let name = self.read_name();
         self.skip_white_space();
         let Some(open) = self.stack.pop() else {
-            return Err(self.error(start, format!("`</{name}>` closes an element that was not opened")));
+            return Err(self.error(start, format!("`</{name}>` closes an element that is not open")));
         };
         let expected = open.element.name;
         if name != expected {
             let line = self.error(open.at, "").line;
             let message =
-                format!("`</{name}>` where `</{expected}>` is expected: `<{expected}>` of line {line} is open");
+                format!("`</{name}>` where `</{expected}>` is expected: `<{expected}>` from line {line} is still open");
             return Err(self.error(start, message));
         }
         if !self.rest().starts_with('>') {
@@ -349,7 +349,7 @@ impl<'s> MjmlReader<'s> {
                 let close = close.filter(|at| self.slice(*at..self.source.len()).starts_with(&end));
                 let between = close.map(|at| self.slice(self.at..at));
                 let Some(close) = close.filter(|_| between.is_some_and(|text| text.trim().is_empty())) else {
-                    return Err(self.error(start, format!("`<{name}>` holds nothing: write `<{name} … />`")));
+                    return Err(self.error(start, format!("`<{name}>` must be empty: write `<{name} … />`")));
                 };
                 self.at = close;
                 self.stack.push(OpenElement::new(element, start));
@@ -365,14 +365,14 @@ impl<'s> MjmlReader<'s> {
     /// Checks that an element exists and may stand here.
     fn check_element(&mut self, start: usize, name: &str) -> Result<&'static Element, MarkupError> {
         if name == "mj-include" {
-            let message = "`<mj-include>` is refused: a template reads no files and no addresses. Put the content here, or \
-                           compile it in before you send it";
+            let message = "`<mj-include>` is refused, because a template cannot read files or URLs. Put the content \
+                here, or compile it in before you send it";
             return Err(self.error(start, message));
         }
         let Some(open) = self.stack.last() else {
             return match grammar::find(name).filter(|_| name == grammar::ROOT && !self.has_root) {
                 Some(element) => Ok(element),
-                None => Err(self.error(start, "the source is one `<mjml>` element")),
+                None => Err(self.error(start, "the source must be a single `<mjml>` element")),
             };
         };
         let parent = open.element.name;
@@ -501,7 +501,7 @@ impl<'s> MjmlReader<'s> {
                 let is_end = self.rest().is_empty() || self.rest().starts_with('<');
                 let message = match is_end {
                     true => format!("the tag `<{element}` is not closed: `>` is missing"),
-                    false => format!("an attribute of `<{element}>` cannot be read: write name=\"value\""),
+                    false => format!("an attribute of `<{element}>` cannot be parsed: write name=\"value\""),
                 };
                 return Err(self.error(if is_end { start } else { at }, message));
             }
@@ -517,7 +517,7 @@ impl<'s> MjmlReader<'s> {
         };
         let is_icon = element == "mj-social-element" && is_used && !has_source && names.contains(&"name");
         if is_icon {
-            self.warn("`mj-social-element` without `src` shows an icon from www.mailjet.com: give `src`");
+            self.warn("`mj-social-element` without `src` shows an icon from www.mailjet.com: set `src`");
         }
         Ok(is_end)
     }
@@ -660,7 +660,7 @@ fn unknown_element(name: &str) -> String {
         return "`<` begins an element: its name is missing; write `&lt;` for the character".to_owned();
     }
     if lower != name && grammar::find(&lower).is_some() {
-        return format!("names of elements are in lower case: `<{lower}>`");
+        return format!("element names must be in lower case: `<{lower}>`");
     }
     match lower.starts_with("mj") {
         true => format!("`<{name}>` is not an element of MJML, or not supported"),

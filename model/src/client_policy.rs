@@ -39,7 +39,7 @@ pub struct ClientPolicy {
     /// The only sender address; any of the account's domains if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Address>,
-    /// Maximum number of recipients a day (UTC) over all its emails.
+    /// Maximum number of recipients per day (UTC) over all its emails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_per_day: Option<u32>,
     /// The categories of email that it may send; any if empty.
@@ -55,11 +55,11 @@ pub struct ClientPolicy {
 pub enum PolicyViolation {
     #[error("the policy of this client does not permit email to {recipient}")]
     Recipient { recipient: Address },
-    #[error("the policy of this client permits email from {allowed} only")]
+    #[error("the policy of this client permits email only from {allowed}")]
     Sender { allowed: Address },
     #[error("the policy of this client does not permit email of the category `{}`", category.word())]
     Category { category: Category },
-    #[error("the policy of this client permits {limit} sends a day (UTC); {used} are used")]
+    #[error("the policy of this client permits {limit} sends per day (UTC); {used} have been used")]
     SendsPerDay { limit: u32, used: u32 },
 }
 

@@ -17,7 +17,8 @@ const FIELDS_MAX: usize = 64;
 pub struct CsvRecord {
     /// Number of its first line, from 1.
     pub line: u64,
-    /// The fields, without quotes and surrounding spaces; `None` if a quote is not closed, or the record is too long.
+    /// The fields, without quotes and surrounding spaces; `None` if a quotation mark is not closed, or the record is
+    /// too long.
     pub fields: Option<Vec<String>>,
 }
 
@@ -86,7 +87,8 @@ impl Iterator for CsvReader<'_> {
     }
 }
 
-/// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quote is not closed,
+/// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quotation mark is
+/// not closed,
 /// or the record is too long.
 fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
     // The longest record and its line feed: nothing behind them is scanned.

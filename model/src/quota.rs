@@ -50,25 +50,25 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 table! {
-    /// Bytes of the messages of sent emails within the retention time.
+    /// Bytes of the messages of sent emails within the retention period.
     EmailBytes "email_bytes" GIB, 50 * GIB, 500 * GIB;
     /// Suppressed addresses and domains, of any origin.
     Suppressions "suppressions" 20_000, 500_000, 2_000_000;
     /// Opt-outs from one category.
     CategoryOptOuts "category_opt_outs" 20_000, 500_000, 2_000_000;
-    /// Templates, archived ones included.
+    /// Templates, including archived ones.
     Templates "templates" 100, 1_000, 5_000;
     /// Bytes of drafts and versions of templates.
     TemplateBytes "template_bytes" 50 * MIB, 500 * MIB, 2 * GIB;
-    /// Product events within the retention time.
+    /// Product events within the retention period.
     ProductEvents "product_events" 100_000, 2_000_000, 10_000_000;
     /// Bytes of product events.
     ProductEventBytes "product_event_bytes" 200 * MIB, 2 * GIB, 10 * GIB;
-    /// Received emails within the retention time.
+    /// Received emails within the retention period.
     ReceivedEmails "received_emails" 10_000, 200_000, 1_000_000;
     /// Bytes of the messages of received emails.
     ReceivedBytes "received_bytes" GIB, 20 * GIB, 100 * GIB;
-    /// Automations, archived ones included.
+    /// Automations, including archived ones.
     Automations "automations" 20, 200, 1_000;
     /// Bytes of all versions of automations.
     AutomationBytes "automation_bytes" 20 * MIB, 200 * MIB, GIB;
@@ -78,9 +78,9 @@ table! {
     ApiKeys "api_keys" 50, 200, 1_000;
     /// SMTP credentials.
     SmtpCredentials "smtp_credentials" 20, 200, 1_000;
-    /// Users, invited ones included.
+    /// Users, including invited ones.
     Users "users" 10, 100, 1_000;
-    /// Claims to domains of other accounts, ended ones included.
+    /// Claims to domains of other accounts, including closed ones.
     DomainClaims "domain_claims" 20, 100, 1_000;
     /// Partners of the affiliate program.
     Affiliates "affiliates" 1_000, 20_000, 200_000;

@@ -72,13 +72,11 @@ impl Documentation {
 fn results_page(results: &[SearchResult<'_>], is_empty: bool) -> DocPage {
     let lead = match results.len() {
         _ if is_empty => "Type words into the field above the list of pages.".to_owned(),
-        0 => {
-            "No section has all of these words. [All guides](/docs/guides) and [all operations](/docs/operations) list \
-              everything."
-                .to_owned()
-        }
-        1 => "1 section has all of these words.".to_owned(),
-        count => format!("{count} sections have all of these words. The best are first."),
+        0 => "No section contains all of these words. [All guides](/docs/guides) and [all \
+             operations](/docs/operations) list everything."
+            .to_owned(),
+        1 => "1 section contains all of these words.".to_owned(),
+        count => format!("{count} sections contain all of these words, best matches first."),
     };
     let entry = |result: &SearchResult<'_>| format!("[{}]({}): {}", result.title, result.path, result.excerpt);
     let section = Section {

@@ -79,7 +79,7 @@ impl Publisher {
         fetched.await.map_err(|error| {
             unreachable(match () {
                 () if error.is_timeout() => "it did not respond in time",
-                () if error.is_connect() => "it accepts no connection, or has an invalid certificate",
+                () if error.is_connect() => "it does not accept connections, or has an invalid certificate",
                 () => "its response was incomplete",
             })
         })

@@ -46,7 +46,7 @@ pub enum ServerError {
     #[error("must be a host name or an address, with a port if it is not 53")]
     Malformed,
     /// A privileged port other than 53.
-    #[error("must have port 53, or a port from 1024 on")]
+    #[error("must have port 53, or a port of 1024 or above")]
     Port,
     /// The name cannot be resolved.
     #[error("has no address: {0}")]

@@ -590,7 +590,9 @@ fn usable_mx_hosts(domain: &DomainName, answer: MailHosts, own_names: &[DomainNa
         }
         MailHosts::ImplicitMx(host) if own_names.contains(&host) => Err(loop_reply(domain)),
         MailHosts::ImplicitMx(host) => Ok(vec![MxHost { preference: 0, host }]),
-        MailHosts::NullMx => Err(rejection_reply(Enhanced::new(5, 1, 10), format!("{domain} takes no mail (null MX)"))),
+        MailHosts::NullMx => {
+            Err(rejection_reply(Enhanced::new(5, 1, 10), format!("{domain} accepts no mail (null MX)")))
+        }
         MailHosts::NoMail => Err(rejection_reply(Enhanced::new(5, 1, 2), format!("{domain} has no mail host"))),
         MailHosts::NoSuchDomain => {
             Err(rejection_reply(Enhanced::new(5, 1, 2), format!("the domain {domain} does not exist")))

@@ -128,7 +128,7 @@ impl MxHandler {
         } else {
             match self.inbound.route_recipient(&address).await {
                 Ok(route) if needs_own_transaction(&route, &session.recipients) => {
-                    return Err(reply(452, (4, 5, 3), "Mail to the postmaster needs its own transaction"));
+                    return Err(reply(452, (4, 5, 3), "Mail to postmaster requires its own transaction"));
                 }
                 Ok(route) => {
                     session.recipients.push((address, route));
@@ -248,7 +248,7 @@ fn needs_own_transaction(route: &RecipientRoute, others: &[(Address, RecipientRo
 }
 
 fn relaying_denied() -> SmtpReply {
-    reply(550, (5, 7, 1), "Relaying denied: this host takes mail for its own domains only")
+    reply(550, (5, 7, 1), "Relaying denied: this host accepts mail only for its own domains")
 }
 
 fn unknown_recipient_delay(unknown: u32) -> Duration {
@@ -260,8 +260,10 @@ fn unknown_recipient_delay(unknown: u32) -> Duration {
 
 fn rejection_reply(why: &InboundRejection, hostname: &DomainName) -> SmtpReply {
     match why {
-        InboundRejection::Loop => reply(554, (5, 4, 6), format!("Mail loop: the message already passed {hostname}")),
-        InboundRejection::HeaderTooLarge => reply(554, (5, 6, 0), "The header of the message is too large"),
+        InboundRejection::Loop => {
+            reply(554, (5, 4, 6), format!("Mail loop: the message has already passed through {hostname}"))
+        }
+        InboundRejection::HeaderTooLarge => reply(554, (5, 6, 0), "The message header is too large"),
         InboundRejection::Dmarc(domain) => {
             reply(550, (5, 7, 1), format!("{domain} has a DMARC policy of reject, and this message fails DMARC"))
         }

@@ -49,7 +49,7 @@ impl ParameterError {
     pub fn reply(&self) -> SmtpReply {
         let (code, text) = match self {
             Self::Unknown(keyword) => (555, format!("{keyword} is not offered here")),
-            Self::Invalid(keyword) => (501, format!("Bad value of {keyword}")),
+            Self::Invalid(keyword) => (501, format!("Bad value for {keyword}")),
             Self::Duplicate(keyword) => (501, format!("{keyword} is given twice")),
             Self::Syntax => (501, "Parameters have the form KEYWORD or KEYWORD=value".to_owned()),
         };
@@ -198,7 +198,8 @@ pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailPara
     })
 }
 
-/// Parses a timing or priority parameter into `parameters`. Returns `None` for any other parameter and false for an invalid
+/// Parses a timing or priority parameter into `parameters`. Returns `None` for any other parameter and false for an
+/// invalid
 /// value. HOLDFOR and HOLDUNTIL exclude each other (RFC 4865 4).
 fn read_timing(name: &str, value: &str, parameters: &mut MailParameters) -> Option<bool> {
     let is_free = parameters.release.is_none();

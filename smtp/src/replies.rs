@@ -28,9 +28,9 @@ pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 
 pub(crate) const TIMED_OUT: &str = "421 4.4.2 Timeout: no complete input for too long\r\n";
 pub(crate) const MESSAGE_TIMED_OUT: &str = "421 4.4.2 Timeout: no message sent for too long\r\n";
-pub(crate) const TOO_SLOW: &str = "421 4.4.2 Timeout: the message arrives too slowly\r\n";
+pub(crate) const TOO_SLOW: &str = "421 4.4.2 Timeout: the message is arriving too slowly\r\n";
 pub(crate) const ABORTED_SLOW: &str =
-    "421 4.3.1 Memory is short and the message arrives too slowly; try again in a minute\r\n";
+    "421 4.3.1 Memory is low and the message is arriving too slowly; try again in a minute\r\n";
 pub(crate) const LOGIN_TIMED_OUT: &str = "421 4.4.2 Timeout: no login; reconnect and log in first\r\n";
 pub(crate) const CONTENT_AFTER_REFUSAL: &str = "421 4.5.0 DATA was refused; send content only after 354\r\n";
 pub(crate) const SHUTTING_DOWN: &str = "421 4.3.2 Shutting down; try again in a minute\r\n";

@@ -230,7 +230,7 @@ async fn handle_sending_hook(
 
 fn rate_limited_reply(status: RateLimitStatus) -> SmtpReply {
     let RateLimitStatus { limit, reset_s, .. } = status;
-    let text = format!("rate_limit_exceeded: more than {limit} requests a second; try again in {reset_s} s");
+    let text = format!("rate_limit_exceeded: more than {limit} requests per second; try again in {reset_s} s");
     reply(451, (4, 7, 0), text)
 }
 

@@ -200,7 +200,7 @@ fn unauthenticated_messages_at_minimum_speed_are_aborted_for_a_newcomer() {
     assert_eq!(mail_end(&mut newcomer), "250 2.0.0 ");
     let cut = clients.iter_mut().filter_map(|client| {
         client.step(Input::Now(Duration::from_secs(61)));
-        take_replies(client).starts_with("421 4.3.1 Memory is short").then_some(())
+        take_replies(client).starts_with("421 4.3.1 Memory is low").then_some(())
     });
     assert_eq!(cut.count(), 1);
 }
@@ -281,7 +281,7 @@ impl Slow {
         let mut cut = Vec::new();
         for (n, session) in self.sessions.iter_mut().enumerate() {
             session.step(Input::Now(Duration::from_secs(now)));
-            if take_replies(session).starts_with("421 4.3.1 Memory is short") {
+            if take_replies(session).starts_with("421 4.3.1 Memory is low") {
                 assert!(session.closed);
                 cut.push(n);
             }
@@ -385,7 +385,7 @@ async fn an_aborted_message_gets_a_reply_immediately() {
     let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
     let newcomer = all.begin(120, 300);
     assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
-    assert!(read_replies(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
+    assert!(read_replies(&mut slow, 1).await.starts_with("421 4.3.1 Memory is low"));
 }
 
 /// Regression: silent sessions from many addresses held all slots of MX for five minutes, and all of submission's for
@@ -442,7 +442,7 @@ fn mx_sessions_without_mail_are_closed_while_sessions_are_short() {
     }
     assert_eq!(ended, [Some(120), None, Some(70)]);
     assert!(take_replies(&mut idler).contains("421 4.4.2 Timeout: no message sent"));
-    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
+    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message is arriving too slowly"));
 }
 
 /// Regression: a message of many small chunks was aborted between two of them, however fast it arrived.
@@ -471,7 +471,7 @@ fn bdat_messages_have_the_same_time_as_data_while_sessions_are_short() {
         }
     }
     assert_eq!(ended, [None, Some(92), Some(32)]);
-    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
+    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message is arriving too slowly"));
     assert!(take_replies(&mut silent).contains("421 4.4.2 Timeout: no complete input"));
     fast.send(b"BDAT 0 LAST\r\n");
     assert!(take_replies(&mut fast).ends_with("250 2.0.0 OK msg_1\r\n"));

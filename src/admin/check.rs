@@ -43,7 +43,7 @@ pub(super) async fn check(
     steps: mpsc::Sender<String>,
 ) -> Result<Value, AdminError> {
     let Ok(permit) = Arc::clone(check_permit).try_acquire_owned() else {
-        return Err(AdminError::with_code("busy", "another check of the store is running: retry when it is done"));
+        return Err(AdminError::with_code("busy", "another check of the store is running: try again when it is done"));
     };
     let (sender, receiver) = watch::channel(BackupProgress::default());
     let on_progress = move |done| {

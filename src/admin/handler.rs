@@ -160,10 +160,10 @@ async fn show_account(server: &Server, account: &str) -> AdminResult {
 
 fn create_console_link(permissions: &Permissions) -> AdminResult {
     let link = permissions.console.create_link(pages::console::router::SIGN_IN).ok_or(
-        "no listener serves the console: set `listen = \"127.0.0.1:9025\"` in [ops] and restart; a listener on another \
-         address than loopback also needs `console_url`",
+        "no listener serves the console: set `listen = \"127.0.0.1:9025\"` in [ops] and restart; a listener on an \
+         address other than loopback also needs `console_url`",
     )?;
-    tracing::info!("operator: create a sign-in link of the console");
+    tracing::info!("operator: create a sign-in link for the console");
     Ok(json!({"url": link.url, "expires_at": link.expires_at}))
 }
 
@@ -237,7 +237,7 @@ async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     let mut batch = Batch::progress();
     let link = users.create_link(&mut batch, &owner, SignInLinkKind::Operator, OPERATOR_SESSION);
     server.store.commit(batch).await.map_err(error_text)?;
-    tracing::info!(account.id = %account.id, "operator: create a session of the owner");
+    tracing::info!(account.id = %account.id, "operator: create a session for the owner");
     Ok(json!({
         "cookie": api::auth::cookie::cookie_pair(&token),
         "csrf_token": token.csrf(),

@@ -261,8 +261,8 @@ pub(super) async fn run_command_on_matching(
         }
         if let Some(failure) = failure.filter(|failure| failure.passes >= FAILED_PASSES_MAX) {
             let message = format!(
-                "{done} recipients were changed, the others are not yet: {}. The command is stored and continues when \
-                 that is resolved",
+                "{done} recipients have been changed, the others not yet: {}. The command is stored and continues \
+                 when that is resolved",
                 failure.error
             );
             return Err(AdminError::with_code("unavailable", message));

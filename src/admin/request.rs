@@ -33,7 +33,7 @@ pub enum AdminRequest {
         /// Account id or the owner's address.
         account: String,
     },
-    /// Creates a link that signs in to the console.
+    /// Creates a sign-in link for the console.
     Console,
     /// Creates a dashboard session of an account's owner.
     SessionCreate {

@@ -369,7 +369,7 @@ impl QueueCount {
                 self.overdue
             ));
         } else if self.has_more_due {
-            note = Some("not all queues were looked at: some recipients may be overdue");
+            note = Some("not all queues were checked: some recipients may be overdue");
         }
         Ok(json!({
             "recipients": self.recipients,
@@ -392,7 +392,7 @@ fn disk(permissions: &Permissions, problems: &mut Problems) -> Value {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
             if free < reserve.saturating_add(FREE_BYTES_MIN) {
-                problems.push(format!("the disk is almost full: {} MiB are free", free >> 20));
+                problems.push(format!("the disk is almost full: {} MiB free", free >> 20));
             }
             json!({"free_bytes": free, "bytes": space.f_blocks.saturating_mul(space.f_frsize)})
         }
@@ -430,7 +430,7 @@ fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problem
         }
         Some(_) => {}
         None if source == "acme" => {
-            problems.push("no certificate yet: a self-signed one is used".to_owned());
+            problems.push("no certificate yet: a self-signed one is in use".to_owned());
         }
         None => {}
     }

@@ -326,8 +326,11 @@ mod tests {
     fn a_trace_has_the_sentences_of_the_dashboard() {
         let bounced = recipient_view(&recipient(RecipientState::Bounced, 1), None);
         let sentences = (bounced["explanation"].as_str().unwrap(), bounced["advice"].as_str().unwrap());
-        assert!(sentences.0.starts_with("It bounced: the recipient's side refused it for good."), "{sentences:?}");
-        assert!(sentences.1.starts_with("Read the words of the far end"), "{sentences:?}");
+        assert!(
+            sentences.0.starts_with("It bounced: the recipient's mail host refused it permanently."),
+            "{sentences:?}"
+        );
+        assert!(sentences.1.starts_with("Read the mail host's reply"), "{sentences:?}");
         let wait = WaitStatus {
             recipient: 0,
             cause: WaitCause::AccountSuspended,
@@ -338,7 +341,10 @@ mod tests {
         };
         let suspended = recipient_view(&recipient(RecipientState::Queued, 0), Some(&wait));
         let text = suspended["explanation"].as_str().unwrap();
-        assert!(text.starts_with("It is in the queue and was not tried yet.") && text.contains("suspended"), "{text}");
+        assert!(
+            text.starts_with("It is in the queue and has not been attempted yet.") && text.contains("suspended"),
+            "{text}"
+        );
     }
 
     #[test]

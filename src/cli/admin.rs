@@ -36,7 +36,7 @@ pub enum AdminCommand {
     /// Manage accounts
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Manage sessions of users
+    /// Manage user sessions
     #[command(subcommand)]
     Session(SessionCommand),
     /// Manage users
@@ -73,17 +73,17 @@ pub enum AdminCommand {
         #[command(flatten)]
         filter: EmailQuery,
     },
-    /// Print a link that signs in to the console in a browser, valid 15 minutes and used once (requires `listen` in `[ops]`)
+    /// Print a single-use link that opens the console in a browser, valid for 15 minutes (requires `listen` in `[ops]`)
     Console,
     /// Show the health of the server; the exit status is 1 if there is a problem
     Status,
-    /// Show TLS-RPT results of today and yesterday: sessions with other mail hosts, reports sent and reports received
+    /// Show TLS-RPT results for today and yesterday: sessions with other mail hosts, reports sent and reports received
     TlsReports(TlsReportQuery),
     /// Explain an SMTP error reply: its category and what the server does about it
     Reply(ReplyQuery),
     /// Show ACME certificate status: expiry, renewal, last error and its fix
     Certificate {
-        /// Order a certificate now instead of at the time of the next try, for example after DNS was corrected
+        /// Order a certificate now instead of waiting for the next attempt, for example after correcting DNS
         #[arg(long)]
         order: bool,
     },
@@ -93,7 +93,7 @@ pub enum AdminCommand {
         file: PathBuf,
     },
     /// Restore a backup into an empty data directory (server stopped). The next start holds the queue, because some
-    /// email may have been sent after the backup; `queue release --all` resumes it
+    /// emails may have been sent since the backup; `queue release --all` resumes delivery
     Restore {
         /// File to read
         file: PathBuf,
@@ -115,7 +115,7 @@ pub enum AdminCommand {
 pub enum AccountCommand {
     /// List accounts, oldest first
     List(PageQuery),
-    /// Show an account: plan, the quota nearest to its limit, mail in the queue, pool
+    /// Show an account: plan, the quota nearest to its limit, queued mail, pool
     Show {
         /// Account id or owner's address
         account: String,
@@ -130,8 +130,8 @@ pub enum AccountCommand {
 /// Commands of `admin session`.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// Create a session of an account's owner, valid 15 minutes; prints the cookie and its x-csrf-token for scripts, and
-    /// a single-use URL that opens the dashboard in a browser
+    /// Create a session for an account's owner, valid for 15 minutes; prints the cookie and its x-csrf-token for
+    /// scripts, and a single-use URL that opens the dashboard in a browser
     Create {
         /// Account id or owner's address; optional if only one account exists
         #[arg(long)]
@@ -142,7 +142,8 @@ pub enum SessionCommand {
 /// Commands of `admin user`.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Remove a user's password and one-time passwords, end their sessions, and print a single-use sign-in link that is valid for one hour
+    /// Remove a user's password and one-time passwords, end their sessions, and print a single-use sign-in link that
+    /// is valid for one hour
     Reset {
         /// Email address of the user
         email: String,
@@ -164,7 +165,7 @@ pub enum DomainCommand {
     Create(DomainCreate),
     /// Check a domain's DNS records now
     Verify(DomainVerify),
-    /// Change a domain's settings for tracking and TLS
+    /// Change a domain's tracking and TLS settings
     Update {
         /// Domain name
         name: String,
@@ -183,7 +184,7 @@ pub enum DomainCommand {
 pub enum StoreCommand {
     /// Read everything and report damage; works while the server runs
     Check,
-    /// Show the format of the store and whether this version reads it, without opening it: for upgrades
+    /// Show the store's format and whether this version can read it, without opening the store: for upgrades
     Format,
     /// Hold the queue at the next start (server stopped), as `restore` does: for a database restored by other means
     Hold,
@@ -195,7 +196,7 @@ pub enum StoreCommand {
         /// Target, in the same form; must be empty or contain an unfinished copy
         #[arg(long)]
         to: String,
-        /// Cluster name in the database, with a postgres:// URL
+        /// Cluster name in the database, for a postgres:// URL
         #[arg(long)]
         cluster: Option<String>,
     },
@@ -204,7 +205,7 @@ pub enum StoreCommand {
 /// Arguments of `admin clock`.
 #[derive(Debug, Args)]
 pub struct ClockArguments {
-    /// Command; without one, the time is shown
+    /// Command; without one, shows the time
     #[command(subcommand)]
     pub command: Option<ClockCommand>,
 }
@@ -366,8 +367,11 @@ fn trace(directory: &Path, filter: &EmailQuery) -> Result<Value, AdminError> {
             send_request(directory, &AdminRequest::Trace { email })
         }
         ([], is_unfinished) => {
-            let searched =
-                if is_unfinished { " in the part that was searched: narrow it with --account or --since" } else { "" };
+            let searched = if is_unfinished {
+                " in the part that was searched: narrow the search with --account or --since"
+            } else {
+                ""
+            };
             Err(AdminError::with_code("not_found", format!("no matching email{searched}")))
         }
         _ => Ok(page),
@@ -453,7 +457,7 @@ pub(crate) fn build_request(command: &AdminCommand) -> Result<AdminRequest, Stri
         | AdminCommand::Backup { .. }
         | AdminCommand::Key(_)
         | AdminCommand::Credential(_)
-        | AdminCommand::Trace { .. } => return Err("not a direct admin request".to_owned()),
+        | AdminCommand::Trace { .. } => return Err("not an admin request".to_owned()),
         AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
             return Err("runs without the server".to_owned());
         }

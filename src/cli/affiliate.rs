@@ -68,7 +68,7 @@ pub enum AffiliateCommand {
     Processor(ProcessorCommand),
     /// Launch the program
     GoLive,
-    /// Pause the program: no visits and no new referrals are recorded
+    /// Pause the program: visits and new referrals are not recorded
     Pause,
     /// Manage partners
     #[command(subcommand)]
@@ -82,7 +82,7 @@ pub enum AffiliateCommand {
     /// Manage payouts
     #[command(subcommand)]
     Payout(PayoutCommand),
-    /// Referrals held for review
+    /// Manage referrals held for review
     #[command(subcommand)]
     Review(ReviewCommand),
     /// Import partners from a CSV file
@@ -143,7 +143,7 @@ pub enum ProcessorCommand {
     },
     /// Test the API key
     Test,
-    /// Received events, newest first
+    /// List received events, newest first
     Events {
         /// Only events with this status: failed, done or ignored
         #[arg(long)]

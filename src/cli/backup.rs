@@ -44,7 +44,7 @@ pub(super) fn back_up(
     let moved = answered.and_then(|response| move_file(&written, &file).map_err(failed).map(|()| response));
     // A file left there is a copy of all mail, on the disk that accepts mail.
     let removed = remove_unfinished(&written)
-        .map_err(|error| AdminError::from(format!("{}: {error}; remove it by hand", written.display())));
+        .map_err(|error| AdminError::from(format!("{}: {error}; delete it yourself", written.display())));
     let mut response = moved?;
     removed?;
     if let Some(fields) = response.as_object_mut() {

@@ -187,7 +187,7 @@ fn ask_server(config: &Config, references: &StoreReferences) -> Result<StoreFact
     let request = AdminRequest::StoreFacts { references: references.clone() };
     let answer = send_request(&config.data_dir, &request).map_err(|error| error.message.to_string());
     let facts = answer.and_then(|facts| serde_json::from_value(facts).map_err(|error| error.to_string()));
-    facts.map_err(|reason| format!("the server is running and holds the store, but did not answer: {reason}"))
+    facts.map_err(|reason| format!("the server is running and has locked the store, but did not answer: {reason}"))
 }
 
 #[cfg(test)]

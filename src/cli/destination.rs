@@ -22,7 +22,7 @@ pub enum DestinationCommand {
         /// Duration (`90m`, `2h`, `3d`) [default: until resumed]
         #[arg(long = "for", value_parser = read_duration)]
         duration: Option<Duration>,
-        /// Reason in one short line; shown in traces, to customers too
+        /// Short reason; shown in traces, also to customers
         #[arg(long, value_name = "TEXT", value_parser = model::destination::parse_reason)]
         because: Option<String>,
     },
@@ -65,7 +65,7 @@ pub struct DestinationArguments {
 impl DestinationArguments {
     fn destination(&self) -> Result<Destination, String> {
         let host = self.mail_host.clone().map(Destination::MailHost);
-        self.to.clone().map(Destination::Domain).or(host).ok_or_else(|| "name a destination".to_owned())
+        self.to.clone().map(Destination::Domain).or(host).ok_or_else(|| "a destination is required".to_owned())
     }
 }
 

@@ -32,7 +32,7 @@ pub struct DoctorArguments {
     /// Treat warnings as failures
     #[arg(long)]
     pub strict: bool,
-    /// Mail host for the test of outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
+    /// Mail host for testing outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
     #[arg(long, value_name = "HOST:PORT")]
     pub out: Option<ProbeTarget>,
     /// Time server for the clock check, HOST or HOST:PORT [default: pool.ntp.org]

@@ -20,7 +20,7 @@ pub enum PoolCommand {
         /// Pool name
         pool: PoolName,
     },
-    /// Assign an account to the pool of its plan again
+    /// Return an account to its plan's pool
     Unassign {
         /// Account id or owner's address
         #[arg(long)]

@@ -35,7 +35,7 @@ pub enum QueueSubcommand {
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Destinations with the longest queues: waiting, age, what limits them, last response
+    /// List the destinations with the longest queues: waiting, age, what limits them, last response
     Top {
         /// Maximum number of destinations
         #[arg(long, default_value_t = 20)]
@@ -54,9 +54,9 @@ pub enum QueueSubcommand {
     Release(QueueSelection),
     /// Remove from the queue: the recipients become cancelled
     Drop(QueueSelection),
-    /// End delivery: the recipients become failed (`email.failed`); senders by SMTP get a bounce message
+    /// Give up delivery: the recipients become failed (`email.failed`); SMTP senders get a bounce
     Fail(QueueSelection),
-    /// Send by another route
+    /// Send by a different route
     Reroute {
         #[command(flatten)]
         route: RouteArguments,
@@ -282,12 +282,14 @@ pub fn top(result: &Value) -> String {
 /// A sentence on what the numbers of a long queue leave out.
 fn counting_note(counted: &Value) -> Option<&'static str> {
     match counted.as_str()? {
-        "memory" => Some("The queue is long: `oldest` is that of the first recipients of each destination."),
+        "memory" => Some("The queue is long: `oldest` covers only the first recipients of each destination."),
         "node_memory" => Some(
-            "The queue is long: only the partitions of this node are counted, and `oldest` is that of the first \
+            "The queue is long: only this node's partitions are counted, and `oldest` covers only the first \
              recipients of each destination.",
         ),
-        "first_rows" => Some("The queue is long and not counted yet: only its beginning was read. Try again soon."),
+        "first_rows" => {
+            Some("The queue is long and has not been counted yet: only the beginning was read. Try again soon.")
+        }
         _ => None,
     }
 }
@@ -365,7 +367,7 @@ mod tests {
         }]});
         assert!(!top(&result).contains("The queue is long"));
         let long = json!({"tasks": 7, "count": 0, "counted": "memory", "destinations": []});
-        assert!(top(&long).ends_with("of the first recipients of each destination.\n"), "{}", top(&long));
+        assert!(top(&long).ends_with("only the first recipients of each destination.\n"), "{}", top(&long));
         let text = top(&result);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("mx.example   450 4.2.0 later"), "{text}");

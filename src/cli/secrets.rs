@@ -36,7 +36,7 @@ pub enum SecretCommand {
         /// Expiry (2026-12-31T00:00:00Z) [default: never]
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
-        /// API keys only: permit sending, and reading what was sent with it
+        /// API keys only: permit only sending, and reading what was sent with the key
         #[arg(long)]
         sending: bool,
     },

@@ -14,10 +14,10 @@ use crate::setup::{
 /// Arguments of `postrider setup`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Run it as root. It asks four questions; a flag answers one, and without a terminal all are needed. \
-If it is interrupted, run it again: it continues.\n\
-Exit status: 0 complete, 1 a problem to correct, 2 invalid usage, 64 a flag is missing or setup refuses its value, 75 the \
-server, DNS or the test email is not there yet: run it again.\n\n\
+    after_help = "Run it as root. It asks four questions, which flags can answer; without a terminal, all four flags \
+are required. If it is interrupted, run it again: it continues.\n\
+Exit status: 0 complete, 1 a problem to correct, 2 invalid usage, 64 a flag is missing or its value is refused, 75 still \
+waiting for the server, DNS or the test email: run it again.\n\n\
 Example:\n  \
 postrider setup --hostname mx1.example.net --domain example.net --owner you@example.org --no-receive"
 )]
@@ -43,25 +43,25 @@ pub struct SetupArguments {
     /// Data directory in a new configuration [default: /var/lib/postrider]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Accept the defaults for hostname, domain and receiving, and ask for no confirmation
+    /// Accept the defaults for hostname, domain and receiving, without asking for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Look once for DNS, and for a server that you start yourself; end with status 75 if they are not there
+    /// Check only once for DNS, and for a server that you start yourself; exit with status 75 if they are not ready
     #[arg(long)]
     pub no_wait: bool,
     /// Public address of this machine if it is behind NAT; may be repeated
     #[arg(long, value_name = "IP")]
     pub address: Vec<std::net::IpAddr>,
-    /// Mail host for the test of outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
+    /// Mail host for testing outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
     #[arg(long, value_name = "HOST:PORT")]
     pub out: Option<ProbeTarget>,
-    /// Continue without a test of outgoing port 25
+    /// Continue without testing outgoing port 25
     #[arg(long)]
     pub skip_port_25: bool,
     /// Write the API key and the SMTP password to this new file instead of the terminal
     #[arg(long, value_name = "FILE")]
     pub secrets: Option<PathBuf>,
-    /// Directory URL of another certificate authority than Let's Encrypt, in a new configuration
+    /// Directory URL of a certificate authority other than Let's Encrypt, for a new configuration
     #[arg(long, value_name = "URL")]
     pub acme_directory: Option<String>,
     /// CA certificates (PEM) that sign that directory's own certificate

@@ -72,7 +72,7 @@ fn format_status(result: &Value) -> String {
         }
     }
     let dns = &result["dns"];
-    let answers = if dns["answers"] == true { "answers in" } else { "no answer after" };
+    let answers = if dns["answers"] == true { "answers in" } else { "no response after" };
     line("dns", &format!("{answers} {} ms", text(&dns["took_ms"])));
     if result["disk"].is_object() {
         line("disk", &format!("{} of {} free", gib(&result["disk"]["free_bytes"]), gib(&result["disk"]["bytes"])));
@@ -111,7 +111,7 @@ mod tests {
              problem      DNS is not responding: timeout\n\
              listener     mx [::]:25 open\n\
              queue        at least 100000 recipients, at least 2 due, 1 held, oldest 2h03m\n\
-             dns          no answer after 5000 ms\n\
+             dns          no response after 5000 ms\n\
              disk         2.0 GiB of 4.0 GiB free\n\
              certificate  valid until 2027-01-01T00:00:00Z (acme)\n\
              last hour    7 accepted, 6 delivered, 5 deferred, 4 bounced, 3 failed, 2 received\n"

@@ -91,7 +91,7 @@ fn check_source_addresses(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = if address.is_unspecified() || address.is_multicast() {
             format!("{address} cannot be a source address: name addresses of this machine")
         } else if addresses.iter().take(index).any(|previous| previous.to_canonical() == address.to_canonical()) {
-            format!("{address} is listed twice: remove one of the two")
+            format!("{address} is listed twice: remove one")
         } else {
             continue;
         };
@@ -230,7 +230,8 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
         ));
     }
     if crate::acme::challenge_methods(config).is_empty() {
-        let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] listen \
+        let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] \
+            listen \
                     on port 443 with `tls = true`";
         faults.push(config_fault("tls.acme", "", text));
     }
@@ -272,7 +273,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         faults.push(config_fault(section, key, format!("`{key}` is empty: set {content}, or remove the key")));
     }
     if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
-        let text = format!("`recipients_max` must be 1 to {}", store::email::RECIPIENTS_MAX);
+        let text = format!("`recipients_max` must be from 1 to {}", store::email::RECIPIENTS_MAX);
         faults.push(config_fault("submission", "recipients_max", text));
     }
     check_mx(config, faults);
@@ -281,7 +282,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         faults.push(config_fault("submission", "bytes_in_flight_max", text));
     }
     if config.webhooks.retry.is_empty() || config.webhooks.retry.len() > WEBHOOK_ATTEMPTS_MAX {
-        let text = format!("`retry` must have 1 to {WEBHOOK_ATTEMPTS_MAX} delays, one before each attempt");
+        let text = format!("`retry` must have from 1 to {WEBHOOK_ATTEMPTS_MAX} delays, one before each attempt");
         faults.push(config_fault("webhooks", "retry", text));
     }
     if delivery.retry.iter().any(|wait| wait.as_secs() == 0) {
@@ -316,7 +317,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
 fn check_mx(config: &Config, faults: &mut Vec<ConfigFault>) {
     // RFC 5321 4.5.3.1.8.
     if !(1..=1_000).contains(&config.mx.recipients_max) {
-        faults.push(config_fault("mx", "recipients_max", "`recipients_max` must be 1 to 1000"));
+        faults.push(config_fault("mx", "recipients_max", "`recipients_max` must be from 1 to 1000"));
     }
     if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
         let text = "`message_bytes_max` must not exceed `bytes_in_flight_max` in [submission]";
@@ -342,7 +343,8 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
     let words = section.text.as_deref().map(str::trim);
     match section.to_rule().map(|rule| rule.action) {
         Err(_) if section.action.is_empty() => {
-            let text = "[[delivery.replies]] requires `action`: \"slow-down\", \"back-off\", \"pause\", \"permanent\" or \
+            let text = "[[delivery.replies]] requires `action`: \"slow-down\", \"back-off\", \"pause\", \"permanent\" \
+                or \
                         \"temporary\"";
             Some(("", text.to_owned()))
         }
@@ -620,25 +622,25 @@ mod tests {
             ),
             (
                 block("a", com) + &block("b", com),
-                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `example.com` already",
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` already takes the mail of `example.com`",
             ),
             (
                 all.to_owned() + &block("a", "domains = \"*\"\n"),
-                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] takes the mail of `*`",
+                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] already takes the mail of `*`",
             ),
             (block("a", fail_over), "line 7: `when = \"fail-over\"` requires `domains`"),
             (
                 block("a", com) + &block("b", &(com.to_owned() + fail_over)),
-                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `example.com` always",
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` always takes the mail of `example.com`",
             ),
             (
                 block("a", "domains = \"*.example.com\"\n")
                     + &block("b", &format!("domains = \"*.x.example.com\"\n{fail_over}")),
-                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `*.x.example.com` always",
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` always takes the mail of `*.x.example.com`",
             ),
             (
                 all.to_owned() + &block("a", &(com.to_owned() + fail_over)),
-                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] takes all mail",
+                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] always takes all mail",
             ),
             (
                 all.to_owned() + &block("smarthost", com),

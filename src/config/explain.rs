@@ -92,17 +92,18 @@ pub(super) fn explain(error: &str, key: &Key) -> String {
 pub(super) fn explain_syntax(error: &str, found: &str) -> String {
     let (kind, _) = error.split_once(", expected ").unwrap_or((error, ""));
     let remedy = match kind {
-        "duplicate key" => return format!("`{}` is set twice: remove one of the two", found.trim_matches(['[', ']'])),
+        "duplicate key" => return format!("`{}` is set twice: remove one", found.trim_matches(['[', ']'])),
         "string values must be quoted" | "missing value" | "missing value for key" | "unquoted string" => {
-            "the value is missing or is a text without quotation marks (example: KEY = \"TEXT\")"
+            "the value is missing, or is a string without quotation marks (example: KEY = \"TEXT\")"
         }
         "invalid basic string" | "invalid literal string" | "invalid string" | "missing opening quote" => {
-            "the text has no closing quotation mark, or a character that needs a backslash (example: KEY = \"TEXT\")"
+            "the string has no closing quotation mark, or has a character that needs a backslash (example: KEY = \
+             \"TEXT\")"
         }
         "invalid multi-line basic string" | "invalid multi-line literal string" => {
-            "the text has no closing quotation marks"
+            "the string has no closing quotation marks"
         }
-        "missing escaped value" => "a backslash needs a character after it; write \\\\ for a backslash",
+        "missing escaped value" => "a backslash must be followed by a character; write \\\\ for a backslash",
         "invalid date-time" | "invalid date" | "invalid time" => "the date is invalid (example: 2026-01-31)",
         "unclosed array" | "missing comma between array elements" | "missing array opening" => {
             "the list is incomplete (example: KEY = [\"ONE\", \"TWO\"])"

@@ -111,7 +111,7 @@ impl DeliverySection {
             }
             for plan in &pool.plans {
                 if let Some(other) = plans.insert(*plan, &pool.name) {
-                    let text = format!("a plan can have one pool only: `{other}` has this plan too");
+                    let text = format!("a plan can have only one pool: `{other}` has this plan too");
                     faults.push((index, "plans", text));
                 }
             }
@@ -125,7 +125,7 @@ impl DeliverySection {
                 }
                 let address = &address.to_canonical();
                 if let Some(other) = addresses.insert(*address, &pool.name) {
-                    let text = format!("{address} is in the pool `{other}` too: an address can be in one pool only");
+                    let text = format!("{address} is also in the pool `{other}`: an address can be in only one pool");
                     faults.push((index, "addresses", text));
                 }
             }
@@ -146,7 +146,7 @@ fn spill_over_fault(pool: &PoolSection, named: &HashMap<&str, &PoolSection>) -> 
         match named.get(to) {
             None => return Some(format!("pool `{to}` does not exist: name another pool or \"default\"")),
             Some(next) if next.name == pool.name => {
-                return Some("the chain of `spill_over` returns to this pool: it must end".to_owned());
+                return Some("the chain of `spill_over` pools leads back to this pool: it must end".to_owned());
             }
             Some(next) => to = next.spill_over.as_deref()?,
         }
@@ -187,10 +187,10 @@ mod tests {
                 NEW.replace("new", "default"),
                 vec!["line 5: `name` in [[delivery.pools]]: `default` is the name of the pool of `source_addresses`"],
             ),
-            (format!("{NEW}{NEW}"), vec!["`new` is the name of another pool", "203.0.113.2 is in the pool `new` too"]),
+            (format!("{NEW}{NEW}"), vec!["`new` is the name of another pool", "203.0.113.2 is also in the pool `new`"]),
             (
                 NEW.replace("113.2", "113.1"),
-                vec!["line 6: `addresses` in [[delivery.pools]]: 203.0.113.1 is in the pool `default` too"],
+                vec!["line 6: `addresses` in [[delivery.pools]]: 203.0.113.1 is also in the pool `default`"],
             ),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
             (
@@ -200,15 +200,15 @@ mod tests {
             (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [[delivery.pools]]: `7` is not a date"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
-                vec!["line 11: `plans` in [[delivery.pools]]: a plan can have one pool only: `new`"],
+                vec!["line 11: `plans` in [[delivery.pools]]: a plan can have only one pool: `new`"],
             ),
             (format!("{NEW}plans = [\"gold\"]\n"), vec!["unknown plan `gold`"]),
             (
                 format!("{NEW}spill_over = \"nobody\"\n"),
                 vec!["line 7: `spill_over` in [[delivery.pools]]: pool `nobody` does not exist"],
             ),
-            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` returns"]),
-            (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["returns to", "returns to"]),
+            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` pools leads back"]),
+            (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["leads back to", "leads back to"]),
         ] {
             let found = problems(&pools);
             assert_eq!(found.len(), expected.len(), "{pools}\n{found:#?}");

@@ -501,10 +501,10 @@ mod tests {
                 "[relay]\nlisten = \"x\"\n",
                 "line 2: `relay` is a section or a date, but must be one or more sections [[relay]]",
             ),
-            ("[api]\ntls = true\ntls = false\n", "line 4: `tls` is set twice: remove one of the two"),
+            ("[api]\ntls = true\ntls = false\n", "line 4: `tls` is set twice: remove one"),
             (
                 "[api]\nbase_url = https://api.example.net\n",
-                "line 3: the value is missing or is a text without quotation marks (example: KEY = \"TEXT\")",
+                "line 3: the value is missing, or is a string without quotation marks (example: KEY = \"TEXT\")",
             ),
             (
                 "[[delivery.replies]]\ncode = 421\n",

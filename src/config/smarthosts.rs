@@ -164,24 +164,25 @@ impl DeliverySection {
         for (other_index, section) in other_sections {
             let is_same = |pattern: &DomainPattern| pattern.0 == *scope;
             if other_index < index && section.when == condition && section.domains.iter().any(is_same) {
-                return Some(format!("`{}` takes the mail of `{scope}` already", section.name));
+                return Some(format!("`{}` already takes the mail of `{scope}`", section.name));
             }
             let is_covered = |pattern: &DomainPattern| pattern_covers(&pattern.0, scope);
             if (section.when, condition) == (SmarthostUse::Always, SmarthostUse::FailOver)
                 && section.domains.iter().any(is_covered)
             {
                 return Some(format!(
-                    "`{}` takes the mail of `{scope}` always and has no fail-over smarthost: add `hosts` to it instead",
+                    "`{}` always takes the mail of `{scope}`, so a fail-over smarthost is never used: add `hosts` to \
+                     it instead",
                     section.name
                 ));
             }
         }
         match (&self.smarthost, condition) {
             (Some(_), SmarthostUse::Always) if *scope == DomainScope::All => {
-                Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes the mail of `{scope}` already"))
+                Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] already takes the mail of `{scope}`"))
             }
             (Some(_), SmarthostUse::FailOver) => Some(format!(
-                "`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes all mail always and has no fail-over smarthost"
+                "`{DEFAULT_SMARTHOST_NAME}` in [delivery] always takes all mail, so a fail-over smarthost is never used"
             )),
             _ => None,
         }

@@ -119,7 +119,7 @@ impl CommandRuns {
         let started_at = self.clock.now();
         let mut state = self.state.lock();
         if state.runs.iter().filter(|run| run.end.is_none()).count() >= RUNNING_MAX {
-            let message = format!("{RUNNING_MAX} commands are running: wait until one of them ends");
+            let message = format!("{RUNNING_MAX} commands are running: wait until one of them finishes");
             return Err(AdminError::with_code("busy", message));
         }
         while state.runs.len() >= KEPT {
@@ -172,7 +172,7 @@ impl RunGuard {
 impl Drop for RunGuard {
     fn drop(&mut self) {
         // Has no effect after an end with a result.
-        self.end(Err("the command failed in an unexpected way: the log has the reason".into()));
+        self.end(Err("the command failed unexpectedly: see the log for the reason".into()));
         let _ = self.ended.send(true);
     }
 }

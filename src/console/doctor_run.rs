@@ -71,7 +71,7 @@ impl DoctorRuns {
         drop(last);
         let guard = DoctorRunGuard {
             runs: self.clone(),
-            error: Some("the checks failed in an unexpected way: the log has the reason"),
+            error: Some("the checks failed unexpectedly: see the log for the reason"),
         };
         let checks = checks(self.clone());
         tokio::spawn(async move {
@@ -79,7 +79,7 @@ impl DoctorRuns {
             let (stop, time_max) = (guard.runs.stop.clone(), guard.runs.running_time_max);
             guard.error = tokio::select! {
                 () = stop.cancelled() => Some("the server was stopped"),
-                () = tokio::time::sleep(time_max) => Some("the checks took too long; what they found until then is here"),
+                () = tokio::time::sleep(time_max) => Some("the checks took too long; these are the findings so far"),
                 () = checks => None,
             };
         });

@@ -321,7 +321,7 @@ impl DevInbox {
 fn read_last_id(directory: &Path) -> io::Result<u64> {
     match std::fs::read_to_string(directory.join(LAST_ID_FILE)) {
         Ok(text) => Ok(text.trim().parse().unwrap_or_else(|_| {
-            tracing::warn!("the inbox's file {LAST_ID_FILE} is damaged: numbers of removed messages may be used again");
+            tracing::warn!("the inbox's file {LAST_ID_FILE} is damaged: the numbers of deleted messages may be reused");
             0
         })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

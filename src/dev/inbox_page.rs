@@ -141,7 +141,7 @@ impl InboxPages {
             [] => StaticPage::new(JSON, message_detail(&entry, &reading).to_string()),
             ["html"] => match reading.html {
                 Some(html) => StaticPage::untrusted(HTML, html),
-                None => json_error(StatusCode::NOT_FOUND, "The message has no HTML; `/latest/text` has its text"),
+                None => json_error(StatusCode::NOT_FOUND, "The message has no HTML; use `/latest/text` for its text"),
             },
             ["text"] => StaticPage::untrusted("text/plain; charset=utf-8", inbox::text_of(&reading)),
             ["links"] => {

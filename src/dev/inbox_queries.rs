@@ -62,7 +62,7 @@ impl InboxQuery {
                 }
                 "wait" => {
                     query.wait = parse_wait(&value).ok_or_else(|| {
-                        format!("`wait` must be a time such as 30s or 500ms, at most {} s", WAIT_MAX.as_secs())
+                        format!("`wait` must be a duration such as 30s or 500ms, at most {} s", WAIT_MAX.as_secs())
                     })?;
                 }
                 // Parameters of the page itself.

@@ -122,7 +122,8 @@ fn evaluate(notes: &mut Observations, list: &Blocklist, control: &ListingResult,
                 // The PBL lists addresses that should not send mail; no abuse has been observed.
                 if zone.ends_with("spamhaus.org") && codes.iter().all(|code| matches!(code.octets()[3], 10 | 11)) {
                     format!(
-                        "Request removal, because this is a mail server: {} (with some providers, they request it)",
+                        "Request removal, because this is a mail server: {} (with some providers, only they can \
+                         request it)",
                         list.removal
                     )
                 } else {
@@ -143,7 +144,7 @@ fn evaluate(notes: &mut Observations, list: &Blocklist, control: &ListingResult,
 /// Meaning of Spamhaus's error codes.
 fn refusal_text(code: Ipv4Addr) -> &'static str {
     match code.octets()[3] {
-        252 => "it does not know the queried name",
+        252 => "it does not know the name",
         254 => "the query was sent through a public resolver (see `dns`)",
         255 => "too many queries from this resolver",
         _ => "it does not serve this resolver",

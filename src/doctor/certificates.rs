@@ -54,7 +54,7 @@ pub(super) async fn check_certificate(context: &CheckContext) -> DoctorFinding {
             let found = format!("{}: {error}", file.display());
             match error.kind() {
                 ErrorKind::NotFound if file.starts_with(CREDENTIALS) => {
-                    let found = format!("{}: only exists while {UNIT} runs, and it is not running", file.display());
+                    let found = format!("{}: exists only while {UNIT} runs, and it is not running", file.display());
                     notes.warn(found, "systemctl start postrider");
                 }
                 ErrorKind::PermissionDenied => {
@@ -107,7 +107,7 @@ fn renewal_advice(config: &Config) -> String {
     };
     let host = &config.hostname;
     format!(
-        "Let postrider order and renew it: replace `certificate` and `private_key` in [tls] with these lines, and \
+        "Have postrider order and renew it: replace `certificate` and `private_key` in [tls] with these lines, and \
          restart:\n\
          [tls.acme]\n\
          contact = \"postmaster@{host}\"\n\
@@ -154,8 +154,8 @@ fn evaluate(notes: &mut Observations, config: &Config, certificate: &Certificate
         Ok(_) => notes.good("the private key matches the certificate"),
         Err(error) => notes.fail(
             error.to_string(),
-            "Key and certificate must be one pair, with the server's certificate first in the file. Certbot writes \
-             both into one directory: privkey.pem belongs to the fullchain.pem beside it.",
+            "The key and the certificate must belong together, and the server's certificate must come first in the \
+             file. Certbot writes both into one directory: privkey.pem belongs to the fullchain.pem beside it.",
         ),
     }
     let fields: Vec<x509::CertificateFields> =
@@ -167,8 +167,8 @@ fn evaluate(notes: &mut Observations, config: &Config, certificate: &Certificate
     if !is_ordered {
         notes.fail(
             "the certificates in the file are out of order: some clients cannot build the chain",
-            "Server certificate first, then the one that issued it, and so on, without the root: \
-             cat cert.pem chain.pem > fullchain.pem",
+            "Put the server's certificate first, then the one that issued it, and so on, without the root: cat \
+             cert.pem chain.pem > fullchain.pem",
         );
     }
     evaluate_names(notes, config, leaf);
@@ -334,7 +334,7 @@ mod tests {
         assert!(leaf_only.fix.unwrap().contains("fullchain.pem"));
         let (_, _, other_key) = issued(&names);
         let mismatched = run_check(format!("{leaf}{authority}"), other_key, NOW);
-        assert!(mismatched.status == CheckStatus::Failed && mismatched.fix.unwrap().contains("one pair"));
+        assert!(mismatched.status == CheckStatus::Failed && mismatched.fix.unwrap().contains("belong together"));
         assert_eq!(run_check(String::new(), key, NOW).status, CheckStatus::Failed);
     }
 

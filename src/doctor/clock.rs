@@ -136,7 +136,7 @@ fn evaluate(offset: &Result<SignedDuration, String>, synchronized: Option<bool>)
             } else if offset.abs() < OFFSET_TOLERABLE_MAX {
                 notes.warn(text, SYNC_ADVICE);
             } else {
-                notes.fail(format!("{text}: signatures are rejected as expired or not yet valid"), SYNC_ADVICE);
+                notes.fail(format!("{text}: receivers may reject signatures as expired or not yet valid"), SYNC_ADVICE);
             }
         }
         Err(reason) if synchronized == Some(true) => notes.good(format!("not compared with a time server: {reason}")),

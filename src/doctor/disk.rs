@@ -108,7 +108,7 @@ fn evaluate_space(data_dir: &Path, reserve: u64, usage: &DiskUsage) -> DoctorFin
             "Set `data_dir` to a directory on a disk, for example /var/lib/postrider.",
         ),
         FileSystemKind::Network => notes.warn(
-            format!("{at} is on another machine (NFS or SMB): locks and fdatasync depend on that machine"),
+            format!("{at} is on another machine (NFS or SMB), so locks and fdatasync depend on that machine"),
             "Set `data_dir` to a local disk; for several nodes: engine = \"postgres\" in [store] (docs/CLUSTER.md).",
         ),
         FileSystemKind::Overlay => notes.warn(
@@ -172,7 +172,10 @@ fn measure_syncs(directory: &Path) -> std::io::Result<Vec<Duration>> {
 /// Measures the duration of fdatasync.
 pub(super) async fn check_disk_sync(context: &CheckContext) -> DoctorFinding {
     if context.config.store.engine == StoreEngine::Postgres {
-        return DoctorFinding::skipped("disk_sync", "the store is a PostgreSQL database: its disk matters");
+        return DoctorFinding::skipped(
+            "disk_sync",
+            "the store is a PostgreSQL database, so its disk is the one that matters",
+        );
     }
     let directory = nearest_existing_directory(&context.config.data_dir);
     let measured = tokio::task::spawn_blocking(move || measure_syncs(&directory).map_err(|error| (directory, error)));
@@ -193,7 +196,7 @@ fn evaluate_sync_times(mut times: Vec<Duration>) -> DoctorFinding {
         return DoctorFinding::skipped("disk_sync", "could not be measured");
     };
     let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
-    let found = format!("{} synced writes took {} each (median), {} at most", times.len(), ms(median), ms(worst));
+    let found = format!("{} synced writes took a median of {}, at most {}", times.len(), ms(median), ms(worst));
     if median < TOO_FAST {
         notes.warn(
             format!(

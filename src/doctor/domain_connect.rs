@@ -79,7 +79,7 @@ mod tests {
             (texts.join("\n"), CheckStatus::Ok, "are signed"),
             (String::new(), CheckStatus::Failed, "has no TXT records"),
             (texts[1].clone(), CheckStatus::Failed, "different key"),
-            (format!("$SERVFAIL {name}"), CheckStatus::Warning, "gave no answer"),
+            (format!("$SERVFAIL {name}"), CheckStatus::Warning, "did not answer"),
         ] {
             let dns = TestDns::new(&zone).await;
             let found = check_domain_connect(&test_context_with(&dns, &service).await).await;

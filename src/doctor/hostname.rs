@@ -72,7 +72,10 @@ fn evaluate_hostname(context: &CheckContext) -> DoctorFinding {
     }
     if !own_addresses.is_empty() {
         let suffix = if context.sources.behind_nat() {
-            format!("; this machine has {}, so a NAT must translate both ways", join_words(&local_addresses(context)))
+            format!(
+                "; this machine has {}, so NAT must translate in both directions",
+                join_words(&local_addresses(context))
+            )
         } else {
             ", this machine".to_owned()
         };
@@ -143,7 +146,8 @@ pub(super) fn unknown_address_finding(name: &'static str) -> DoctorFinding {
 }
 
 fn evaluate_ptr(lookups: &[ReverseLookup]) -> DoctorFinding {
-    const WHERE: &str = "Set by the provider of the address, usually in its control panel (not in your own zone):";
+    const WHERE: &str =
+        "Set the PTR record at the provider of the address, usually in its control panel (not in your own zone):";
     let mut notes = Observations::default();
     for ReverseLookup { address, ehlo_name: hostname, names } in lookups {
         let record = format!("{WHERE}\n{}", zone_lines::ptr_record(*address, hostname));
@@ -169,7 +173,7 @@ fn evaluate_ptr(lookups: &[ReverseLookup]) -> DoctorFinding {
             );
         } else if let [name, ..] = confirmed[..] {
             notes.warn(
-                format!("{address} has the PTR record {name}, but EHLO says {hostname}: spam filters penalise that"),
+                format!("{address} has the PTR record {name}, but EHLO says {hostname}: spam filters penalise this"),
                 format!("{record}\nor set hostname = \"{name}\""),
             );
         } else {
@@ -196,8 +200,8 @@ mod tests {
             ("", "203.0.113.5", CheckStatus::Failed, "no A or AAAA record"),
             ("mx1.example.net. A 203.0.113.5", "203.0.113.6", CheckStatus::Failed, "not an address of this machine"),
             ("mx1.example.net. A 10.0.0.7", "203.0.113.6", CheckStatus::Failed, "private address"),
-            ("mx1.example.net. A 203.0.113.5", "10.0.0.2", CheckStatus::Ok, "a NAT must translate"),
-            ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "gave no answer"),
+            ("mx1.example.net. A 203.0.113.5", "10.0.0.2", CheckStatus::Ok, "NAT must translate"),
+            ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "did not answer"),
         ] {
             let dns = TestDns::new(zone).await;
             let found = check_hostname(&test_context(&dns, &format!("source_addresses = [\"{source}\"]")).await).await;
@@ -225,7 +229,7 @@ mod tests {
                 CheckStatus::Warning,
                 "but EHLO says",
             ),
-            ("$SERVFAIL 5.113.0.203.in-addr.arpa", CheckStatus::Failed, "gave no answer"),
+            ("$SERVFAIL 5.113.0.203.in-addr.arpa", CheckStatus::Failed, "did not answer"),
         ] {
             let dns = TestDns::new(&format!("mx1.example.net. A 203.0.113.5\n{zone}")).await;
             let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;

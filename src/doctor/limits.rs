@@ -85,7 +85,7 @@ fn evaluate_files(config: &Config, limit: u64, source: LimitSource) -> DoctorFin
     if limit >= needed {
         notes.good(found);
     } else if limit > FILES_MIN {
-        notes.warn(format!("{found}: further connections fail under load"), fix);
+        notes.warn(format!("{found}: under load, connections will fail"), fix);
     } else {
         notes.fail(format!("{found}: too low for a mail server"), fix);
     }

@@ -106,15 +106,26 @@ fn evaluate(servers: &[IpAddr], lookups: &[TimedLookup]) -> DoctorFinding {
         lookups.iter().find_map(|lookup| if let TimedLookup::NoAnswer(reason) = lookup { Some(reason) } else { None });
     match (lookups.iter().filter_map(time).max(), reason) {
         (None, reason) => notes.fail(
-            format!("{server_names} is not responding, so no mail can be delivered: {}", reason.map_or("", |reason| reason)),
             format!(
-                "Check that it runs and that the firewall permits DNS (port 53, UDP and TCP): dig @{server_names} gmail.com MX\n\
+                "{server_names} is not responding, so no mail can be delivered: \
+                {}",
+                reason.map_or("", |reason| reason)
+            ),
+            format!(
+                "Check that it runs and that the firewall permits DNS (port 53, UDP and TCP): dig @{server_names} \
+                 gmail.com MX\n\
                  {OWN_RESOLVER_ADVICE}"
             ),
         ),
-        (Some(_), Some(reason)) => notes.warn(format!("{server_names} does not answer every query: {reason}"), OWN_RESOLVER_ADVICE),
+        (Some(_), Some(reason)) => notes.warn(
+            format!(
+                "{server_names} does not answer every query: \
+            {reason}"
+            ),
+            OWN_RESOLVER_ADVICE,
+        ),
         (Some(time), None) if time > SLOW => {
-            let found = format!("{server_names} took {} ms for an answer, which delays mail", time.as_millis());
+            let found = format!("{server_names} took {} ms to answer, which delays mail", time.as_millis());
             notes.warn(found, OWN_RESOLVER_ADVICE);
         }
         (Some(time), None) => notes.good(format!("{server_names} answers, within {} ms", time.as_millis().max(1))),

@@ -152,11 +152,12 @@ fn evaluate_outgoing(notes: &mut Observations, probes: &[GreetingProbe], smartho
     match greeting {
         GreetingResult::Greeting(_) => notes.fail(
             format!("{found}, so it refuses this server"),
-            "Its reply says why; see also the findings `ptr` and `blocklists`.",
+            "Its reply gives the reason; see also the findings `ptr` and `blocklists`.",
         ),
         GreetingResult::Failed(_) => notes.fail(
             found,
-            "Nothing was sent: check that `source_addresses` are on this machine, and the default route (ip route).",
+            "Nothing was sent: check that the `source_addresses` are on this machine, and check the default route (ip \
+             route).",
         ),
         _ if smarthost => notes.fail(
             found,
@@ -216,7 +217,7 @@ fn evaluate_incoming(
             Some((address, greeting)) => {
                 let mut notes = Observations::default();
                 notes.good(format!(
-                    "{address}:25 {greeting}; another program listens there, since no listener is configured"
+                    "{address}:25 {greeting}; another program listens there, because no listener is configured"
                 ));
                 notes.into_finding("port_25_in")
             }

@@ -104,7 +104,7 @@ mod tests {
             ("customer.example._report._dmarc.rp.mx1.example.net. TXT \"V = dmarc1;\"", CheckStatus::Ok, "may be sent"),
             ("", CheckStatus::Warning, "most receivers send none"),
             ("*._report._dmarc.rp.mx1.example.net. TXT \"v=spf1 -all\"", CheckStatus::Warning, "does not authorize"),
-            ("$SERVFAIL customer.example._report._dmarc.rp.mx1.example.net", CheckStatus::Warning, "gave no answer"),
+            ("$SERVFAIL customer.example._report._dmarc.rp.mx1.example.net", CheckStatus::Warning, "did not answer"),
         ] {
             let dns = TestDns::new(zone).await;
             let found = check_dmarc_reports(&test_context(&dns, "").await).await;

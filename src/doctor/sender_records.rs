@@ -56,7 +56,7 @@ pub(super) async fn check_spf(context: &CheckContext) -> DoctorFinding {
                 );
             }
             Ok(_) => notes.fail(
-                format!("{name} has no SPF record, and customers' records include it"),
+                format!("{name} has no SPF record, but customers' records include it"),
                 format!(
                     "{} (use the name that the smarthost's provider documents)",
                     zone_lines::txt_record(&name, "v=spf1 include:spf.relay.example -all")
@@ -267,7 +267,7 @@ mod tests {
                 CheckStatus::Failed,
                 "lookup fails",
             ),
-            ("$SERVFAIL spf.mx1.example.net", CheckStatus::Failed, "gave no answer"),
+            ("$SERVFAIL spf.mx1.example.net", CheckStatus::Failed, "did not answer"),
             (
                 "spf.mx1.example.net. TXT \"v=spf1 a -all\"\nspf.mx1.example.net. TXT \"v=spf1 -all\"",
                 CheckStatus::Failed,

@@ -41,7 +41,7 @@ async fn create_account(
     let (admin, owner) = (installation.admin(), installation.answers.owner.to_string());
     match admin.request(&AdminRequest::AccountShow { account: owner.clone() }).await {
         Ok(_) => {
-            dialog.print(&format!("The account of {owner} exists. If you do not have its secrets:"));
+            dialog.print(&format!("The account of {owner} already exists. If you do not have its secrets:"));
             secret_commands(options, &owner).iter().for_each(|line| dialog.print(line));
             return Ok(());
         }
@@ -71,7 +71,7 @@ async fn request_account(
     let owner = installation.answers.owner.to_string();
     let request = AdminRequest::AccountCreate(AccountCreate { email: owner.clone(), plan: None, production: true });
     let created = installation.admin().request(&request).await.map_err(SetupError::admin(CREATE_ACCOUNT))?;
-    dialog.print(&format!("Created the account of {owner}. It may send to anybody."));
+    dialog.print(&format!("Created the account of {owner}. It can send to anyone."));
     let secrets = secret_lines(&created).ok_or(SetupError::UnexpectedResponse { action: CREATE_ACCOUNT })?;
     match (file, &options.secrets) {
         (Some(mut file), Some(path)) => {
@@ -86,7 +86,7 @@ async fn request_account(
         _ => {
             dialog
                 .print("Copy these now; they are shown only once. The link signs in to the dashboard within 24 hours,");
-            dialog.print("when DNS and the certificate are ready.\n");
+            dialog.print("once DNS and the certificate are ready.\n");
             secrets.lines().for_each(|line| dialog.print(&format!("  {line}")));
             dialog.print("");
         }
@@ -100,7 +100,7 @@ fn secret_commands(options: &SetupOptions, owner: &str) -> Vec<String> {
     [
         ("a new API key", "admin key create"),
         ("a new SMTP password", "admin credential create"),
-        ("a link that signs in", "admin session create"),
+        ("a sign-in link", "admin session create"),
     ]
     .into_iter()
     .map(|(what, words)| format!("  {what:<22} {} --account {owner}", options.command(words)))
@@ -137,7 +137,7 @@ async fn create_domain(dialog: &mut dyn Dialog, installation: &Installation) -> 
     let found = admin.call_as_owner(&owner, "GET", format!("/domains/{name}"), json!({})).await;
     let domain = match found {
         Ok(mut found) => {
-            dialog.print(&format!("The domain {name} exists."));
+            dialog.print(&format!("The domain {name} already exists."));
             found["domain"].take()
         }
         Err(error) if error.code != NOT_FOUND => return Err(SetupError::admin(ACTION)(error)),
@@ -156,7 +156,7 @@ async fn create_domain(dialog: &mut dyn Dialog, installation: &Installation) -> 
         let body = json!({"inbound_enabled": true});
         let changed = admin.call_as_owner(&owner, "PATCH", format!("/domains/{name}"), body).await;
         changed.map_err(SetupError::admin("enable receiving for the domain"))?;
-        dialog.print(&format!("Mail for {name} is received once the domain is verified."));
+        dialog.print(&format!("Mail for {name} will be received once the domain is verified."));
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ impl<T> Question<'_, T> {
             match text.map(self.parse) {
                 Some(Ok(answer)) => return Ok(answer),
                 Some(Err(reason)) => dialog.print(&format!("  {reason}")),
-                None => dialog.print("  An answer is needed."),
+                None => dialog.print("  An answer is required."),
             }
         }
         Err(SetupError::NoAnswer { flag: self.flag })
@@ -124,7 +124,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
     let allow_private = allows_private_names(options)?;
     let hostname = Question {
         flag: "--hostname",
-        intro: "The name of this server in the DNS: one whose address you can set, such as mx1.example.net.",
+        intro: "The DNS name of this server. You must be able to set its address. Example: mx1.example.net.",
         prompt: "Hostname",
         default: default_hostname(),
         parse: &|text| parse_hostname(text, allow_private),
@@ -140,7 +140,8 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
     .answer(dialog, flags.domain.as_deref(), yes)?;
     let owner = Question {
         flag: "--owner",
-        intro: "Your own address, preferably at another provider. It gets sign-in links, complaints and the test email.",
+        intro: "Your own address, preferably at another provider. It gets sign-in links, complaints and the test \
+            email.",
         prompt: "Your email address",
         default: None,
         parse: &parse_owner,
@@ -148,9 +149,9 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
     .answer(dialog, flags.owner.as_deref(), yes)?;
     let receive = Question {
         flag: "--receive",
-        intro: "Should this server also receive the mail of the domain? Answer no if its mailboxes are elsewhere: the MX\n\
-                record of the domain would move here.",
-        prompt: "Receive mail, yes or no",
+        intro: "Should this server also receive the domain's mail? Answer no if its mailboxes are elsewhere, because its\n\
+                MX record would have to point here.",
+        prompt: "Receive mail? yes or no",
         default: Some("no".to_owned()),
         parse: &|text| parse_receive(text, &domain, &owner),
     }
@@ -206,18 +207,18 @@ fn from_config(dialog: &mut dyn Dialog, options: &SetupOptions, config: &Config)
 fn parse_hostname(text: &str, allow_private: bool) -> Result<DomainName, String> {
     let text = text.trim().trim_end_matches('.');
     if text.parse::<std::net::IpAddr>().is_ok() {
-        return Err(format!("{text} is an IP address; a name is needed, such as mx1.example.net"));
+        return Err(format!("{text} is an IP address; a host name is required, such as mx1.example.net"));
     }
     let name: DomainName =
-        text.parse().map_err(|_| format!("`{text}` is not a host name; it looks like mx1.example.net"))?;
+        text.parse().map_err(|_| format!("`{text}` is not a host name (example: mx1.example.net)"))?;
     if name.parent().is_none() {
-        return Err(format!("{name} has no domain; a full name is needed, such as {name}.example.net"));
+        return Err(format!("{name} has no domain; a full name is required, such as {name}.example.net"));
     }
     if is_never_public(&name) && !allow_private {
         return Err(format!("{name} is not in the public DNS, so other mail servers cannot find it"));
     }
     if name.as_str().contains('_') {
-        return Err(format!("{name} has an underscore, which a host name may not have"));
+        return Err(format!("{name} has an underscore, which is not allowed in a host name"));
     }
     Ok(name)
 }
@@ -229,7 +230,7 @@ fn parse_sending_domain(text: &str, hostname: &DomainName, allow_private: bool) 
     }
     let is_service_name = ["rp", "spf"].iter().any(|label| hostname.child(label).ok().as_ref() == Some(&name));
     if name == *hostname || is_service_name {
-        let reason = "is a name of the server itself; the sending domain must be another one";
+        let reason = "is the server's own name; use a different sending domain";
         return Err(format!("{name} {reason}, such as {}", default_domain(hostname).unwrap_or_default())
             .trim_end()
             .to_owned());
@@ -398,8 +399,10 @@ mod tests {
 
     #[test]
     fn a_configuration_answers_the_questions() {
-        let text = "hostname = \"mx1.example.net\"\n[mx]\npostmaster = \"you@example.org\"\n[api]\nlisten = \"127.0.0.1:443\"\n\
-                    tls = true\n[service]\nsandbox_sender = \"postrider@example.net\"\n[tls.acme]\nnames = \"mta-sts.example.net\"\n";
+        let text = "hostname = \"mx1.example.net\"\n[mx]\npostmaster = \"you@example.org\"\n[api]\nlisten = \
+            \"127.0.0.1:443\"\n\
+                    tls = true\n[service]\nsandbox_sender = \"postrider@example.net\"\n[tls.acme]\nnames = \
+                    \"mta-sts.example.net\"\n";
         let config = crate::config::from_text(text, []).unwrap();
         let mut dialog = ScriptedDialog::without_terminal();
         let answers = collect(&mut dialog, &options(AnswerFlags::default()), Some(&config)).unwrap();

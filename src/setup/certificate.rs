@@ -54,7 +54,7 @@ pub(super) async fn wait(
     const ACTION: &str = "order the certificate";
     let (admin, config) = (installation.admin(), &installation.config);
     if config.tls.acme.is_none() {
-        dialog.print("The configuration names certificate files, or none: nothing to order ([tls]).");
+        dialog.print("The configuration names certificate files, or no certificate ([tls]): nothing to order.");
         return Ok(());
     }
     // An order before the DNS was complete has failed, and its next try may be hours away.
@@ -93,7 +93,7 @@ pub(super) async fn wait(
 
 fn failure(options: &SetupOptions, reason: &str) -> SetupError {
     let reason = format!(
-        "{reason}. The server retries by itself; when the cause is corrected, `{}` orders at once",
+        "{reason}. The server retries automatically; after correcting the cause, `{}` orders a certificate at once",
         options.command_again()
     );
     SetupError::NoCertificate { reason }

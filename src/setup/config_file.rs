@@ -21,7 +21,8 @@ const DEFAULT_DATA: &str = "/var/lib/postrider";
 const PLACEHOLDER: &str = "hostname.invalid";
 /// Permissions of a directory for the configuration.
 const DIRECTORY_MODE: u32 = 0o755;
-/// Permissions of the file. The service has a user of its own, which may be allocated at its start, so that no group can
+/// Permissions of the file. The service has a user of its own, which may be allocated at its start, so that no group
+/// can
 /// be given the file; it contains no secrets.
 const FILE_MODE: u32 = 0o644;
 
@@ -77,10 +78,10 @@ pub(super) fn create(dialog: &mut dyn Dialog, options: &SetupOptions, answers: &
     let file = &options.config;
     if !options.yes && dialog.can_ask() {
         dialog.print(&format!(
-            "Setup writes {}, starts the server, and creates an account and the domain.",
+            "Setup will write {}, start the server, and create an account and the domain.",
             file.display()
         ));
-        let answer = dialog.ask("Go on, yes or no [yes]:")?.unwrap_or_else(|| "no".to_owned());
+        let answer = dialog.ask("Continue? yes or no [yes]:")?.unwrap_or_else(|| "no".to_owned());
         if !matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes") {
             return Err(SetupError::Declined);
         }

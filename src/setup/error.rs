@@ -12,7 +12,7 @@ use crate::config::ConfigProblem;
 pub enum SetupError {
     /// Questions cannot be asked.
     #[error(
-        "this is not a terminal, so setup cannot ask: add {} (--yes accepts defaults, where there are any)",
+        "this is not a terminal, so setup cannot ask questions: add {} (--yes accepts defaults, where there are any)",
         flags.join(", ")
     )]
     MissingFlags { flags: Vec<&'static str> },
@@ -29,7 +29,7 @@ pub enum SetupError {
     #[error("the terminal: {0}")]
     Terminal(#[from] std::io::Error),
     /// The machine is not ready for a mail server.
-    #[error("setup cannot go on until this is fixed: {}. Then run the same command again", checks.join(", "))]
+    #[error("setup cannot continue until this is fixed: {}. Then run the same command again", checks.join(", "))]
     MachineNotReady { checks: Vec<&'static str> },
     /// No resolver can be configured.
     #[error("{0}; add a `nameserver` line to /etc/resolv.conf")]
@@ -53,30 +53,32 @@ pub enum SetupError {
     #[error("the server did not start: {reason}. Correct that, then run setup again")]
     NotStarted { reason: String },
     /// The operator has not started the server yet.
-    #[error("the server does not run yet. Start it, then run `{again}` to go on")]
+    #[error("the server is not running yet. Start it, then run `{again}` to continue")]
     ServerPending { again: String },
     /// The server refused a request.
     #[error("cannot {action}: {source}")]
     Admin { action: &'static str, source: AdminError },
     /// The server answered in another form than this version expects.
-    #[error("cannot {action}: the server is of another version; restart it, then run setup again")]
+    #[error("cannot {action}: the server runs a different version; restart it, then run setup again")]
     UnexpectedResponse { action: &'static str },
     /// The secrets of the account cannot be written to the file.
     #[error("{}: {source}; name another file with --secrets", file.display())]
     SecretsNotWritten { file: PathBuf, source: std::io::Error },
     /// The account exists, but its secrets could not be written.
     #[error(
-        "{}: {source}. The account exists without secrets that you know; for new ones:\n{}",
+        "{}: {source}. The account was created, but its secrets are lost. To create new ones:\n{}",
         file.display(), commands.join("\n")
     )]
     SecretsLost { file: PathBuf, source: std::io::Error, commands: Vec<String> },
     /// Records are not published yet.
-    #[error("DNS is not complete yet. Publish the records above, then run `{again}` to go on")]
+    #[error("DNS is not complete yet. Publish the records above, then run `{again}` to continue")]
     RecordsPending { again: String },
     /// No certificate was issued in time.
     #[error("no certificate yet: {reason}")]
     NoCertificate { reason: String },
-    #[error("the test email is not delivered yet, and is retried. Run `{again}` to see whether it arrived")]
+    #[error(
+        "the test email has not been delivered yet, and will be retried. Run `{again}` to see whether it has arrived"
+    )]
     TestMailDeferred { again: String },
     /// The test mail was refused.
     #[error("the test email was not delivered: {reason}. Correct that, then run `{again}` to send another")]

@@ -61,7 +61,7 @@ pub(super) async fn check(
     let locals: Vec<IpAddr> = context.sources.0.iter().map(|source| source.local).collect();
     let mut findings = FindingList { dialog, failed: Vec::new() };
     findings.add(match is_running {
-        true => DoctorFinding::good("ports", "the server is running and has them"),
+        true => DoctorFinding::good("ports", "the running server has opened them"),
         false => check_ports(&listeners),
     });
     findings.add(evaluate_addresses(&addresses, &locals));
@@ -75,7 +75,7 @@ pub(super) async fn check(
     };
     let names: Vec<&str> = DOCTOR_CHECKS.into_iter().filter(is_selected).collect();
     if options.skip_port_25 {
-        findings.add(DoctorFinding::skipped("port_25_out", "not tested, as --skip-port-25 says"));
+        findings.add(DoctorFinding::skipped("port_25_out", "not tested because of --skip-port-25"));
     }
     let mut runner = CheckRunner::start_named(context, &names);
     loop {
@@ -89,7 +89,7 @@ pub(super) async fn check(
         failed if failed.is_empty() => Ok(addresses),
         failed => {
             if failed.contains(&"port_25_out") {
-                dialog.print("To prepare everything else meanwhile, add --skip-port-25.");
+                dialog.print("To set up everything else meanwhile, add --skip-port-25.");
             }
             Err(SetupError::MachineNotReady { checks: failed })
         }
@@ -144,19 +144,28 @@ fn evaluate_ports(results: &[(SocketAddr, Result<(), ErrorKind>)]) -> DoctorFind
             Ok(()) => {}
             Err(ErrorKind::AddrInUse) if port == 25 => notes.fail(
                 "port 25 is used by another program, probably another mail server",
-                "See which one: ss -ltnp 'sport = :25'. Stop it for good, for example: systemctl disable --now postfix exim4",
+                "To see which one: ss -ltnp 'sport = :25'. Stop it permanently, for example: systemctl disable --now \
+                 postfix exim4",
             ),
             Err(ErrorKind::AddrInUse) => notes.fail(
                 format!("port {port} is used by another program"),
                 format!(
-                    "See which one: ss -ltnp 'sport = :{port}'. Stop it, or write the configuration yourself and give \
-                     postrider another port (guide \"Host it yourself\")."
+                    "To see which one: ss -ltnp 'sport = :{port}'. Stop it, or write the configuration yourself and \
+                     give postrider another port (guide \"Host it yourself\")."
                 ),
             ),
             Err(ErrorKind::PermissionDenied) => {
-                notes.fail(format!("port {port} may not be opened by this user"), "Run setup as root, for example with sudo.");
+                notes.fail(
+                    format!("this user is not allowed to open port {port}"),
+                    "Run setup as root, for example \
+                    with sudo.",
+                );
             }
-            Err(kind) => notes.fail(format!("{at} cannot be opened: {kind}"), "Check the addresses of this machine: ip address"),
+            Err(kind) => notes.fail(
+                format!("{at} cannot be opened: {kind}"),
+                "Check the addresses of this machine: \
+                ip address",
+            ),
         }
     }
     let free: Vec<String> =
@@ -173,7 +182,7 @@ fn evaluate_addresses(addresses: &[IpAddr], locals: &[IpAddr]) -> DoctorFinding 
         if is_private(*address) {
             notes.warn(
                 format!("{address} is a private address, which other mail servers cannot reach"),
-                "Name the public address with --address, unless this is a private network.",
+                "Give the public address with --address, unless this is a private network.",
             );
         } else {
             notes.good(format!("public address {address}"));
@@ -188,7 +197,7 @@ fn evaluate_addresses(addresses: &[IpAddr], locals: &[IpAddr]) -> DoctorFinding 
         let locals: Vec<String> = locals.iter().map(ToString::to_string).collect();
         notes.fail(
             format!("this machine has only the private address {}", locals.join(", ")),
-            "It is behind NAT. Name the public address that the provider shows: postrider setup --address 203.0.113.5",
+            "It is behind NAT. Give the public address that your provider shows: postrider setup --address 203.0.113.5",
         );
     }
     notes.into_finding("addresses")
@@ -209,7 +218,7 @@ fn evaluate_reverse(
     names: &Result<Vec<String>, String>,
     hostname: Option<&DomainName>,
 ) {
-    const LATER: &str = "Set it at the provider of the address; setup shows how.";
+    const LATER: &str = "Set it at the provider of the address; setup will show how.";
     match names.as_deref() {
         Err(reason) => notes.warn(format!("the PTR record of {address} is unknown: {reason}"), LATER),
         Ok([]) => notes.warn(format!("{address} has no PTR record; large providers refuse its mail"), LATER),

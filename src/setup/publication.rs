@@ -49,16 +49,17 @@ pub(super) async fn run(
     }
     let mut watch = RecordWatch { checker: &checker, installation, hosts, shown: Vec::new() };
     let of_domain = domain_records(installation).await?;
-    let intro = "Publish these records where the DNS of your domain is managed. The lines are in the format of a\n\
-                 zone file, which most providers import; in a form, enter name, type and value of each.";
+    let intro = "Publish these records where your domain's DNS is managed. The lines are in zone-file format, which most\n\
+                 providers can import; in a form, enter the name, type and value of each record.";
     watch.wait(dialog, options, of_domain, intro).await?;
     verify(dialog, options, installation).await?;
     if installation.answers.receive {
         let mut mx = domain_records(installation).await?;
         mx.retain(|record| record.purpose == RecordPurpose::Inbound);
         watch.hosts.clear();
-        let intro =
-            format!("The last record moves the mail of {domain} to this server. Remove other MX records of it.");
+        let intro = format!(
+            "This last record directs the mail of {domain} to this server. Remove the domain's other MX records."
+        );
         watch.wait(dialog, options, mx, &intro).await?;
     }
     Ok(())
@@ -108,8 +109,8 @@ impl TableRow {
     fn text(&self) -> String {
         let state = match (&self.state, self.required) {
             (RecordState::Published, _) => "published".to_owned(),
-            (RecordState::Missing, true) => "not there yet".to_owned(),
-            (RecordState::Missing, false) => "not there yet (recommended)".to_owned(),
+            (RecordState::Missing, true) => "not published yet".to_owned(),
+            (RecordState::Missing, false) => "not published yet (recommended)".to_owned(),
             (RecordState::Differs(reason), _) => format!("differs: {}", printable(reason)),
             (RecordState::Unanswered(reason), _) => format!("unknown: {}", printable(reason)),
         };
@@ -152,7 +153,7 @@ impl RecordWatch<'_> {
                 print_rows(dialog, &checked.rows);
                 return Err(SetupError::RecordsPending { again: options.command_again() });
             }
-            dialog.print("Waiting until the DNS has them. Ctrl-C stops; to go on, run:");
+            dialog.print("Waiting until the records are published. Press Ctrl-C to stop; to continue later, run:");
             dialog.print(&format!("  {}", options.command_again()));
         }
         let started_at = Instant::now();
@@ -209,7 +210,7 @@ impl RecordWatch<'_> {
             dialog.print(&format!("{intro}\n"));
         }
         if !forward.is_empty() {
-            dialog.print(&format!("; DNS records of the server {}", self.installation.config.hostname));
+            dialog.print(&format!("; DNS records for the server {}", self.installation.config.hostname));
             forward.iter().for_each(|record| dialog.print(&record.line));
         }
         if !open_records.is_empty() {
@@ -225,7 +226,8 @@ impl RecordWatch<'_> {
         }
         if self.installation.answers.receive && !records.iter().any(|record| record.purpose == RecordPurpose::Inbound) {
             dialog.print(&format!(
-                "\nThe MX record of {domain} follows when the domain is verified: earlier mail would be refused."
+                "\nThe MX record of {domain} comes once the domain is verified: mail that arrives earlier would be \
+                 refused."
             ));
         }
         dialog.print("");
@@ -267,16 +269,17 @@ fn print_missing_reverse(dialog: &mut dyn Dialog, rows: &[TableRow]) {
     let mark = dialog.style().mark(CheckStatus::Warning);
     for address in &missing {
         dialog.print(&format!(
-            "{mark} {address} has no PTR record: large providers refuse its mail. Set it when you can."
+            "{mark} {address} has no PTR record, so large providers refuse its mail. Set one as soon as you can."
         ));
     }
     let is_kept = |address: &IpAddr| address.is_ipv4() && !missing.contains(address);
     let kept = rows.iter().filter_map(|row| row.reverse_of).find(is_kept);
     if let Some(kept) = kept.filter(|_| missing.iter().any(IpAddr::is_ipv6)) {
-        dialog
-            .print(&format!("  If the provider has none for IPv6: `--address {kept}` leaves IPv6 out of the records;"));
         dialog.print(&format!(
-            "  set source_addresses = [\"{kept}\"] in [delivery], too, so that all mail leaves from there."
+            "  If your provider offers none for IPv6: `--address {kept}` leaves IPv6 out of the records;"
+        ));
+        dialog.print(&format!(
+            "  also set source_addresses = [\"{kept}\"] in [delivery], so that all mail is sent from it."
         ));
     }
 }
@@ -313,7 +316,7 @@ async fn verify(
         let request = AdminRequest::DomainVerify(DomainVerify { name: name.clone(), force: false });
         let shown = installation.admin().request(&request).await.map_err(SetupError::admin(ACTION))?;
         if shown["domain"]["status"] == "verified" {
-            dialog.print(&format!("{name} is verified: the server may send from it."));
+            dialog.print(&format!("{name} is verified: the server can send from it."));
             return Ok(());
         }
         if Instant::now() >= until {

@@ -42,7 +42,7 @@ pub(super) async fn start(
         && Path::new(SYSTEMD).is_dir()
         && systemd::load_unit().await.is_some();
     let deadline = if uses_systemd {
-        dialog.print(&format!("Starting {}, now and at every boot.", systemd::UNIT));
+        dialog.print(&format!("Starting {} now, and at every boot.", systemd::UNIT));
         if let Err(reason) = systemctl().await {
             print_journal(dialog).await;
             return Err(SetupError::NotStarted { reason });
@@ -65,7 +65,7 @@ pub(super) async fn start(
                 print_journal(dialog).await;
             }
             let socket = installation.config.data_dir.join(crate::admin::SOCKET);
-            let reason = format!("nothing answers at {}; its log says why", socket.display());
+            let reason = format!("nothing answers at {}; see its log for the reason", socket.display());
             return Err(SetupError::NotStarted { reason });
         }
         sleep(POLL).await;

@@ -46,24 +46,24 @@ fn closing_lines(options: &SetupOptions, installation: &Installation, needs_work
     let mut lines =
         vec![String::new(), format!("Setup is complete: {} {mail} mail for {}.", answers.hostname, answers.domain)];
     if needs_work {
-        lines.push(format!("Work on the findings above when you can; `{}` repeats them.", options.command("doctor")));
+        lines.push(format!("Fix the findings above when you can; `{}` repeats the checks.", options.command("doctor")));
     }
     lines.push(String::new());
     let mut next = |what: &str, how: String| lines.push(format!("  {what:<22} {how}"));
     if let Some(url) = &config.api.base_url {
         next("dashboard", format!("{}/dashboard", url.trim_end_matches('/')));
         let session = options.command("admin session create");
-        next("a link that signs in", format!("{session} --account {}", answers.owner));
+        next("a sign-in link", format!("{session} --account {}", answers.owner));
         next("API reference", format!("{}/docs", url.trim_end_matches('/')));
     }
     if !config.ops.listen.is_empty() {
-        next("operator's console", options.command("admin console"));
+        next("the operator's console", options.command("admin console"));
     }
     next("health", options.command("status"));
-    next("another domain", format!("{} NAME --account {}", options.command("admin domain create"), answers.owner));
+    next("add another domain", format!("{} NAME --account {}", options.command("admin domain create"), answers.owner));
     lines.push(String::new());
     lines.push(format!(
-        "Keep a copy of {} in another place: without it, a backup cannot be used.",
+        "Keep a copy of {} somewhere else: without it, a backup is useless.",
         config.data_dir.join("secret.key").display()
     ));
     lines

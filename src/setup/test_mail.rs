@@ -25,7 +25,7 @@ pub(super) async fn deliver(
     let owner = &installation.answers.owner;
     let email = match find_earlier(installation).await? {
         Some((_, EmailState::Delivered)) => {
-            dialog.print(&format!("A test email was delivered to {owner} before."));
+            dialog.print(&format!("A test email has already been delivered to {owner}."));
             return Ok(());
         }
         Some((email, EmailState::Queued | EmailState::Deferred)) => {
@@ -71,9 +71,9 @@ async fn send(installation: &Installation) -> Result<String, SetupError> {
     const ACTION: &str = "send the test email";
     let answers = &installation.answers;
     let text = format!(
-        "This email was sent by `postrider setup` on {}.\n\nIf you read it, the server delivers mail for {}. If it was in \
-         the spam folder, that is common for a new server: the guide \"Sending domains and deliverability\" says what \
-         helps.\n",
+        "This email was sent by `postrider setup` on {}.\n\nIf you can read this, the server delivers mail for {}. If \
+         it was in the spam folder, that is common for a new server: the guide \"Sending domains and deliverability\" \
+         explains what helps.\n",
         answers.hostname, answers.domain
     );
     let body = json!({
@@ -108,11 +108,12 @@ async fn follow(
         let state = serde_json::from_value(trace["status"].clone());
         match state.map_err(|_| SetupError::UnexpectedResponse { action: ACTION })? {
             EmailState::Delivered => {
-                dialog.print(&format!("Delivered. Look for it at {}.", installation.answers.owner));
+                dialog.print(&format!("Delivered. Look for it in the mailbox of {}.", installation.answers.owner));
                 return Ok(());
             }
             EmailState::Bounced | EmailState::Failed | EmailState::Cancelled => {
-                let reason = attempts.last().map_or_else(|| "it was removed from the queue".to_owned(), outcome_text);
+                let reason =
+                    attempts.last().map_or_else(|| "the email was removed from the queue".to_owned(), outcome_text);
                 return Err(SetupError::TestMailFailed { reason, again: options.command_again() });
             }
             EmailState::Scheduled | EmailState::Queued | EmailState::Deferred => {}
@@ -120,7 +121,7 @@ async fn follow(
         if Instant::now() >= until {
             return Err(SetupError::TestMailDeferred { again: options.command_again() });
         }
-        dialog.show_live(&["  waiting for the mail host of the recipient".to_owned()]);
+        dialog.show_live(&["  waiting for the recipient's mail host".to_owned()]);
         sleep(POLL).await;
     }
 }

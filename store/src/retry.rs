@@ -7,7 +7,7 @@ const ATTEMPTS_MAX: usize = 100;
 
 /// Every attempt to commit conflicted with another commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("concurrent changes to the same rows, retry later")]
+#[error("the same rows are being changed concurrently; try again later")]
 pub struct RetriesExhausted;
 
 /// Repeats an attempt to read, decide and commit, until it succeeds. An attempt returns `None` after a conflict.

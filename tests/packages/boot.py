@@ -301,11 +301,11 @@ def set_up(stage):
     reply(f"Sending domain [{DOMAIN}]:", "")
     reply("Your email address:", OWNER)
     reply("Receive mail", "no")
-    reply("Go on, yes or no [yes]:", "")
+    reply("Continue? yes or no [yes]:", "")
     terminal.expect("Starting postrider.service")
     secrets = terminal.expect("Added the domain")
     stage.secrets = dict(re.findall(r"^\s*(?:POSTRIDER_)?([A-Z_]+)=(\S+)$", secrets, re.MULTILINE))
-    block = terminal.expect("Waiting until the DNS has them")
+    block = terminal.expect("Waiting until the records are published")
     lines = [line for line in block.splitlines() if RECORD.match(line)]
     expect(lines, f"no records were printed:\n{block}")
     world.publish(lines)

@@ -189,7 +189,7 @@ class Operator:
 
     def paste(self):
         """Publishes the records that were printed."""
-        block = self.expect("Waiting until the DNS has them")
+        block = self.expect("Waiting until the records are published")
         lines = [line for line in block.splitlines() if RECORD.match(line)]
         if not lines:
             raise Failed(f"no records were printed:\n{block}")
@@ -231,7 +231,7 @@ def in_a_terminal(operator):
     operator.type(OWNER)
     operator.expect("Receive mail")
     operator.type("yes")
-    operator.expect("Go on, yes or no [yes]:")
+    operator.expect("Continue? yes or no [yes]:")
     operator.type("")
     operator.start_server()
     secrets = operator.expect("Added the domain")
@@ -256,7 +256,7 @@ def by_flags(operator):
     words = operator.flags("--no-receive", "--no-wait", f"--secrets={secrets}")
     operator.start(*words, in_terminal=False)
     operator.start_server()
-    operator.expect("the server does not run yet")
+    operator.expect("the server is not running yet")
     operator.expect(f"--secrets {secrets} --no-receive")
     operator.end(75)
     if secrets.exists():

@@ -177,7 +177,7 @@ def by_device(account, browser):
         if not url:
             raise Failed("login --device names no page")
         _, page = browser.submit(url, "allow", {"scopes": "read"})
-        if "has access now" not in page:
+        if "now has access" not in page:
             raise Failed(f"the device is not allowed: {page[:1500]}")
         account.check(process, "read")
     finally:

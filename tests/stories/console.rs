@@ -156,7 +156,7 @@ async fn a_link_signs_in_once_until_the_session_ends() {
     let cookie = answer.header("set-cookie");
     assert!(cookie.ends_with("; Path=/console; HttpOnly; SameSite=Strict"), "{cookie}");
     let used = signed_out.send("POST", &link, "form=sign-in").await;
-    assert!(used.status == 403 && used.body.contains("was used before"), "{used:?}");
+    assert!(used.status == 403 && used.body.contains("has already been used"), "{used:?}");
     let browser = Browser { cookie: cookie.split(';').next().unwrap().to_owned(), ..signed_out.clone() };
     assert_eq!(browser.get("/console").await.status, 200);
     assert_eq!(browser.send("POST", "/console/sign-in", "form=sign-out&csrf=forged").await.status, 403);
@@ -201,7 +201,7 @@ async fn other_sites_cannot_use_the_console() {
     let forged = browser.send("POST", "/console/mail/hold", "form=apply&csrf=forged").await;
     assert!(forged.status == 403 && forged.body.contains("older than your session"), "{forged:?}");
     let unused = browser.get("/console/commands").await;
-    assert!(unused.body.contains("No command yet"), "{unused:?}");
+    assert!(unused.body.contains("No commands yet"), "{unused:?}");
     for (path, status) in [("/metrics", 200), ("/healthz", 200), ("/", 404), ("/consoles", 404)] {
         assert_eq!(browser.get(path).await.status, status, "{path}");
     }
@@ -262,7 +262,7 @@ async fn the_pages_do_what_the_commands_do() {
     world.sink.script("later@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let later = world.relay(&["later@dest.example"], "after the page").await;
     let old_form = browser.post("/console/mail/hold?to=dest.example", "form=apply").await;
-    assert!(old_form.status == 400 && old_form.body.contains("look at the page again"), "{old_form:?}");
+    assert!(old_form.status == 400 && old_form.body.contains("reload the page"), "{old_form:?}");
     let fields = format!("form=apply&shown_at={}", question.field("shown_at"));
     let begun = browser.post("/console/mail/hold?to=dest.example", &fields).await;
     assert_eq!((begun.status, begun.header("location")), (303, "/console/commands/1"), "{begun:?}");

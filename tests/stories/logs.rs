@@ -140,7 +140,7 @@ async fn unresponsive_dns_servers_are_logged_once() {
         assert!(resolver.txt(&format!("silent{n}.example").parse().unwrap()).await.is_err());
     }
     let warnings: Vec<Value> = lines
-        .with("message", "the DNS servers do not answer")
+        .with("message", "the DNS servers are not responding")
         .into_iter()
         .filter(|line| line["name"].as_str().is_some_and(|name| name.starts_with("silent")))
         .collect();

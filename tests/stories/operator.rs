@@ -50,7 +50,7 @@ async fn hold_release_retry_and_drop() {
     let trace = queue.delivery.admin.trace_email(id).await.unwrap();
     assert!(trace.waits.is_empty(), "{:?}", trace.waits);
     let failed = trace.events.iter().find(|event| event.kind == EventKind::Failed).unwrap();
-    assert!(failed.detail.to_string().contains("ended by the operator"), "{failed:?}");
+    assert!(failed.detail.to_string().contains("gave up delivery"), "{failed:?}");
     assert!(queue.delivery.admin.command_email(id, &QueueCommand::Fail).await.is_err(), "nothing is left in the queue");
     world.end().await;
 }

@@ -220,7 +220,7 @@ async fn envelope_parameters_schedule_expire_and_prioritize() {
     for (parameter, reply) in [
         ("HOLDUNTIL=2001-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must be in the future"),
         ("HOLDUNTIL=9000-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must be within a year"),
-        ("HOLDFOR=31622401", "501 5.5.4 Bad value of HOLDFOR"),
+        ("HOLDFOR=31622401", "501 5.5.4 Bad value for HOLDFOR"),
     ] {
         let mail = format!("MAIL FROM:<ada@acme.example> {parameter}");
         assert_eq!(dialog(world.relay, &["EHLO test", &mail]).await.pop().unwrap(), reply);

@@ -43,7 +43,7 @@ const PAGE_CLAIMS: usize = 100;
 pub enum ClaimError {
     #[error("claim not found")]
     Unknown,
-    #[error("the claim is {0:?} already")]
+    #[error("the claim is already {0:?}")]
     Ended(ClaimStatus),
     /// No account has the domain: it can be added directly.
     #[error("{0} belongs to no account: add it as a domain")]

@@ -21,7 +21,7 @@ pub enum KeyImportError {
     #[error("must be an RSA private key of 2,048 to 4,096 bits in PEM (PKCS#8 or PKCS#1), without a passphrase")]
     Form,
     /// The key size is not accepted.
-    #[error("has {0} bits; at most 4,096 are accepted, because a longer key does not fit into a DNS response")]
+    #[error("has {0} bits; the maximum is 4,096, because a longer key does not fit into a DNS response")]
     Bits(u16),
 }
 

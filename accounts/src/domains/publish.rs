@@ -33,7 +33,7 @@ pub enum PublishError {
     #[error("no saved credentials for {0}")]
     NothingSaved(Provider),
     /// Too many publications are in progress.
-    #[error("too many publications are in progress; try again shortly")]
+    #[error("too many DNS changes are in progress; try again shortly")]
     Busy,
     /// The provider failed before anything was changed.
     #[error(transparent)]

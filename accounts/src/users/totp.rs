@@ -80,7 +80,7 @@ impl UserService {
     }
 
     /// Checks a code of a user with active one-time passwords. Returns the user as it must be stored with whatever the
-    /// code permits; `None` if the code is wrong or was used.
+    /// code permits; `None` if the code is wrong or has already been used.
     ///
     /// # Errors
     /// [`UserError::Seal`].

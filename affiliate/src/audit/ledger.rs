@@ -170,7 +170,7 @@ async fn check_referral(audit: &mut Auditor<'_>, line: &Commission) -> Result<()
     // Lines in a payout or paid can no longer be reversed.
     let is_open = matches!(line.status, CommissionState::Pending { .. } | CommissionState::Earned { .. });
     let is_barred = is_open && is_barred(audit, line.referral).await?;
-    audit.check(!is_barred, Invariant::I5, line.id, || "is open, but its referral may not earn".to_owned());
+    audit.check(!is_barred, Invariant::I5, line.id, || "is open, but its referral cannot earn".to_owned());
     Ok(())
 }
 
@@ -192,6 +192,8 @@ async fn is_barred(audit: &mut Auditor<'_>, id: ReferralId) -> Result<bool> {
 async fn check_invoice(audit: &mut Auditor<'_>, invoice: &str) -> Result<()> {
     let mut work = UnitOfWork::for_program(audit.context, audit.program.clone());
     recompute_invoice(&mut work, invoice).await?;
-    audit.check(!work.has_changes(), Invariant::I9, invoice, || "differs from what the stored facts yield".to_owned());
+    audit.check(!work.has_changes(), Invariant::I9, invoice, || {
+        "differs from the result of the stored facts".to_owned()
+    });
     Ok(())
 }

@@ -42,18 +42,18 @@ impl Invariant {
     /// The rule, in a sentence without its full stop.
     pub const fn description(self) -> &'static str {
         match self {
-            Self::I1 => "One line per invoice and level, and one bounty per referral",
-            Self::I2 => "Every payout equals its lines and deductions, and every run its payouts",
-            Self::I3 => "A line is paid if its payout is paid, and is in one payout at most",
-            Self::I4 => "Stored counts, revenue and balances equal what the rows add up to",
-            Self::I5 => "A referral that may not earn has no open line",
+            Self::I1 => "There is one line per invoice and level, and one bounty per referral",
+            Self::I2 => "Every payout equals its lines minus its deductions, and every run equals its payouts",
+            Self::I3 => "A line is paid if its payout is paid, and is in at most one payout",
+            Self::I4 => "Stored counts, revenue and balances match the rows",
+            Self::I5 => "A referral that cannot earn has no open line",
             Self::I6 => "Amounts are positive, and times are in order",
-            Self::I7 => "A person is claimed by one referral only",
-            Self::I8 => "One default campaign, one primary link per partner, and no link token twice",
+            Self::I7 => "A person belongs to only one referral",
+            Self::I8 => "There is one default campaign, one primary link per partner, and no duplicate link token",
             Self::I9 => "Everything that the processor reported is in the ledger",
             Self::I10 => "Every change was reported by exactly one event",
             Self::I11 => "No partner is its own recruiter, directly or through others",
-            Self::I12 => "No API key changes a payout run, or a commission except by reversing it",
+            Self::I12 => "No API key has changed a payout run, or a commission other than by reversing it",
         }
     }
 }
@@ -108,12 +108,12 @@ message::words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(name = "AffiliateAudit")]
 pub struct AuditReport {
-    /// `running` if the audit has not ended: then nothing else is known, and `ok` is false
+    /// `running` if the audit has not finished; then nothing else is known, and `ok` is false
     #[schema(as = String, enum = AuditStatus::WORDS)]
     pub status: AuditStatus,
-    /// When it was begun; null while it is running
+    /// When it was started; null while it is running
     pub audited_at: Option<ApiTimestamp>,
-    /// Whether all rows were checked. The audit of a very large ledger ends early: then the newest rows were checked
+    /// Whether all rows were checked. The audit of a very large ledger stops early and then covers only the newest rows
     pub complete: bool,
     /// Whether all invariants hold for the checked rows
     pub ok: bool,

@@ -197,16 +197,16 @@ async fn apply_transfer_reversal(work: &mut UnitOfWork, transfer: &ReversedTrans
     let (store, account) = (work.context.store.clone(), work.account());
     let found = payout::find_by_transfer(&store, account, &transfer.id).await?.map(|payout| payout.id);
     let Some(id) = found.or(transfer.payout) else {
-        return Ok(Err(NoEffect("the transfer belongs to no payout")));
+        return Ok(Err(NoEffect("the transfer does not belong to any payout")));
     };
     let Some(payout) = work.payouts.get(id).await? else {
-        return Ok(Err(NoEffect("the transfer belongs to no payout")));
+        return Ok(Err(NoEffect("the transfer does not belong to any payout")));
     };
     if payout.method.is_manual() || payout.transfer.as_ref().is_some_and(|transfer_id| *transfer_id != transfer.id) {
-        return Ok(Err(NoEffect("the transfer belongs to no payout")));
+        return Ok(Err(NoEffect("the transfer does not belong to any payout")));
     }
     if !transfer.is_whole {
-        return Ok(Err(NoEffect("the transfer was reversed only in part")));
+        return Ok(Err(NoEffect("the transfer was only partly reversed")));
     }
     let is_approved = work.payouts.run(payout.run).await?.is_some_and(|run| run.is_approved());
     if !is_approved || !matches!(payout.state, PayoutState::Open | PayoutState::Paid) {

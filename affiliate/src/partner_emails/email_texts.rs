@@ -112,7 +112,7 @@ pub(super) fn render_service_text(
         PartnerEmailKind::Received => (
             format!("Your application to {program}"),
             vec![paragraph(format!(
-                "Your application to {program} was received. You will be emailed once it is reviewed."
+                "Your application to {program} was received. You will get an email once it has been reviewed."
             ))],
         ),
         PartnerEmailKind::Approved => (
@@ -149,7 +149,8 @@ pub(super) fn render_service_text(
         | PartnerEmailKind::PayoutFailed { .. }
         | PartnerEmailKind::PayoutChanged { .. } => return None,
     };
-    let footer = "You receive this because someone entered your address on the partner portal. If it was not you, ignore this email.";
+    let footer = "You receive this because someone entered your address on the partner portal. If it was not you, \
+        ignore this email.";
     Some(PartnerEmailContent { subject, parts, footer: footer.to_owned() })
 }
 
@@ -162,25 +163,32 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
             format!("Welcome to the partner program of {site}"),
             vec![
                 EmailBlock::Paragraph(format!("You are now a partner of {site}.")),
-                EmailBlock::Paragraph(
-                    "The partner portal shows your link, your earnings and your payouts."
-                        .to_owned(),
-                ),
+                EmailBlock::Paragraph("The partner portal shows your link, your earnings and your payouts.".to_owned()),
                 sign_in(),
             ],
         ),
         PartnerEmailKind::Invited => (
             format!("{site} invites you to its partner program"),
             vec![
-                EmailBlock::Paragraph(format!("{site} invites you to become a partner: share your link and earn a commission on every sale.")),
+                EmailBlock::Paragraph(format!(
+                    "{site} invites you to become a partner: share your link and earn a \
+                    commission on every sale."
+                )),
                 link("See the invitation"),
-                EmailBlock::Paragraph("The link works once and expires after 7 days. If you did not expect this, ignore this email.".to_owned()),
+                EmailBlock::Paragraph(
+                    "The link works once and expires after 7 days. If you did not expect this, \
+                    ignore this email."
+                        .to_owned(),
+                ),
             ],
         ),
         PartnerEmailKind::Received => (
             format!("Your application to the partner program of {site}"),
             vec![
-                EmailBlock::Paragraph(format!("{site} has received your application to its partner program. We will email you once it is reviewed.")),
+                EmailBlock::Paragraph(format!(
+                    "{site} has received your application to its partner program. We will \
+                    email you once it has been reviewed."
+                )),
                 EmailBlock::Paragraph("If you did not apply, ignore this email.".to_owned()),
             ],
         ),
@@ -192,27 +200,45 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
             ],
         ),
         PartnerEmailKind::Rejected { reason } => {
-            let mut parts =
-                vec![EmailBlock::Paragraph(format!("Your application to the partner program of {site} was not approved."))];
+            let mut parts = vec![EmailBlock::Paragraph(format!(
+                "Your application to the partner program of {site} was not \
+                    approved."
+            ))];
             parts.extend(reason.clone().map(EmailBlock::Quote));
             (format!("Your application to the partner program of {site}"), parts)
         }
         PartnerEmailKind::SignIn => (
             format!("Sign in to the partner portal of {site}"),
             vec![
-                EmailBlock::Paragraph("Use this link to sign in. It works once and expires after 15 minutes:".to_owned()),
+                EmailBlock::Paragraph(
+                    "Use this link to sign in. It works once and expires after 15 \
+                    minutes:"
+                        .to_owned(),
+                ),
                 link("Sign in"),
-                EmailBlock::Paragraph("If you did not request it, ignore this email: nobody can sign in without the link.".to_owned()),
+                EmailBlock::Paragraph(
+                    "If you did not request it, ignore this email: nobody can sign in without the \
+                    link."
+                        .to_owned(),
+                ),
             ],
         ),
         PartnerEmailKind::PayoutPaid { .. } | PartnerEmailKind::PayoutFailed { .. } => payout_text(kind, facts),
         PartnerEmailKind::ConfirmPayout { method, destination } => (
             format!("Confirm where {site} pays you"),
             vec![
-                EmailBlock::Paragraph("Someone signed in to your partner portal requested this payout destination:".to_owned()),
+                EmailBlock::Paragraph(
+                    "Someone signed in to your partner portal requested this payout \
+                    destination:"
+                        .to_owned(),
+                ),
                 EmailBlock::Quote(destination_line(*method, destination)),
                 link("Review and confirm the change"),
-                EmailBlock::Paragraph("The link works once and expires after one hour. If it was not you, do not follow it: nothing changes. Contact us, because someone else can sign in as you.".to_owned()),
+                EmailBlock::Paragraph(
+                    "The link works once and expires after one hour. If it was not you, do not \
+                    follow it: nothing changes. Contact us, because someone else can sign in as you."
+                        .to_owned(),
+                ),
             ],
         ),
         PartnerEmailKind::PayoutChanged { before } => destination_changed_text(before.as_ref(), facts),
@@ -221,7 +247,7 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
 
 fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
-    let mut parts = vec![EmailBlock::Paragraph(format!("Payouts of {site} will be sent to:"))];
+    let mut parts = vec![EmailBlock::Paragraph(format!("Your payouts from {site} will be sent to:"))];
     if let Some((method, destination)) = &facts.payout_destination {
         parts.push(EmailBlock::Quote(destination_line(*method, destination)));
     }
@@ -272,11 +298,12 @@ fn former_destination_text(facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let parts = vec![
         EmailBlock::Paragraph(format!(
-            "Payouts of the partner program of {site} were sent to this address. They now go to another destination, which was confirmed by email."
+            "Payouts from the partner program of {site} used to be sent to this address. They now go to another \
+             destination, which was confirmed by email."
         )),
         EmailBlock::Paragraph("If you did not request this, contact us at once.".to_owned()),
     ];
-    (format!("Payouts of {site} no longer go to this address"), parts)
+    (format!("Payouts from {site} no longer go to this address"), parts)
 }
 
 impl PartnerEmailContent {

@@ -98,8 +98,8 @@ struct CreatedPartner {
 /// Builds the warning for partners that could not be mailed, and logs it for the operator.
 fn mail_warning(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
     let (first, count) = (unmailed.first()?, unmailed.len());
-    tracing::warn!(account.id = %account, count, cause = %first, "imported partners were not mailed");
-    Some(format!("{count} partners were not mailed; the first: {first}"))
+    tracing::warn!(account.id = %account, count, cause = %first, "imported partners were not emailed");
+    Some(format!("{count} partners were not emailed; the first: {first}"))
 }
 
 /// Validated rows and skipped rows of a list.

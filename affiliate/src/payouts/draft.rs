@@ -127,7 +127,7 @@ impl DraftStep<'_> {
             }
         }
         if !self.fits(0, currency, group.earned) {
-            tracing::warn!(partner = %partner.id, "payout run is full; the partner is paid by the next run");
+            tracing::warn!(partner = %partner.id, "payout run is full; the partner will be paid by the next run");
             let (amount, reason) = (group.earned, SkipReason::RunFull);
             self.skip_partner(&SkippedPartner { partner: partner.id, currency, amount, reason });
             return Ok(());

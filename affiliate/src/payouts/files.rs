@@ -105,7 +105,7 @@ impl PayoutFiles {
                 match (kinds.len(), kinds.first()) {
                     (1, Some(kind)) => *kind,
                     (0, _) => {
-                        return Err(AffiliateError::field(field, "the run has no payouts of this kind"));
+                        return Err(AffiliateError::field(field, "the run has no such payouts"));
                     }
                     _ => {
                         let kinds: Vec<_> =

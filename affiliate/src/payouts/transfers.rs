@@ -357,8 +357,8 @@ impl<'a> Transfers<'a> {
             (Some(matching), _) => TransferResponse::Created(matching.id.clone()),
             (None, Some(StripeTransfer { id, amount, currency, .. })) => TransferResponse::Rejected(format!(
                 "transfer {id} of {amount} {currency} (minor units) to this destination was created after the backup \
-                 that this server was restored from, and belongs to no payout here: reverse it at the processor; the \
-                 amount due is then in the next run"
+                 that this server was restored from, and does not belong to any payout here: reverse it at the \
+                 processor; the amount due will then be in the next run"
             )),
             (None, None) => TransferResponse::NotFound,
         })

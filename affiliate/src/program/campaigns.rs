@@ -84,7 +84,10 @@ impl Campaigns {
             return Err(AffiliateError::field("campaign_id", "is neither the id nor the name of a campaign"));
         };
         if found.archived_at.is_some() {
-            return Err(AffiliateError::field("campaign_id", "is an archived campaign, which takes no more partners"));
+            return Err(AffiliateError::field(
+                "campaign_id",
+                "is an archived campaign, which does not accept new partners",
+            ));
         }
         Ok(found)
     }
@@ -167,7 +170,8 @@ impl Campaigns {
     /// Changes a campaign. Does nothing if the change has no effect.
     ///
     /// # Errors
-    /// `Changed` if `if_match` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store failed.
+    /// `Changed` if `if_match` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store
+    /// failed.
     pub async fn change_campaign(
         &self,
         account: AccountId,

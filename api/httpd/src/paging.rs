@@ -102,7 +102,8 @@ impl PageParameters {
         ]
     }
 
-    /// Cuts a list that was read with one entry more than a page has. Returns the cursor of the next page, if there is one.
+    /// Cuts a list that was read with one entry more than a page has. Returns the cursor of the next page, if there is
+    /// one.
     pub fn cut<T>(&self, found: &mut Vec<T>, cursor: impl FnOnce(&T) -> String) -> Option<String> {
         let has_more = found.len() > self.limit;
         found.truncate(self.limit);
@@ -262,7 +263,7 @@ pub fn parse_words<T>(
     let parameters = parse_query(query)?;
     let text = single_value(&parameters, name)?.unwrap_or_default();
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-    let refused = || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
+    let refused = || Problem::field(name, format!("must be one of {}, or several separated by commas", all.join(", ")));
     words.map(|word| parse(word).ok_or_else(refused)).collect()
 }
 
@@ -277,7 +278,7 @@ pub fn parse_time(parameters: &[(String, String)], name: &str) -> Result<Option<
         format!("{time}+{offset}").parse().ok()
     });
     parsed.map(Some).ok_or_else(|| {
-        Problem::field(name, "must be a time with its offset, like `2026-01-01T10:00:00Z` (a `+` is escaped as `%2B`)")
+        Problem::field(name, "must be a time with an offset, like `2026-01-01T10:00:00Z` (escape `+` as `%2B`)")
     })
 }
 
@@ -336,7 +337,7 @@ pub fn parse_values<T: FromStr>(
     if values.len() > VALUES_MAX {
         return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
     }
-    let refused = || Problem::field(name, format!("must be {expected}, or several with commas"));
+    let refused = || Problem::field(name, format!("must be {expected}, or several separated by commas"));
     values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
 }
 

@@ -50,36 +50,46 @@ codes! {
     BAD_REQUEST 400 "bad_request" "Malformed HTTP request.";
     INVALID_JSON 400 "invalid_json" "The body is not valid JSON.";
     VALIDATION_ERROR 400 "validation_error" "A field is missing or invalid; `details.fields` names each.";
-    INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` must be 1 to 256 printable characters.";
+    INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` must have from 1 to 256 printable \
+        characters.";
     INVALID_CURSOR 400 "invalid_cursor" "Invalid cursor: it was not returned by this list.";
-    UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` says which.";
+    UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` \
+        says which.";
     FORBIDDEN 403 "forbidden" "The scope of the API key or the role of the user does not allow this.";
-    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: confirm the password or sign in again.";
+    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: \
+        confirm the password or sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
-    SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can only send to the account's own address.";
-    PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production access.";
+    SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can send only to the account's own address.";
+    PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production \
+        access.";
     IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
-    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` names the rule.";
+    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` \
+        names the rule.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
     NOT_FOUND 404 "not_found" "Not found.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path does not support this method; see `Allow`.";
     REQUEST_TIMEOUT 408 "request_timeout" "The body arrived too slowly.";
-    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The idempotency key was used for a different request; use a new one.";
+    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The idempotency key was used for a different request; use a new \
+        one.";
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is in progress; see `retry-after`.";
-    DOMAIN_CLAIMED 409 "domain_claimed" "The domain belongs to another account; `details` says how to claim it.";
+    DOMAIN_CLAIMED 409 "domain_claimed" "The domain belongs to another account; `details` explains how to claim it.";
     CONFLICT 409 "conflict" "It already exists, was changed concurrently, or cannot be changed in its state.";
-    GONE 410 "gone" "The link was used or has expired.";
+    GONE 410 "gone" "The link has been used or has expired.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message composed from it, is too large.";
-    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed or opted out of the category; see `details`.";
+    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed or have opted out of the category; see \
+        `details`.";
     UPSTREAM_ERROR 422 "upstream_error" "A remote mail server or provider rejected the request permanently.";
-    PLAN_LIMIT 429 "plan_limit" "The daily or monthly limit of the plan is reached; see `upgrade_url`, if present.";
+    PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit has been reached; see `upgrade_url`, if present.";
     PLAN_FULL 403 "plan_limit" "The plan's quota of `details.limit` is used up; see `upgrade_url`, if present.";
-    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, optionally compressed with gzip or zstd.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, optionally compressed \
+        with gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "Too many requests; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header section has too many fields or bytes.";
     INTERNAL_ERROR 500 "internal_error" "Internal error; the request id identifies it in the server log.";
-    MAIL_SERVER_ERROR 502 "mail_server_error" "The mail server could not process the email, for example sign it; nothing was accepted.";
-    SERVICE_UNAVAILABLE 503 "service_unavailable" "Temporarily unavailable; nothing was accepted. Retry after `retry-after`.";
+    MAIL_SERVER_ERROR 502 "mail_server_error" "The mail server could not process the email, for example could not \
+        sign it; nothing was accepted.";
+    SERVICE_UNAVAILABLE 503 "service_unavailable" "Temporarily unavailable; nothing was accepted. Retry after \
+        `retry-after`.";
     SEND_UNCONFIRMED 504 "send_unconfirmed" "It is unknown whether the email was accepted; it may be delivered.";
 }
 
@@ -199,7 +209,7 @@ impl Problem {
     /// 429: the account exceeded its requests per second.
     pub fn rate_limited(status: RateLimitStatus) -> Self {
         let RateLimitStatus { limit, reset_s, .. } = status;
-        let message = format!("More than {limit} requests a second; try again in {reset_s} s");
+        let message = format!("More than {limit} requests per second; try again in {reset_s} s");
         Self::new(ErrorCode::RATE_LIMIT_EXCEEDED, message)
             .with_details(json!({"limit": limit}))
             .with_header(http::header::RETRY_AFTER, reset_s.to_string())
@@ -221,8 +231,10 @@ impl Problem {
 
     /// 413: the emails of a request that waits for approval are larger than what is held.
     pub fn held_content_too_large() -> Self {
-        let text =
-            format!("A request that waits for approval has at most {CONTENT_BYTES_MAX} bytes with the emails it sends");
+        let text = format!(
+            "A request that waits for approval can have at most {CONTENT_BYTES_MAX} bytes, including the emails that \
+             it sends"
+        );
         Self::new(ErrorCode::PAYLOAD_TOO_LARGE, text)
     }
 

@@ -42,7 +42,7 @@ pub fn required_scope(operation: &Operation) -> Option<OAuthScope> {
 pub fn check(delegation: Delegation, operation: &Operation) -> Result<(), Problem> {
     let forbidden = |text: String| Problem::new(ErrorCode::FORBIDDEN, text);
     let Some(required) = required_scope(operation) else {
-        return Err(forbidden("No access token may call this operation; use an API key or the dashboard".to_owned()));
+        return Err(forbidden("Access tokens cannot call this operation; use an API key or the dashboard".to_owned()));
     };
     if !delegation.scopes.contains(required) {
         let word = required.word();
@@ -51,7 +51,7 @@ pub fn check(delegation: Delegation, operation: &Operation) -> Result<(), Proble
             .with_header(WWW_AUTHENTICATE, format!("Bearer error=\"insufficient_scope\", scope=\"{word}\"")));
     }
     if operation.mails_later && !delegation.scopes.contains(OAuthScope::Send) {
-        let text = "The operation causes email later, so the access token needs the scope `send`, too";
+        let text = "The operation causes email later, so the access token also needs the scope `send`";
         return Err(forbidden(text.to_owned()).with_details(json!({"required_scope": "send"})));
     }
     if !role_table::role_allows(delegation.role, operation) {

@@ -62,7 +62,7 @@ pub struct BackfillObject {
     id: BackfillId,
     /// The status
     status: BackfillStatus,
-    /// Whether it tells nobody about what it writes
+    /// Whether it sends no webhooks and no email about what it writes
     silent: bool,
     /// Invoices from this time on; null for all
     since: Option<ApiTimestamp>,

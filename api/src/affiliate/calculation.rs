@@ -69,11 +69,11 @@ struct CalculationView {
     currency: Currency,
     /// The amount that the customer paid, in minor units
     paid_cents: i64,
-    /// The tax in it
+    /// The tax included in it
     tax_cents: i64,
     /// The amount that the commission is calculated on: paid, without tax, before refunds
     base_cents: i64,
-    /// The rest of the base after refunds
+    /// Remainder of the base after refunds
     remaining_base_cents: i64,
     /// The partner's number of paying customers at that time, including this one
     paying_customers: u32,

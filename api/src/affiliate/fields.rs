@@ -109,7 +109,7 @@ pub(super) fn parse_currency_text(text: &str) -> Result<Currency, String> {
 /// Parses an RFC 3339 time with an offset.
 pub(super) fn parse_time(value: &RawValue) -> Result<Timestamp, String> {
     let text = fields::parse_text(value)?;
-    text.parse().map_err(|_| "must be a time with its offset, like `2026-01-01T10:00:00Z`".to_owned())
+    text.parse().map_err(|_| "must be a time with an offset, like `2026-01-01T10:00:00Z`".to_owned())
 }
 
 /// Parses a time with an offset, or Unix seconds as a number or text.

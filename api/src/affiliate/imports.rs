@@ -26,7 +26,7 @@ impl FromRequest for ImportPartners {
         let body = schemas.component("AffiliateList", |_| {
             json!({
                 "type": "string",
-                "description": "CSV in UTF-8. The first line names the columns. `email` is required; `first_name`, \
+                "description": "CSV in UTF-8. The first line must name the columns. `email` is required; `first_name`, \
                     `last_name`, `company`, `website`, `country`, `campaign`, `token`, `paypal_email`, `tags` \
                     (separated by semicolons), `status`, `notes` and `parent_email` are optional. Common aliases \
                     (`name`, `paypal`) are accepted. At most 5,000 rows; invalid rows are skipped and listed",

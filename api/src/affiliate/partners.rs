@@ -344,13 +344,13 @@ fn parse_percent(value: &RawValue) -> Result<Percent, String> {
     parse_word(&["percent"], |text| (text == "percent").then_some(Percent), value)
 }
 
-const CREATE_ONLY: &str = "is accepted by `POST /affiliates` only and cannot be changed";
+const CREATE_ONLY: &str = "is accepted only by `POST /affiliates` and cannot be changed";
 /// Fields that an update does not accept.
 const CREATE_ONLY_FIELDS: RejectedFields = &[
     ("status", "cannot be changed here; use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`"),
     ("email", CREATE_ONLY),
     ("send_invite", CREATE_ONLY),
-    ("paypal_email", "is accepted by `POST /affiliates` only; afterwards the partner changes it in the portal"),
+    ("paypal_email", "is accepted only by `POST /affiliates`; afterwards, the partner changes it in the portal"),
 ];
 
 /// Path and body of `PATCH /affiliates/{id}`.

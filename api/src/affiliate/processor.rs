@@ -35,7 +35,7 @@ impl FromRequest for SignedProcessorEvent {
         let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
         let parameters = vec![
             schema::path_parameter("id", "The program's id (`prog_…`)"),
-            schema::header_parameter(HEADER, "`t=…,v1=…`: the payment processor's signature over time and body"),
+            schema::header_parameter(HEADER, "`t=…,v1=…`: the payment processor's signature of the time and the body"),
         ];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -48,7 +48,7 @@ impl FromRequest for SignedProcessorEvent {
     }
 }
 
-/// Acknowledgement of an event that need not be sent again
+/// Acknowledgement of an event; it does not need to be sent again
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "TakenProcessorEvent")]
 pub struct EventAcknowledgement {

@@ -41,12 +41,12 @@ pub struct UpdateProgramSettings {
     /// The website that partner links lead to
     #[field(reader = PageUrl)]
     website_url: Option<String>,
-    /// The program's currency; can be changed only during set-up
+    /// The program's currency; can be changed only during setup
     #[field(reader = CurrencyCode)]
     currency: Option<Currency>,
-    /// Whether live or test payments count; can be changed only during set-up
+    /// Whether live or test payments count; can be changed only during setup
     mode: Option<ProcessorMode>,
-    /// The link that gets the credit if a visitor came by several
+    /// The link that gets the credit if a visitor used several
     attribution: Option<Attribution>,
     /// Whether customers who paid before they were referred earn nothing
     new_customers_only: Option<bool>,

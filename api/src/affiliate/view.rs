@@ -107,14 +107,14 @@ impl ResponseObject for CreateReferralResponse {
     }];
 }
 
-/// An affiliate program with its payment processor and missing set-up steps
+/// An affiliate program with its payment processor and missing setup steps
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "WholeAffiliateProgram")]
 pub struct ProgramDetailResponse {
     pub(super) program: ProgramObject,
     pub(super) processor: Option<ProcessorObject>,
-    /// Set-up steps that are missing before the program can go live
-    #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A set-up step"})]
+    /// Setup steps that are missing before the program can go live
+    #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A setup step"})]
     pub(super) missing: Vec<MissingStep>,
 }
 

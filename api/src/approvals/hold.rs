@@ -43,7 +43,8 @@ const TRIES_MAX: usize = 20;
 /// Header fields that are not held: each has a place of its own, or is written by the server.
 const OWN_HEADERS: [&str; 2] = ["idempotency-key", "authorization"];
 
-/// Holds a request: stores it with a mail to the owner, and answers 202. A request whose idempotency key was held before
+/// Holds a request: stores it with a mail to the owner, and answers 202. A request whose idempotency key was held
+/// before
 /// gets the state of that approval, or its result.
 ///
 /// # Errors
@@ -181,7 +182,7 @@ fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(),
         (own.held_today, CLIENT_HELD_PER_DAY_MAX, "this key or grant"),
     ];
     if let Some((_, limit, of)) = per_day.into_iter().find(|(held, limit, _)| held >= limit) {
-        let text = format!("{limit} requests of {of} were held for approval today (UTC)");
+        let text = format!("{limit} requests of {of} have been held for approval today (UTC)");
         let tomorrow = now.to_zoned(TimeZone::UTC).tomorrow().and_then(|day| day.start_of_day());
         let wait_s = tomorrow.map_or(HOUR.as_secs(), |start| start.timestamp().duration_since(now).as_secs() + 1);
         return Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, text).with_header(RETRY_AFTER, wait_s.to_string()));
@@ -191,7 +192,7 @@ fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(),
         (own.pending, CLIENT_PENDING_MAX, "this key or grant"),
     ];
     if let Some((_, limit, of)) = pending.into_iter().find(|(pending, limit, _)| pending >= limit) {
-        let text = format!("{limit} requests of {of} already wait for approval; decide them or let them expire");
+        let text = format!("{limit} requests of {of} are already waiting for approval; decide them or let them expire");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let used = [
@@ -200,7 +201,8 @@ fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(),
     ];
     if let Some((_, limit, of)) = used.into_iter().find(|(used, limit, _)| used.saturating_add(bytes) > *limit) {
         let text = format!(
-            "The requests of {of} that wait for approval may have {limit} bytes together; decide some or let them expire"
+            "The requests of {of} that wait for approval may have at most {limit} bytes together; decide some or let \
+             them expire"
         );
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
@@ -210,7 +212,7 @@ fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(),
 /// Only a JSON object or list without secrets is held: a person reads it.
 fn read_body(body: &Bytes) -> Result<String, Problem> {
     if body.len() > BODY_BYTES_MAX {
-        let text = format!("A request that waits for approval has at most {BODY_BYTES_MAX} bytes");
+        let text = format!("A request that waits for approval can have at most {BODY_BYTES_MAX} bytes");
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -310,7 +312,8 @@ async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Res
         }
         ApprovalState::Interrupted { .. } => {}
     }
-    let text = format!("The request was approved before and is {}; see `GET /approvals/{}`", status.word(), found.id);
+    let text =
+        format!("The request has already been approved and is {}; see `GET /approvals/{}`", status.word(), found.id);
     Err(Problem::new(ErrorCode::CONFLICT, text))
 }
 
@@ -325,7 +328,7 @@ fn approval_required(state: &AppState, held: &Approval) -> Result<Response, Prob
     let url = approval_url(state, held.id);
     let body = json!({
         "status": "approval_required",
-        "message": format!("The policy of this client asks for an approval: a person decides at {url}"),
+        "message": format!("The policy of this client requires an approval: a person decides at {url}"),
         "approval_id": held.id,
         "url": url,
         "expires_at": JsonTimestamp(held.expires_at()),

@@ -65,15 +65,15 @@ pub(crate) fn decide(policy: &ClientPolicy, operation: &Operation) -> Result<Pol
     }
     if operation.moves_money {
         let text = format!(
-            "This operation changes what partners are paid, which a client with a policy may do only with an approval; \
-             a person can do it in the dashboard, or the policy can ask for an approval (`approve: {}`)",
+            "This operation changes what partners are paid, which a client with a policy may do only with an \
+             approval; a person can do it in the dashboard, or the policy can require an approval (`approve: {}`)",
             kind.word()
         );
         return Err(Problem::policy_violation("money", text));
     }
     if operation.mails_later && policy.limits_sending() {
         let text = "The policy of this client limits the email that it sends, and this operation causes email later; \
-                    a person can do it in the dashboard, or the policy can ask for an approval (`approve: manage`)";
+                    a person can do it in the dashboard, or the policy can require an approval (`approve: manage`)";
         return Err(Problem::policy_violation("sends", text));
     }
     Ok(PolicyDecision::Permit)

@@ -12,7 +12,7 @@ list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
 object_response! { "An approval", pub(super) ApprovalResponse { approval: ApprovalView } }
 
-/// A request of a client that waits for a person's decision, or was decided
+/// A client's request that waits for a person's decision, or has been decided
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Approval")]
 pub(super) struct ApprovalView {

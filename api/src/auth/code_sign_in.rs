@@ -235,9 +235,11 @@ pub async fn sign_in(state: Arc<AppState>, request: CodeSignIn) -> Result<CodeSi
         Err(CodeSignInError::Expired) if is_page => {
             Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, LoginPage::Expired))
         }
-        Err(CodeSignInError::WrongCode) => Err(Problem::new(ErrorCode::UNAUTHORIZED, "The code is wrong or was used")),
+        Err(CodeSignInError::WrongCode) => {
+            Err(Problem::new(ErrorCode::UNAUTHORIZED, "The code is wrong or has already been used"))
+        }
         Err(CodeSignInError::Expired) => {
-            Err(Problem::new(ErrorCode::UNAUTHORIZED, "The challenge was used or has expired; sign in again"))
+            Err(Problem::new(ErrorCode::UNAUTHORIZED, "The challenge has been used or has expired; sign in again"))
         }
         Err(CodeSignInError::Other(problem)) => Err(problem),
     }

@@ -113,8 +113,10 @@ impl Confirmation {
 /// The problem of a user who gave a password but has none.
 fn no_password_problem(user: &User) -> Problem {
     let text = match user.has_totp() {
-        true => "You have no password: give `code`",
-        false => "You have no password: sign in again with a mailed link, or set a password within 15 minutes after it",
+        true => "You have no password: send `code`",
+        false => {
+            "You have no password: sign in again with an emailed link, or set a password within 15 minutes of doing so"
+        }
     };
     Problem::new(ErrorCode::FORBIDDEN, text)
 }

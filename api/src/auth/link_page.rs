@@ -44,10 +44,10 @@ impl LoginPage {
             Self::Code { is_wrong } => login_page(
                 "One-time password",
                 maud! {
-                    @if is_wrong { (alert("The code is wrong or was used. Wait for the next one.")) }
+                    @if is_wrong { (alert("The code is wrong or has already been used. Wait for the next one.")) }
                     form.form method="post" {
                         div.field {
-                            label for="code" { "Enter the code of your authenticator app, or a recovery code." }
+                            label for="code" { "Enter the code from your authenticator app, or a recovery code." }
                             input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="characters" maxlength="24"
                                 required;
                         }
@@ -58,8 +58,8 @@ impl LoginPage {
             Self::Expired => login_page(
                 "Sign in again",
                 maud! {
-                    p { "The link was used or has expired." }
-                    p { a.button.primary href="/dashboard" { "To the dashboard" } }
+                    p { "The link has been used or has expired." }
+                    p { a.button.primary href="/dashboard" { "Go to the dashboard" } }
                 },
             ),
         }

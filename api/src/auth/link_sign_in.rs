@@ -187,7 +187,7 @@ pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLi
 
 async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInResponse, User), Problem> {
     let (store, now) = (&state.services.store, state.services.clock.now());
-    let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used or has expired; request a new one");
+    let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link has been used or has expired; request a new one");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(expired)?;
     let found = store::sign_in_link::get(store, &token).await?;
     // A challenge is not a link: it must not sign in without a code.

@@ -38,8 +38,8 @@ pub enum LinkPurpose {
 /// 503: the operator has not configured `sandbox_sender`.
 pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
     let Some(sandbox) = &state.options.sandbox_sender else {
-        let text = "Sign-in links cannot be mailed: this service has no sender address \
-                    (`sandbox_sender` in [service]); sign in with a password";
+        let text = "Sign-in links cannot be emailed: this service has no sender address (`sandbox_sender` in \
+            [service]); sign in with a password";
         return Err(Problem::unavailable(text, RETRY_AFTER_S));
     };
     sibling_address(sandbox, LOCAL_PARTS)
@@ -77,8 +77,8 @@ pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
     let (task_state, to) = (Arc::clone(state), user.email.clone());
     state.background.tasks.spawn(async move {
         let text = format!(
-            "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
-             If this was not you: request a sign-in link for this address, sign in with it, and set a new password \
+            "The password of {to} at {} has been changed, and all other sessions have been ended.\n\n\
+             If this was not you, request a sign-in link for this address, sign in with it, and set a new password \
              within 15 minutes. That ends all other sessions. Then review your API keys and SMTP credentials.\n",
             task_state.options.base_url,
         );
@@ -96,7 +96,7 @@ pub fn notify_totp_changed(state: &Arc<AppState>, user: &User, active: bool) {
         };
         let text = format!(
             "One-time passwords were {change} for the sign-in of {to} at {}.\n\n\
-             If this was not you: change your password, which ends all other sessions, and review your API keys and \
+             If this was not you, change your password, which ends all other sessions, and review your API keys and \
              SMTP credentials. If you can no longer sign in, ask the operator of the service to reset your user.\n",
             task_state.options.base_url,
         );
@@ -155,7 +155,7 @@ pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: Ac
         let (subject, sentence) = grant.notice_text(&account.email);
         let text = format!(
             "{sentence} at {}.\n\n\
-             If you do not recognize this: delete the credential or remove the user, review all API keys, SMTP \
+             If you do not recognize this, delete the credential or remove the user, review all API keys, SMTP \
              credentials and users of the account, and change your password, which ends your other sessions.\n",
             task_state.options.base_url,
         );
@@ -191,7 +191,7 @@ async fn send_notice(state: &AppState, email: SystemEmail) {
 
 fn unavailable_problem(cause: &dyn std::fmt::Display) -> Problem {
     tracing::warn!(%cause, "cannot send service email: the account that owns sandbox_sender's domain cannot send");
-    Problem::new(ErrorCode::SERVICE_UNAVAILABLE, "Sign-in links cannot be mailed at the moment; retry later")
+    Problem::new(ErrorCode::SERVICE_UNAVAILABLE, "Sign-in links cannot be emailed at the moment; try again later")
 }
 
 async fn system_mailer(state: &AppState) -> Result<SystemMailer, Problem> {
@@ -213,7 +213,7 @@ fn link_text(purpose: LinkPurpose, url: &str, account: &Address) -> (&'static st
         LinkPurpose::Invitation => (
             "You have been invited",
             format!(
-                "You have been invited to the account of {account}. Accept and sign in with this link. It works \
+                "You have been invited to join the account of {account}. Accept and sign in with this link. It works \
                  once, within 3 days:\n\n{url}\n\n\
                  If you do not know the sender, ignore this email: nothing happens without the link.\n"
             ),

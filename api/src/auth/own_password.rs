@@ -71,7 +71,8 @@ pub struct SetPasswordResponse {
 /// password is not required within 15 minutes of signing in by a mailed link.
 ///
 /// # Errors
-/// 403 when the current password is wrong, or `reauthentication_required` for a first password; 429 after too many attempts.
+/// 403 when the current password is wrong, or `reauthentication_required` for a first password; 429 after too many
+/// attempts.
 pub async fn set_password(
     state: Arc<AppState>,
     signed_in: SignedInUser,
@@ -90,8 +91,8 @@ pub async fn set_password(
         match state.sign_in.passwords.verify(current.unwrap_or_default(), user.password.clone()).await {
             Ok(true) => attempt.succeed(),
             Ok(false) => {
-                let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set a \
-                            new password within 15 minutes";
+                let text = "`current_password` is wrong. If you have forgotten it, sign in with an emailed link and \
+                    set a new password within 15 minutes";
                 return Err(Problem::new(ErrorCode::FORBIDDEN, text));
             }
             Err(problem) => {

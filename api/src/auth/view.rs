@@ -25,7 +25,7 @@ pub struct UserView {
     /// Whether the user has accepted the invitation
     #[schema(enum = ["invited", "active"])]
     status: &'static str,
-    /// Whether a password is set; users without one sign in by a mailed link
+    /// Whether a password is set; users without one sign in with an emailed link
     has_password: bool,
     /// Whether sign-in asks for a one-time password
     has_totp: bool,

@@ -86,7 +86,7 @@ struct ReplayedMessage {
     r#type: &'static str,
     /// The email's subject, or the beginning of the text message
     text: String,
-    /// Whether its recipients are suppressed or opted out, so that it would not be sent
+    /// Whether its recipients are suppressed or have opted out, so that it would not be sent
     suppressed: bool,
 }
 
@@ -125,8 +125,7 @@ struct ReplayedEvent {
     user_id: Option<String>,
     /// The person's email address
     email: Option<String>,
-    /// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
-    /// before, by an earlier event
+    /// `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had already started the person's only run
     #[schema(as = String, enum = ReplayEffect::WORDS)]
     effect: ReplayEffect,
     /// The messages that would be sent or suppressed, in order
@@ -154,7 +153,7 @@ struct ReplayTotals {
     reached: usize,
     /// Messages that would be sent
     messages: usize,
-    /// Messages that would not be sent, because their recipients are suppressed or opted out
+    /// Messages that would not be sent, because their recipients are suppressed or have opted out
     suppressed: usize,
     /// Runs that would fail
     failed: usize,
@@ -185,7 +184,7 @@ pub struct ReplayView {
     totals: ReplayTotals,
     /// The events, newest first
     events: Vec<ReplayedEvent>,
-    /// Whether all requested events were replayed; false if the time was over
+    /// Whether all requested events were replayed; false if time ran out
     complete: bool,
 }
 

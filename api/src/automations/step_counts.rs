@@ -47,11 +47,11 @@ struct StepCount {
     index: usize,
     /// Runs that wait at the step or execute it
     waiting: u64,
-    /// Runs that completed the step and went on, or ended after the last one
+    /// Runs that completed the step and continued, or ended after the last one
     passed: u64,
     /// Runs that failed at the step
     failed: u64,
-    /// Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run
+    /// Runs that completed at the step although others follow: a condition was false, or a wait ended the run
     ended: u64,
     /// Runs that were cancelled at the step
     cancelled: u64,

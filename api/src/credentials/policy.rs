@@ -26,7 +26,7 @@ pub(super) struct PolicyFields {
     /// The only sender address
     #[field(parse = parse_address, schema = address_schema, nullable)]
     from: Option<Address>,
-    /// Maximum number of recipients a day (UTC)
+    /// Maximum number of recipients per day (UTC)
     #[field(reader = Integer<u32, 1, { SENDS_PER_DAY_MAX as i64 }>, nullable)]
     sends_per_day: Option<u32>,
     /// The categories of email that it may send; empty allows all
@@ -151,7 +151,7 @@ pub(crate) fn policy_schema(schemas: &mut Schemas) -> Value {
             [
                 ("recipients", schema::list(recipient, "The recipients that it may send to; empty allows all")),
                 ("from", schema::nullable_string("The only sender address")),
-                ("sends_per_day", schema::nullable_count("Maximum number of recipients a day (UTC)")),
+                ("sends_per_day", schema::nullable_count("Maximum number of recipients per day (UTC)")),
                 ("categories", schema::list(category, "The categories of email that it may send; empty allows all")),
                 ("approve", schema::list(kind, "The kinds of operations that wait for a person's approval")),
             ],

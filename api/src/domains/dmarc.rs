@@ -76,7 +76,7 @@ impl DmarcQuery {
     }
 }
 
-/// The published policy as the latest report saw it
+/// The published policy, according to the latest report
 #[derive(Debug, Serialize, ToSchema)]
 struct DmarcPolicyView {
     /// The policy for mail that fails

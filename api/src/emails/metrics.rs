@@ -256,10 +256,10 @@ struct ShownCounts {
     /// Recipients who clicked a link, each counted once, without machines
     #[serde(skip_serializing_if = "Option::is_none")]
     clicked: Option<u64>,
-    /// Recipients that were suppressed or opted out
+    /// Recipients that were suppressed or had opted out
     #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<u64>,
-    /// Unsubscribes by the email's link
+    /// Unsubscribes through the email's link
     #[serde(skip_serializing_if = "Option::is_none")]
     unsubscribed: Option<u64>,
     /// How long deliveries took
@@ -271,7 +271,7 @@ struct ShownCounts {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "DeliveryTime")]
 struct DeliveryTimeView {
-    /// Measured deliveries: all since the release that measures them
+    /// Measured deliveries: all since the release that introduced the measurement
     measured: u64,
     /// Half of the measured deliveries took at most about this many seconds; null without any
     #[schema(minimum = 0)]

@@ -52,7 +52,7 @@ impl FromRequest for ResendEmail {
 /// The email is resent as stored
 #[derive(Debug, RequestObject)]
 struct ResendFields {
-    /// Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`
+    /// Whether the new email also has the attachments; without them, the response has the warning `attachments_omitted`
     #[field(absent = false, default = false)]
     attachments: bool,
 }

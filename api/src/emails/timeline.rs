@@ -61,7 +61,7 @@ pub struct DeliveryAttemptView {
     mx_host: Option<String>,
     /// The host's IP address
     ip: Option<IpAddr>,
-    /// null for plain text
+    /// Null for plain text
     tls: Option<AttemptTlsView>,
     /// The three-digit SMTP reply code
     smtp_code: Option<u16>,

@@ -131,8 +131,7 @@ pub struct EmailList {
     pub has_more: bool,
     /// The `cursor` of the next page
     pub next_cursor: Option<String>,
-    /// Present if a page has fewer entries than requested although there are more: emails accepted before this time are
-    /// not searched yet
+    /// Present if a page has fewer entries than requested although there are more: emails accepted before this time have not been searched yet
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched_until: Option<JsonTimestamp>,
     /// Present while the search index lags: later events may not be found yet

@@ -93,14 +93,14 @@ impl FromRequest for AuthorizationDecision {
     }
 }
 
-/// Where the browser goes after the decision
+/// The browser's destination after the decision
 #[derive(Debug, Serialize, ToSchema)]
 struct RedirectView {
     /// The redirect URI of the request
     uri: String,
-    /// The host, or the scheme of a program
+    /// The host, or the scheme of an app
     destination: String,
-    /// Whether the program runs on the user's own machine
+    /// Whether the app runs on the user's own machine
     is_local: bool,
 }
 
@@ -125,7 +125,8 @@ pub struct AuthorizationView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
-    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the client,
+    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
+    /// client,
     /// or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
@@ -226,7 +227,7 @@ async fn check(
     })?;
     let redirect_uri = parameters.require("redirect_uri").map_err(shown)?.to_owned();
     if !client.has_redirect_uri(&redirect_uri) {
-        return Err(client_problem("The redirect URI is not one of the program's: go back and begin again"));
+        return Err(client_problem("The redirect URI is not one of the app's: go back and start again"));
     }
     let client_state = parameters.find("state").ok().flatten().map(str::to_owned);
     let client_state = client_state.filter(|text| text.len() <= STATE_BYTES_MAX);
@@ -257,7 +258,7 @@ fn check_parameters(parameters: &OAuthParameters, base_url: &str) -> Result<(Sco
         return Err(OAuthError::request("`code_challenge_method` must be `S256`"));
     }
     if !pkce::is_challenge(challenge) {
-        return Err(OAuthError::request("`code_challenge` is no SHA-256 in base64url"));
+        return Err(OAuthError::request("`code_challenge` is not a SHA-256 in base64url"));
     }
     let scopes = requested_scopes(parameters)?;
     let audience = parameters.audience(base_url)?.unwrap_or(Audience::Both);

@@ -81,7 +81,7 @@ fn split_url(url: &str) -> Option<(&str, &str, &str)> {
 /// Checks the form of a client id URL: https, with a path, without dot segments, user name and fragment.
 fn check_url(url: &str, allow_http: bool) -> Result<(), String> {
     let refused = |why: &str| Err(format!("The client id {why}"));
-    let Some((scheme, authority, path)) = split_url(url) else { return refused("is no URL") };
+    let Some((scheme, authority, path)) = split_url(url) else { return refused("is not a URL") };
     if scheme != "https" && !(allow_http && scheme == "http") {
         return refused("must begin with https://");
     }
@@ -123,7 +123,10 @@ async fn fetch(client: &HttpClient, url: &str) -> DocumentResult {
 
 fn read_response(url: &str, response: &HttpResponse) -> DocumentResult {
     if response.status != 200 {
-        return Err(format!("The client's metadata document was answered with the status {}", response.status));
+        return Err(format!(
+            "The request for the client's metadata document was answered with status {}",
+            response.status
+        ));
     }
     if !response.is_complete || response.body.len() > DOCUMENT_BYTES_MAX {
         return Err(format!("The client's metadata document is larger than {DOCUMENT_BYTES_MAX} bytes"));
@@ -152,10 +155,10 @@ struct ClientDocument {
 fn read_document(url: &str, body: &[u8]) -> DocumentResult {
     let refused = |why: &str| Err(format!("The client's metadata document {why}"));
     let Ok(document) = serde_json::from_slice::<ClientDocument>(body) else {
-        return refused("is no JSON object with `client_id` and `redirect_uris`");
+        return refused("is not a JSON object with `client_id` and `redirect_uris`");
     };
     if document.client_id != url {
-        return refused("has another `client_id` than its URL");
+        return refused("has a `client_id` that differs from its URL");
     }
     if document.token_endpoint_auth_method.as_deref().is_some_and(|method| method != "none") {
         return refused("needs `token_endpoint_auth_method` to be `none`");
@@ -279,7 +282,10 @@ mod tests {
         for (text, why) in [
             ("[]", "no JSON object"),
             (r#"{"redirect_uris":["https://a.example/cb"]}"#, "no JSON object"),
-            (r#"{"client_id":"https://b.example/c","redirect_uris":["https://a.example/cb"]}"#, "another `client_id`"),
+            (
+                r#"{"client_id":"https://b.example/c","redirect_uris":["https://a.example/cb"]}"#,
+                "`client_id` that differs",
+            ),
             (r#"{"client_id":"https://a.example/client.json"}"#, "1 to 10"),
             (r#"{"client_id":"https://a.example/client.json","redirect_uris":["javascript:x"]}"#, "scheme"),
             (

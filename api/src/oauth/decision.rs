@@ -55,7 +55,7 @@ pub(super) struct ClientView {
     name: String,
     /// The host that published the client's metadata document; null for other clients
     host: Option<String>,
-    /// `built_in`, `registered` (by anybody) or `document` (published by `host`)
+    /// `built_in`, `registered` (by anyone) or `document` (published by `host`)
     identity: &'static str,
 }
 
@@ -76,7 +76,7 @@ impl ClientView {
 pub(super) struct ScopeView {
     /// `read`, `send` or `manage`
     scope: &'static str,
-    /// Whether the user's role allows giving it
+    /// Whether the user's role allows granting it
     permitted: bool,
 }
 
@@ -102,10 +102,10 @@ pub(super) fn approved_scopes(
         return Err(Problem::field("scopes", "Choose at least one"));
     }
     if !scopes.is_subset_of(requested) {
-        return Err(Problem::field("scopes", "The program did not request one of these"));
+        return Err(Problem::field("scopes", "The app did not request one of these"));
     }
     if scopes.permitted_for(role) != scopes {
-        let text = format!("Your role `{}` does not allow you to give these permissions", role.word());
+        let text = format!("Your role `{}` does not allow you to grant these permissions", role.word());
         return Err(Problem::new(ErrorCode::FORBIDDEN, text));
     }
     // As for API keys: a grant outlives the session.
@@ -138,7 +138,7 @@ pub(super) async fn decided_policy(
     let Some(policy) = decision.policy else { return Ok(kept) };
     if policy.loosens(&kept) {
         if user.user().role < UserRole::Developer {
-            let text = "Your role does not allow you to loosen the rules for this program";
+            let text = "Your role does not allow you to loosen the rules for this app";
             return Err(Problem::new(ErrorCode::FORBIDDEN, text));
         }
         access::require_recent_authentication(user.tenant())?;

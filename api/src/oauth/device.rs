@@ -53,7 +53,7 @@ pub struct DeviceResponse {
     verification_uri_complete: String,
     /// Seconds until both codes expire
     expires_in: u64,
-    /// Least seconds between token requests
+    /// Minimum number of seconds between token requests
     interval: u64,
 }
 
@@ -155,7 +155,8 @@ pub struct DeviceRequestView {
     scopes: Vec<ScopeView>,
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
-    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the client,
+    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
+    /// client,
     /// or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
@@ -175,7 +176,7 @@ async fn find_pending(
         Some(code) => store::oauth::device::find_by_user_code(&state.services.store, code).await?,
         None => None,
     };
-    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "The code is wrong or has expired; look at the device again");
+    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "The code is wrong or has expired; check it on the device");
     let found = found.filter(|device| now < device.expires_at && device.decision == DeviceDecision::Pending);
     let device = found.ok_or_else(unknown)?;
     attempt.discard();
@@ -205,7 +206,8 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
 /// `POST /auth/device-requests/{code}`.
 ///
 /// # Errors
-/// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser rules, or
+/// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser
+/// rules, or
 /// the user must prove their identity again; 409 when the request was decided at the same time.
 pub async fn decide(
     state: Arc<AppState>,

@@ -16,7 +16,7 @@ use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
 use crate::prelude::*;
 
-/// A user's allowance for a program
+/// A user's grant to an app
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "Grant")]
 pub struct GrantView {
@@ -26,7 +26,7 @@ pub struct GrantView {
     client_id: String,
     /// The name that the client gave itself; it is not verified
     client_name: String,
-    /// The user who gave the grant; it ends with the user, or with a lower role
+    /// The user who gave the grant; it ends if the user is removed or gets a lower role
     user_id: UserId,
     /// `read`, `send`, `manage`
     scopes: Vec<&'static str>,

@@ -93,10 +93,10 @@ async fn register_client(state: &AppState, request: RegisterClient) -> Result<Re
     let now = state.services.clock.now();
     state.sign_in.limiter.count_oauth_request(request.client_ip, "register", now)?;
     let invalid = |text: String| OAuthError::new(OAuthErrorCode::InvalidClientMetadata, text);
-    let metadata = request.metadata.ok_or_else(|| invalid("The body is no client metadata in JSON".to_owned()))?;
+    let metadata = request.metadata.ok_or_else(|| invalid("The body is not client metadata in JSON".to_owned()))?;
     let uses_device_codes = check_types(&metadata)?;
     check_redirect_uris(&metadata.redirect_uris, uses_device_codes)?;
-    let name = metadata.client_name.as_deref().and_then(client_name).unwrap_or_else(|| "Unnamed program".to_owned());
+    let name = metadata.client_name.as_deref().and_then(client_name).unwrap_or_else(|| "Unnamed app".to_owned());
     let client = OAuthClient {
         id: OAuthClientId::new(now, state.services.entropy.unique_bits()),
         name,

@@ -24,7 +24,7 @@ impl OAuthFields for RevocationFields {
     ];
 }
 
-/// The token is not valid, or not any more
+/// The token is invalid or no longer valid
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RevocationResponse {}
 

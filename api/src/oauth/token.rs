@@ -66,7 +66,7 @@ fn invalid_grant(description: &str) -> OAuthFailure {
 }
 
 async fn exchange_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
-    let unknown = || invalid_grant("The code is unknown, expired or was used");
+    let unknown = || invalid_grant("The code is unknown, has expired or has been used");
     let (client_id, verifier) = (form.require("client_id")?, form.require("code_verifier")?);
     let secret = OAuthSecret::parse(OAuthSecretKind::AuthorizationCode, form.require("code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
@@ -131,7 +131,7 @@ fn wrong_target() -> OAuthFailure {
 }
 
 async fn exchange_refresh_token(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
-    let unknown = || invalid_grant("The refresh token is unknown, expired, revoked or was used");
+    let unknown = || invalid_grant("The refresh token is unknown, expired, revoked or has been used");
     let client_id = form.require("client_id")?;
     let secret = OAuthSecret::parse(OAuthSecretKind::RefreshToken, form.require("refresh_token")?);
     let secret = secret.ok_or_else(unknown)?;
@@ -179,14 +179,14 @@ fn refreshed_scopes(form: &OAuthParameters, grant: &OAuthGrant) -> Result<ScopeS
 }
 
 async fn exchange_device_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
-    let unknown = || invalid_grant("The device code is unknown or was used");
+    let unknown = || invalid_grant("The device code is unknown or has been used");
     let error = |code, text: &str| OAuthFailure::from(OAuthError::new(code, text));
     let client_id = form.require("client_id")?;
     let secret = OAuthSecret::parse(OAuthSecretKind::DeviceCode, form.require("device_code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
         let now = state.services.clock.now();
         if secret.expires_at <= now {
-            return Err(error(OAuthErrorCode::ExpiredToken, "The device code has expired; begin again"));
+            return Err(error(OAuthErrorCode::ExpiredToken, "The device code has expired; start again"));
         }
         let device = store::oauth::device::get(&state.services.store, &secret).await?.ok_or_else(unknown)?;
         if device.client.id != client_id {

@@ -16,7 +16,7 @@ pub struct TokenResponse {
     token_type: &'static str,
     /// Seconds until the access token expires
     expires_in: u64,
-    /// The next refresh token; the one that was sent does not work again
+    /// The next refresh token; the one that was sent can no longer be used
     refresh_token: String,
     /// The scopes of the access token
     scope: String,

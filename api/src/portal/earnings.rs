@@ -27,7 +27,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
         @if page.rows.is_empty() {
             (EmptyState {
                 title: "No commissions yet",
-                text: "They appear here when a customer whom you referred pays.",
+                text: "They appear here when a customer you referred pays.",
                 action: None,
             })
         } @else {

@@ -45,7 +45,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
         @if activity.is_empty() {
             div.empty {
                 p.empty-title { "Nothing in the last 90 days" }
-                p { "Clicks on your links and what you earn by them are shown here, day by day." }
+                p { "Clicks on your links and what you earn from them are shown here, day by day." }
             }
         } @else {
             (activity.charts())

@@ -58,11 +58,11 @@ fn link_fields(view: &PageContext<'_>, form: &str, id: &str, link: Option<&Partn
     let [token_id, label_id, to_id] = &ids;
     let help = format!("A path on {}; default: the home page", view.session.program.settings.website_url);
     let token = TextField {
-        help: Some("2 to 40 letters, digits, dashes and underscores"),
+        help: Some("From 2 to 40 letters, digits, dashes and underscores"),
         chars_max: 40,
         is_required: true,
         is_token: true,
-        ..TextField::new(token_id, "token", "Name in the address", &token)
+        ..TextField::new(token_id, "token", "Name in the URL", &token)
     };
     let label =
         TextField { help: Some("Nobody else sees it"), ..TextField::new(label_id, "label", "Your note", &label) };

@@ -85,7 +85,7 @@ impl IntoResponse for PortalPage {
         ExtraResponse {
             status: 410,
             media_type: Some(HTML_MEDIA_TYPE),
-            description: "The link was used or has expired",
+            description: "The link has been used or has expired",
         },
         ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), description: "Too many attempts" },
     ];

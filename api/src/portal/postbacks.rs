@@ -120,7 +120,7 @@ pub(super) fn first_secret_notice(secret: &str) -> Fragment {
 
 pub(super) fn new_secret_notice(secret: &str) -> Fragment {
     secret_notice(
-        "This is the new secret of your postbacks. Copy it now: it is not shown again. The previous secret no longer \
+        "This is the new secret for your postbacks. Copy it now: it is not shown again. The previous secret no longer \
          works.",
         secret,
     )

@@ -28,8 +28,8 @@ pub(super) async fn find_program(
 /// The page for a URL that names no program.
 pub(super) fn no_program_page(key: &str) -> PortalPage {
     let text = if key.is_empty() {
-        "The address has no program key (?key=pk_…). Open the page from the product whose partner you are, or from \
-         one of its emails. A program needs no key only on its own host (portal_domain)."
+        "The address has no program key (?key=pk_…). Open the page from the product that you are a partner of, or \
+         from one of its emails. Only on a program's own host (portal_domain) is no key needed."
     } else {
         "No partner program has the key in this address."
     };

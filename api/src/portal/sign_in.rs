@@ -35,7 +35,7 @@ pub(super) fn signed_out_page(program: Option<&AffiliateProgram>) -> RenderedPag
             }
             None => {
                 p {
-                    "Open the partner portal from the product whose partner you are, or from one of its emails."
+                    "Open the partner portal from the product that you are a partner of, or from one of its emails."
                 }
             }
         }

@@ -35,7 +35,7 @@ enum SuppressionTargets {
 
 /// The addresses or domains to suppress: `email` or `emails`
 #[derive(Debug, RequestObject)]
-#[schema(name = "AddSuppressions", examples = [{"email": "grace@example.net", "note": "Asked by phone"}])]
+#[schema(name = "AddSuppressions", examples = [{"email": "grace@example.net", "note": "Requested by phone"}])]
 struct SuppressionFields {
     /// An address, or `@domain.tld`
     #[field(foreign = ["EmailAddress", "address"], parse = parse_target, schema = target_schema)]

@@ -63,7 +63,7 @@ fn parse_target(text: &str) -> Result<SuppressionTarget, InvalidTarget> {
 /// The result for one address
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SuppressionStatus {
-    /// The address in lower case, as compared; an invalid entry is unchanged
+    /// The address in lower case, as used for comparison; an invalid entry is unchanged
     email: String,
     /// Whether nothing is sent to the address
     suppressed: bool,

@@ -18,13 +18,12 @@ struct LineForecastView {
     email: Option<String>,
     /// The reason in the list; null if the line is invalid
     reason: Option<SuppressionReason>,
-    /// `created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
-    /// `repeated`: an earlier line has the address; `invalid`: the line would be left out
+    /// `created`: a suppression would be created or get this reason; `exists`: the address is already suppressed; `repeated`: an earlier line has the address; `invalid`: the line would be skipped
     #[schema(enum = RESULTS)]
     result: &'static str,
     /// The reason of the suppression that exists
     existing_reason: Option<SuppressionReason>,
-    /// Why the line would be left out
+    /// Why the line would be skipped
     message: Option<String>,
 }
 
@@ -49,7 +48,7 @@ struct ForecastCountsView {
     total: u64,
     /// Suppressions that would be created or changed
     created: u64,
-    /// Records whose address is suppressed already, or is on an earlier line
+    /// Records whose address is already suppressed, or is on an earlier line
     exists: u64,
     /// Records whose address is on an earlier line
     repeated: u64,
@@ -64,7 +63,7 @@ struct ForecastCountsView {
 #[schema(name = "SuppressionImportForecast")]
 pub struct ForecastView {
     counts: ForecastCountsView,
-    /// The first 100 lines that would be left out
+    /// The first 100 lines that would be skipped
     left_out: Vec<LineForecastView>,
     /// The first 100 other lines
     lines: Vec<LineForecastView>,

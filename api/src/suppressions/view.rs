@@ -27,7 +27,7 @@ pub struct SuppressionDetailView {
 pub struct SuppressionView {
     /// Id (`sup_…`)
     id: SuppressionId,
-    /// The address in lower case, as compared; or `@domain.tld` for a whole domain
+    /// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
     email: String,
     /// Reason
     reason: SuppressionReason,

@@ -60,13 +60,14 @@ pub(super) struct TemplateEdit {
     /// Markup of the subject
     #[field(foreign = ["Subject", "SubjectPart"], reader = Line<SUBJECT_BYTES_MAX>)]
     subject: Option<Option<String>>,
-    /// Markup of the preview line after the subject
+    /// Markup of the preview text after the subject
     #[field(reader = Line<PREHEADER_BYTES_MAX>)]
     preheader: Option<Option<String>>,
     /// Markup of the HTML body
     #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody", "HtmlPart"], reader = Markup)]
     html: Option<Option<String>>,
-    /// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps the
+    /// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps
+    /// the
     /// compiled `html`; a new `html` removes the source
     #[field(reader = Markup)]
     mjml: Option<Option<String>>,
@@ -139,8 +140,12 @@ impl TemplateEdit {
         let part = |part: &Option<Option<String>>| part.clone().flatten();
         let (html, mjml) = (part(&self.html), part(&self.mjml));
         if html.is_some() && mjml.is_some() {
-            notes.errors.add("mjml", "cannot be given with `html`, which is compiled from it: send one of them");
-            notes.errors.add("html", "cannot be given with `mjml`, which it is compiled from: send one of them");
+            notes
+                .errors
+                .add("mjml", "cannot be combined with `html`, which is compiled from it: send only one of them");
+            notes
+                .errors
+                .add("html", "cannot be combined with `mjml`, which it is compiled from: send only one of them");
             return Vec::new();
         }
         let html_field = if mjml.is_some() { "mjml" } else { "html" };

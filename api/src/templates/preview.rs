@@ -203,7 +203,7 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
     if rendered.html.is_none() && rendered.text.is_none() {
         advice.push("The template has neither html nor text: it cannot be published".to_owned());
     } else if rendered.text.is_none() {
-        advice.push("The template has no text: some mail programs and filters expect one".to_owned());
+        advice.push("The template has no text: some email programs and filters expect one".to_owned());
     }
     match (settings.has_managed_unsubscribe(), program.has_unsubscribe_url()) {
         (true, false) => advice.push(format!(

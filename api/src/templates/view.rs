@@ -55,7 +55,7 @@ struct TemplateSettingsView {
     reply_to: Vec<String>,
     /// Markup of the subject
     subject: Option<String>,
-    /// Markup of the preview line after the subject
+    /// Markup of the preview text after the subject
     preheader: Option<String>,
     #[serde(flatten)]
     bodies: Option<TemplateBodiesView>,

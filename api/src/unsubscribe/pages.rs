@@ -77,7 +77,7 @@ pub(super) fn confirm_page(content: &UnsubscribePageContent) -> RenderedPage {
 /// The page after unsubscribing.
 pub(super) fn done_page(content: &UnsubscribePageContent) -> RenderedPage {
     page(
-        "You are unsubscribed",
+        "You have been unsubscribed",
         maud! {
             div.notice.good role="status" { p { (content.effect()) } }
             p.soft { "Changed your mind? " a href=(content.preferences_path()) { "Manage preferences" } }
@@ -91,7 +91,7 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
     page(
         "Email preferences",
         maud! {
-            @if saved { div.notice.good role="status" { p { "Your preferences were saved." } } }
+            @if saved { div.notice.good role="status" { p { "Your preferences have been saved." } } }
             p { "Emails that " strong { (content.address) } " receives from " (content.sender()) ":" }
             @if content.blocked {
                 p.soft {
@@ -110,7 +110,8 @@ pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) ->
                 @if !content.blocked {
                     fieldset {
                         legend { "Or" }
-                        (checkbox_choice(NOTHING, "Send me no email at all, not even receipts and messages about my account", content.unsubscribed_from_all))
+                        (checkbox_choice(NOTHING, "Do not send me any email, not even receipts and messages about my \
+                            account", content.unsubscribed_from_all))
                     }
                 }
                 button.button.primary type="submit" { "Save" }
@@ -131,7 +132,7 @@ fn checkbox_choice(name: &str, label: &str, is_checked: bool) -> impl Renderable
 
 /// The page for an invalid link.
 pub(super) fn not_found_page() -> RenderedPage {
-    let text = "It may be incomplete: open it again from the email, or copy all of it.";
+    let text = "It may be incomplete: open it again from the email, or copy the whole link.";
     page("This link does not work", Sentence(text))
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn webhook_error_problem(error: WebhookError, state: &AppState) -> Pr
         WebhookError::UnknownDelivery => Problem::not_found("delivery"),
         WebhookError::TooMany => conflict("The account has the maximum number of webhook endpoints: delete one"),
         WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
-        WebhookError::Pending => conflict("The delivery is still pending: it needs no replay"),
+        WebhookError::Pending => conflict("The delivery is still pending and needs no replay"),
         WebhookError::Changed => conflict("The webhook endpoint was changed concurrently; get it and try again"),
         WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),

@@ -57,7 +57,7 @@ async fn an_opt_out_counts_for_its_category_alone() {
     let refused = world.post("/emails", email_body(json!("b@example.net"), json!({"category": "newsletter"}))).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
     let error = refused.json()["error"].clone();
-    assert_eq!(error["message"], "Recipients opted out of this category");
+    assert_eq!(error["message"], "Recipients have opted out of this category");
     assert_eq!(error["details"]["category_unsubscribed"], json!(["b@example.net"]));
     assert_eq!(error["details"]["category"], "newsletter");
     assert!(error["details"]["suppressed"].is_null());

@@ -128,6 +128,6 @@ async fn claimed_domain_owner_is_notified() {
     };
     let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the email");
     assert_eq!(sent.as_array().unwrap().len(), 1);
-    assert_eq!(sent[0]["subject"], "Your domain acme.test is claimed by another account");
+    assert_eq!(sent[0]["subject"], "Another account has claimed your domain acme.test");
     world.end().await;
 }

@@ -57,7 +57,7 @@ async fn sandbox_account_sends_no_partner_emails() {
     let (world, session) = sandbox().await;
     for sender in [Value::Null, json!("partners@example.com")] {
         update_program(&world, &session, json!({"mail_from": sender})).await;
-        let reason = if sender.is_null() { "set `mail_from`" } else { "production access" };
+        let reason = if sender.is_null() { "`mail_from`" } else { "production access" };
         let view = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"].clone();
         assert!(view["mail_error"].as_str().unwrap().contains(reason), "{view}");
         for number in 0..100 {

@@ -171,7 +171,7 @@ async fn a_partner_adds_and_changes_links() {
     assert_contains(&page, "https://shop.example/pricing?via=Ada-Pod");
     for (fields, status, reason) in [
         (vec![("token", "BOB")], StatusCode::CONFLICT, "Another link has this token."),
-        (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
+        (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be from 2 to 40"),
         (
             vec![("token", "evil"), ("destination_url", "https://evil.example/")],
             StatusCode::BAD_REQUEST,
@@ -317,7 +317,7 @@ async fn payout_destination_is_confirmed_by_email() {
     assert!(
         recipients.contains(&(
             "old@example.org".to_owned(),
-            "Payouts of shop.example no longer go to this address".to_owned()
+            "Payouts from shop.example no longer go to this address".to_owned()
         )),
         "{recipients:?}"
     );
@@ -364,7 +364,7 @@ async fn confirmation_of_a_method_that_is_not_offered_any_more_says_so() {
     update_program(&world, &who, json!({"allowed_methods": ["paypal"]})).await;
     let refused = browser.post(&link, &[]).await;
     assert_eq!(refused.status, StatusCode::CONFLICT);
-    assert_contains(&refused, "does not offer this payout method any more");
+    assert_contains(&refused, "no longer offers this payout method");
     // The link remains valid, in case that the owner allows the method again.
     update_program(&world, &who, json!({"allowed_methods": ["paypal", "wise"]})).await;
     assert_eq!(browser.post(&link, &[]).await.status, StatusCode::OK);

@@ -225,7 +225,7 @@ async fn a_browser_gives_the_code_after_a_link_and_is_led_to_the_dashboard() {
     assert!(page_path.starts_with("/auth/code/"), "{page_path}");
     let again = browse(&world, Method::POST, &link, "").await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
-    assert!(String::from_utf8_lossy(&again.body).contains("The link was used or has expired"));
+    assert!(String::from_utf8_lossy(&again.body).contains("The link has been used or has expired"));
     let page = browse(&world, Method::GET, &page_path, "").await;
     let text = String::from_utf8_lossy(&page.body).into_owned();
     assert!(text.contains("name=\"code\"") && !text.contains("<script"), "{text}");

@@ -91,7 +91,7 @@ async fn one_click_unsubscribes_in_every_format() {
         for _ in 0..2 {
             let done = call(&world, Method::POST, &path, form).await;
             assert_eq!(done.status, StatusCode::OK, "{form:?}");
-            assert!(text(&done).contains("You are unsubscribed"));
+            assert!(text(&done).contains("You have been unsubscribed"));
         }
         assert_eq!(check_address(&world).await, (Value::Null, json!(["newsletter"])));
         let events = recorded_events(&world, id).await;
@@ -106,7 +106,7 @@ async fn one_click_unsubscribes_in_every_format() {
         let opt_outs = world.get("/category-opt-outs").await.json();
         assert_eq!(detail["category_opt_out_id"], opt_outs["category_opt_outs"][0]["id"]);
         assert_eq!(opt_outs["category_opt_outs"][0]["email_id"], json!(id));
-        assert!(text(&call(&world, Method::GET, &path, None).await).contains("You are unsubscribed"));
+        assert!(text(&call(&world, Method::GET, &path, None).await).contains("You have been unsubscribed"));
         world.end().await;
     }
 }

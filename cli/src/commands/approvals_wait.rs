@@ -19,10 +19,10 @@ const OPEN_STATUSES: [&str; 3] = ["pending", "approved", "executing"];
 
 pub(super) fn command() -> Command {
     Command::new("approvals wait")
-        .about("Wait until a request was approved and carried out, and print its response")
+        .about("Wait until a request is approved and carried out, and print its response")
         .after_help(example::section(&["postrider approvals wait apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E --for 1h"]))
         .arg(Arg::new("id").value_name("ID").required(true).help("The approval (`apr_…`)"))
-        .arg(Arg::new("for").long("for").value_name("TIME").default_value("24h").help("Longest time to wait"))
+        .arg(Arg::new("for").long("for").value_name("TIME").default_value("24h").help("Maximum time to wait"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         "executed" => run.print(&approval),
         "failed" => {
             let reason = approval["response"]["error"]["message"].as_str().or(approval["error_code"].as_str());
-            Err(CliError::Failed(format!("the request was approved and failed: {}", reason.unwrap_or_default())))
+            Err(CliError::Failed(format!("the request was approved, but failed: {}", reason.unwrap_or_default())))
         }
         "interrupted" => {
             let text = "the request was interrupted while it was carried out: check whether it took effect";

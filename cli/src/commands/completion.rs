@@ -12,7 +12,7 @@ use crate::tree;
 
 pub(super) fn command() -> Command {
     Command::new("completion")
-        .about("Print the completion script of a shell")
+        .about("Print the completion script for a shell")
         .after_help(example::section(&[
             "postrider completion bash > ~/.local/share/bash-completion/completions/postrider",
         ]))

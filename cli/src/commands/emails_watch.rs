@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
             "postrider emails watch",
             "postrider emails watch msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
         ]))
-        .arg(Arg::new("id").value_name("ID").help("Only this email; ends when each recipient has its result"))
+        .arg(Arg::new("id").value_name("ID").help("Only this email; ends when every recipient has a final status"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
@@ -35,7 +35,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     // Events from now on must not be lost.
     stream.begin().await?;
     if target.is_none() {
-        eprintln!("watching the emails of {}; Ctrl-C stops", client.base_url());
+        eprintln!("watching the emails of {}; press Ctrl-C to stop", client.base_url());
     }
     if let Some(target) = &target {
         let email = client.call(&Call::get(target.clone())).await?.json()?;

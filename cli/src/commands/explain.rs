@@ -46,11 +46,11 @@ fn explanation(recipient: &Value) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
     let explained = explain(&standing);
     let command = match explained.next_step {
-        Some(NextStep::Resend) => " `postrider emails resend ID` sends it again.",
-        Some(NextStep::ShowSuppression) => " `postrider suppressions get ADDRESS` shows it.",
-        Some(NextStep::Reschedule) => " `postrider emails update ID` and `postrider emails cancel ID` do that.",
-        Some(NextStep::CheckDomain) => " `postrider domains verify DOMAIN` checks the records.",
-        None if explained.standing == DeliveryState::Waiting => " `postrider emails watch ID` shows each try.",
+        Some(NextStep::Resend) => " Use `postrider emails resend ID`.",
+        Some(NextStep::ShowSuppression) => " Use `postrider suppressions get ADDRESS`.",
+        Some(NextStep::Reschedule) => " Use `postrider emails update ID` or `postrider emails cancel ID`.",
+        Some(NextStep::CheckDomain) => " Use `postrider domains verify DOMAIN` to check the records.",
+        None if explained.standing == DeliveryState::Waiting => " `postrider emails watch ID` shows each attempt.",
         None => "",
     };
     let advice = format!("{}{command}", explained.advice);
@@ -75,8 +75,8 @@ mod tests {
         });
         let explained = explanation(&recipient);
         let text = explained["explanation"].as_str().unwrap();
-        assert!(text.starts_with("It is in the queue after 2 tries."), "{text}");
+        assert!(text.starts_with("It is in the queue after 2 attempts."), "{text}");
         assert!(text.ends_with("1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 greylisted”."), "{text}");
-        assert!(explained["what_to_do"].as_str().unwrap().ends_with("`postrider emails watch ID` shows each try."));
+        assert!(explained["what_to_do"].as_str().unwrap().ends_with("`postrider emails watch ID` shows each attempt."));
     }
 }

@@ -32,7 +32,7 @@ const ERRORS_SHOWN: usize = 20;
 
 pub(super) fn command() -> Command {
     Command::new("import")
-        .about("Take over suppressions and templates from another service")
+        .about("Import suppressions and templates from another service")
         .after_help(example::section(&[
             "postrider import postmark suppressions.csv --dry-run",
             "postrider import resend contacts.csv",
@@ -44,27 +44,27 @@ pub(super) fn command() -> Command {
                 .value_name("SERVICE")
                 .required(true)
                 .value_parser(Service::NAMES.to_vec())
-                .help("The service that wrote the files"),
+                .help("The service that the files come from"),
         )
         .arg(
             Arg::new("files")
                 .value_name("FILE")
                 .required(true)
                 .num_args(1..)
-                .help("Export files: CSV or JSON; a template's folder of the Postmark command line"),
+                .help("Export files (CSV or JSON), or a template folder of the Postmark command line"),
         )
         .arg(
             Arg::new("reason")
                 .long("reason")
                 .value_name("REASON")
                 .value_parser(SuppressionReason::NAMES.to_vec())
-                .help("Reason of rows that name none"),
+                .help("Reason for rows that have none"),
         )
         .arg(
             Arg::new("dry-run")
                 .long("dry-run")
                 .action(ArgAction::SetTrue)
-                .help("Count by reason and show the rows that cannot be read; send nothing"),
+                .help("Count the addresses by reason and show the rows that cannot be read; send nothing"),
         )
 }
 

@@ -42,14 +42,11 @@ pub(super) fn command() -> Command {
             Arg::new("since")
                 .long("since")
                 .value_name("TIME")
-                .help("Begin with the events of this time, for example 1h"),
+                .help("Start with events from this long ago, for example 1h"),
         )
-        .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Begin where the last run stopped"))
+        .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Start where the last run stopped"))
         .arg(
-            Arg::new("secret")
-                .long("secret")
-                .value_name("WHSEC")
-                .help("Secret of the signatures, or @file [default: a new one]"),
+            Arg::new("secret").long("secret").value_name("WHSEC").help("Signing secret, or @file [default: a new one]"),
         )
         .arg(
             Arg::new("count")
@@ -79,10 +76,10 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     };
     // Events from now on must not be lost.
     stream.begin().await?;
-    eprintln!("listening to {}; Ctrl-C stops", client.base_url());
+    eprintln!("listening to {}; press Ctrl-C to stop", client.base_url());
     if let Some(forward) = &forward {
         match forward.new_secret() {
-            Some(secret) => eprintln!("forwarding to {}; the secret of the signatures is {secret}", forward.shown),
+            Some(secret) => eprintln!("forwarding to {}; the signing secret is {secret}", forward.shown),
             None => eprintln!("forwarding to {}", forward.shown),
         }
     }

@@ -36,8 +36,8 @@ pub(super) fn login_command() -> Command {
     Command::new("login")
         .about("Sign in to a server with the browser, or store an API key")
         .after_help(format!(
-            "The sign-in can do what its scopes and your role allow, but nothing with secrets, money or the team. An API \
-             key is read from the terminal without being shown, or from standard input.\n\n{}",
+            "The sign-in permits what its scopes and your role allow, except anything to do with secrets, money or \
+             the team. An API key is read from the terminal without being shown, or from standard input.\n\n{}",
             example::section(&[
                 "postrider login --base-url https://mail.example.com",
                 "postrider login --base-url https://mail.example.com --device",
@@ -55,11 +55,18 @@ pub(super) fn login_command() -> Command {
                 .long("scope")
                 .value_name("SCOPES")
                 .default_value(SCOPE_DEFAULT)
-                .help("What to ask for: `read`, `send`, `manage`"),
+                .help("Scopes to request: `read`, `send`, `manage`"),
         )
-        .arg(flag("web", "Use the browser, also if standard input is no terminal").conflicts_with_all(["device", "key"]))
-        .arg(flag("device", "Show a code to enter in the browser of another device").conflicts_with("key"))
-        .arg(flag("key", "Store an API key; the default if standard input is no terminal"))
+        .arg(
+            flag(
+                "web",
+                "Use the browser, even if standard input is not a \
+            terminal",
+            )
+            .conflicts_with_all(["device", "key"]),
+        )
+        .arg(flag("device", "Show a code to enter in a browser on another device").conflicts_with("key"))
+        .arg(flag("key", "Store an API key; the default if standard input is not a terminal"))
 }
 
 pub(super) fn logout_command() -> Command {
@@ -137,8 +144,10 @@ pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
     };
     let note = match &profile.sign_in {
         Some(tokens) => match revoke(&profile.base_url, tokens).await {
-            Ok(()) => "the sign-in was ended at the server".to_owned(),
-            Err(error) => format!("the sign-in could not be revoked ({error}): revoke it under Connected apps"),
+            Ok(()) => "signed out on the server".to_owned(),
+            Err(error) => {
+                format!("the sign-in could not be revoked ({error}); revoke it in the dashboard under Connected apps")
+            }
         },
         None => "the key itself stays valid: `postrider api-keys delete` revokes it".to_owned(),
     };

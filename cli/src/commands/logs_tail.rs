@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
         ]))
         .arg(filter("status", "Only this status or class, for example 422 or 5xx"))
         .arg(filter("method", "Only this method"))
-        .arg(filter("path", "Only paths that begin with this"))
+        .arg(filter("path", "Only paths that start with this"))
         .arg(
             Arg::new("count")
                 .long("count")

@@ -13,9 +13,9 @@ use crate::tree;
 
 pub(super) fn command() -> Command {
     Command::new("man")
-        .about("Write the manual pages of all commands to a directory")
+        .about("Write the manual pages for all commands to a directory")
         .after_help(example::section(&["postrider man man1"]))
-        .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory; it is made if it does not exist"))
+        .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory; it is created if it does not exist"))
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

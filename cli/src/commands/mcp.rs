@@ -24,19 +24,19 @@ use crate::operation::OperationTable;
 pub(super) fn command() -> Command {
     let sets: Vec<&str> = TOOLSETS.iter().map(|(name, _)| *name).collect();
     Command::new("mcp")
-        .about("Serve the account's tools to an assistant over standard input and output (MCP)")
+        .about("Serve the account's tools to an AI assistant over standard input and output (MCP)")
         .after_help(example::section(&["postrider mcp", "postrider mcp --toolsets affiliates,automations --read-only"]))
         .arg(
             Arg::new("toolsets")
                 .long("toolsets")
                 .value_name("SETS")
-                .help(format!("Tools beside the core ones: {}, or all", sets.join(", "))),
+                .help(format!("Tools in addition to the core ones: {}, or all", sets.join(", "))),
         )
         .arg(
             Arg::new("read-only")
                 .long("read-only")
                 .action(ArgAction::SetTrue)
-                .help("Offer only tools that change and send nothing"),
+                .help("Offer only tools that neither change nor send anything"),
         )
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     selection.add(run.text("toolsets").unwrap_or_default()).map_err(CliError::Usage)?;
     let client = run.client()?;
     if std::io::stdin().is_terminal() {
-        eprintln!("An assistant starts this command and writes to its standard input; Ctrl-D ends it.");
+        eprintln!("An AI assistant starts this command and writes to its standard input; press Ctrl-D to end it.");
     }
     let tools = Arc::new(ApiTools::new(selection, ClientBackend { client }));
     let input = tokio::io::BufReader::new(tokio::io::stdin());

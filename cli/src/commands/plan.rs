@@ -35,7 +35,7 @@ fn file_command(name: &'static str, about: &'static str, examples: &[&'static st
         .about(about)
         .after_help(example::section(examples))
         .arg(Arg::new("file").value_name("FILE").required(true).help("The declaration in TOML"))
-        .arg(switch("delete", "Delete what the file's sections do not have"))
+        .arg(switch("delete", "Delete objects that are missing from the file's sections"))
 }
 
 pub(super) fn plan_command() -> Command {
@@ -49,10 +49,10 @@ pub(super) fn plan_command() -> Command {
 pub(super) fn apply_command() -> Command {
     file_command(
         "apply",
-        "Make the account as a file declares it",
+        "Change the account to match a declaration file",
         &["postrider apply mail.toml", "postrider apply mail.toml --yes --save-secrets secrets"],
     )
-    .arg(Arg::new("yes").long("yes").short('y').action(ArgAction::SetTrue).help("Do not ask"))
+    .arg(Arg::new("yes").long("yes").short('y').action(ArgAction::SetTrue).help("Do not ask for confirmation"))
     .arg(
         Arg::new("save-secrets")
             .long("save-secrets")

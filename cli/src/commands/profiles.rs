@@ -20,9 +20,9 @@ pub(super) fn command() -> Command {
                 .value_name("ACTION")
                 .value_parser(["list", "use"])
                 .default_value("list")
-                .help("`use` chooses the profile that is used if none is named"),
+                .help("`use` chooses the default profile"),
         )
-        .arg(Arg::new("name").value_name("NAME").required_if_eq("action", "use").help("Name of the profile"))
+        .arg(Arg::new("name").value_name("NAME").required_if_eq("action", "use").help("Profile name"))
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

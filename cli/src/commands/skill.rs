@@ -12,7 +12,7 @@ const SKILL: &str = include_str!("../../SKILL.md");
 
 pub(super) fn command() -> Command {
     Command::new("skill")
-        .about("Print instructions for coding assistants (SKILL.md)")
+        .about("Print instructions for AI coding assistants (SKILL.md)")
         .after_help(example::section(&["postrider skill > SKILL.md"]))
 }
 

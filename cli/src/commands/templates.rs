@@ -56,15 +56,15 @@ pub(super) fn push_command() -> Command {
         "Create or update drafts from a directory",
         "postrider templates push templates --publish",
     )
-    .arg(switch("publish", "Publish the drafts, too"))
+    .arg(switch("publish", "Also publish the drafts"))
     .arg(switch("dry-run", "Show what would be done"))
-    .arg(switch("force", "Replace drafts that others changed"))
+    .arg(switch("force", "Overwrite drafts that someone else has changed"))
 }
 
 pub(super) fn pull_command() -> Command {
     directory_command("templates pull", "Write the drafts to a directory", "postrider templates pull templates")
         .arg(switch("dry-run", "Show what would be written"))
-        .arg(switch("force", "Replace files that were changed"))
+        .arg(switch("force", "Overwrite files that have been changed"))
 }
 
 pub(super) fn diff_command() -> Command {
@@ -78,7 +78,7 @@ pub(super) fn diff_command() -> Command {
 pub(super) fn watch_command() -> Command {
     directory_command(
         "templates watch",
-        "Push each change of a directory to the drafts and show what the preview says",
+        "Push each change in a directory to the drafts and show the preview's findings",
         "postrider templates watch templates",
     )
 }

@@ -17,11 +17,15 @@ pub(super) fn command() -> Command {
         .about("Send a test event to webhooks")
         .after_help(example::section(&[
             "postrider trigger email.bounced",
-            "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
+            "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set \
+             data.rcpt_to=ada@example.net",
         ]))
         .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
         .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))
-        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signature, or @file [default: a new one]"))
+        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help(
+            "Signing secret, or @file [default: a new \
+            one]",
+        ))
         .arg(
             Arg::new("set")
                 .long("set")
@@ -31,7 +35,10 @@ pub(super) fn command() -> Command {
                 .help("Change a field of the payload, for example data.subject=Hello"),
         )
         .arg(Arg::new("dry-run").long("dry-run").action(clap::ArgAction::SetTrue).help("Show what would be sent"))
-        .arg(Arg::new("email-id").long("email-id").value_name("ID").conflicts_with("forward-to").help("Take the payload's values from this email"))
+        .arg(Arg::new("email-id").long("email-id").value_name("ID").conflicts_with("forward-to").help(
+            "Fill the \
+            payload with this email's values",
+        ))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
@@ -51,7 +58,10 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     };
     let Some(event) = table.webhook_events().find(|event| event.kind == kind) else {
         let kinds: Vec<String> = table.webhook_events().map(|event| event.kind).collect();
-        return Err(CliError::usage(format!("`{kind}` is no event type; there are {}", kinds.join(", "))));
+        return Err(CliError::usage(format!(
+            "`{kind}` is not an event type; the event types are {}",
+            kinds.join(", ")
+        )));
     };
     let mut payload = event.example;
     for change in run.texts("set") {
@@ -74,7 +84,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 
 /// Sets the field at a path such as `data.bounce.type`.
 fn set(payload: &mut Value, change: &str) -> Result<(), CliError> {
-    let invalid = || CliError::usage(format!("--set {change}: write PATH=VALUE, for example data.subject=Hello"));
+    let invalid = || CliError::usage(format!("--set {change}: use PATH=VALUE, for example data.subject=Hello"));
     let (path, value) = change.split_once('=').ok_or_else(invalid)?;
     if path.split('.').any(str::is_empty) {
         return Err(invalid());

@@ -28,13 +28,13 @@ pub(super) fn command() -> Command {
             "postrider wait --to ada@example.net --subject Welcome --for 1m",
         ]))
         .arg(Arg::new("to").long("to").value_name("ADDRESS").required(true).help("Its recipient"))
-        .arg(Arg::new("subject").long("subject").value_name("TEXT").help("A part of its subject"))
-        .arg(Arg::new("for").long("for").value_name("TIME").default_value("30s").help("Longest time to wait"))
+        .arg(Arg::new("subject").long("subject").value_name("TEXT").help("Part of its subject"))
+        .arg(Arg::new("for").long("for").value_name("TIME").default_value("30s").help("Maximum time to wait"))
         .arg(
             Arg::new("since")
                 .long("since")
                 .value_name("TIME")
-                .help("Take one that came this long ago, too, for example 1m"),
+                .help("Also accept an email that arrived up to this long ago, for example 1m"),
         )
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         subject: run.text("subject").map(str::to_lowercase),
         since: clock::now()? - SignedDuration::try_from(age).unwrap_or_default(),
     };
-    let late = format!("no email to {} came within {} s", wanted.to, longest.as_secs());
+    let late = format!("no email to {} arrived within {} s", wanted.to, longest.as_secs());
     let waiting = async {
         let ahead = server_ahead(&client).await?;
         wanted.since = wanted.since.checked_add(ahead).unwrap_or(wanted.since);

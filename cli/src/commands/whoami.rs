@@ -12,7 +12,9 @@ use crate::operation_command::client_of;
 use crate::output::{self, Format};
 
 pub(super) fn command() -> Command {
-    Command::new("whoami").about("Show the account of the key").after_help(example::section(&["postrider whoami"]))
+    Command::new("whoami")
+        .about("Show the account that the key belongs to")
+        .after_help(example::section(&["postrider whoami"]))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -213,8 +213,8 @@ impl RuleInput<'_> {
         let (name, kind) = (self.name(), self.type_name());
         if name == self.domain {
             return RuleResult::conflict(format!(
-                "{name} itself is a CNAME to {alias}, which hides every other record at it, this {kind} record \
-                 too. Replace the CNAME with A and AAAA records (or your provider's ALIAS) and publish this record \
+                "{name} itself is a CNAME to {alias}, which hides every other record at it, including this {kind} \
+                 record. Replace the CNAME with A and AAAA records (or your provider's ALIAS) and publish this record \
                  next to them."
             ));
         }

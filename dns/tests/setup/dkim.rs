@@ -39,9 +39,9 @@ async fn another_key_is_explained() {
     let cut = KEY.split_at(230).0;
     let lower = KEY.to_ascii_lowercase();
     for (key, words) in [
-        (WEAK, "another key of 1024 bits, which is too weak"),
-        (OTHER, "is another key: an old one"),
-        ("11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key of ours"),
+        (WEAK, "a different key of 1024 bits, which is too weak"),
+        (OTHER, "is a different key: an old one"),
+        ("11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not one of our RSA keys"),
         ("nonsense!", "is damaged: its \"p=\" is not valid base64"),
         ("", "is revoked: its \"p=\" is empty"),
         (cut, "was cut off after 230 of its 392 characters"),

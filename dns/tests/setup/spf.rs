@@ -85,7 +85,7 @@ async fn too_many_lookups_are_explained() {
 
     let (ten, hosts) = includes(10);
     let eleven = record(&format!("v=spf1 {ten}include:spf.service.example -all")) + &hosts;
-    table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, and at most 10 are allowed")]).await;
+    table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, but at most 10 are allowed")]).await;
 
     // The service's include would be the eleventh lookup, so no merged record is proposed.
     let finding = check(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
@@ -114,7 +114,7 @@ async fn a_missing_record_at_our_include_is_tolerated_or_explained() {
     assert_eq!((full.status, full.merged), (Mismatch, None));
     let error = full.error.unwrap();
     assert!(error.contains("it needs 11 DNS lookups"), "{error}");
-    assert!(error.ends_with("Remove what you no longer use first."), "{error}");
+    assert!(error.ends_with("First remove what you no longer use."), "{error}");
     let plain = check_without_own_records(Spf, &record("v=spf1 ip4:192.0.2.1 a:x.example mx:y.example -all")).await;
     assert_eq!(plain.status, Mismatch);
     assert!(plain.merged.is_some_and(|merged| merged.contains("include:spf.service.example")));
@@ -134,8 +134,8 @@ async fn include_loops_are_explained() {
     table(
         Spf,
         &[
-            (&itself, Mismatch, "it includes itself, so it has no end"),
-            (&back, Mismatch, "it includes itself, so it has no end"),
+            (&itself, Mismatch, "it includes itself, so it never ends"),
+            (&back, Mismatch, "it includes itself, so it never ends"),
             (&other, Mismatch, "it includes c.example, whose SPF record includes itself"),
         ],
     )
@@ -184,8 +184,8 @@ async fn syntax_errors_are_explained() {
 #[tokio::test]
 async fn risky_records_are_verified_with_a_note() {
     for (text, words) in [
-        ("v=spf1 include:spf.service.example +all", "\"+all\" lets everybody send as your domain"),
-        ("v=spf1 include:spf.service.example all", "\"+all\" lets everybody"),
+        ("v=spf1 include:spf.service.example +all", "\"+all\" lets anyone send as your domain"),
+        ("v=spf1 include:spf.service.example all", "\"+all\" lets anyone"),
         ("v=spf1 include:spf.service.example ?all", "\"?all\" makes no statement about other senders"),
         ("v=spf1 include:spf.service.example", "it has no \"all\""),
     ] {

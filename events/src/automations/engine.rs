@@ -75,7 +75,8 @@ impl AutomationEngine {
         self.0.sms_provider.get().is_some()
     }
 
-    /// Wakes the engine for partitions that a committed batch added due work to ([`store::automation_run::due_work::partitions_of`]).
+    /// Wakes the engine for partitions that a committed batch added due work to
+    /// ([`store::automation_run::due_work::partitions_of`]).
     /// Call it after the commit: a scan before it finds nothing.
     pub fn wake(&self, partitions: &HashSet<u16>) {
         let state = &self.0;
@@ -154,7 +155,7 @@ impl AutomationEngine {
         if let Some(run_context) = &update.run_context {
             match self.seal_context(run.id, run_context) {
                 Ok(sealed) => store::automation_run::put_sealed(batch, store::automation_run::run_key(run), sealed),
-                // Sealing fails if the system has no randomness: the stored context stays.
+                // Sealing fails if the system provides no random numbers: the stored context stays.
                 Err(error) => tracing::error!(%error, run.id = %run.id, "cannot seal the context of a run"),
             }
         }

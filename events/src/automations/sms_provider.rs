@@ -51,7 +51,7 @@ impl SmsMessage {
         let (to, body) = (fill("to", &sms.to)?, fill("body", &sms.body)?);
         let number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ' ' | '(' | ')' | '.');
         if !(3..=32).contains(&to.len()) || !to.chars().all(number) {
-            return Err("`to` is not a telephone number".to_owned());
+            return Err("`to` is not a phone number".to_owned());
         }
         if body.is_empty() {
             return Err("`body` is empty".to_owned());

@@ -19,9 +19,9 @@ fn a_put_off_recipient_is_tried_again() {
     }));
     assert_eq!(
         explanation.paragraph(),
-        "It is in the queue after 2 tries. The host puts off every first mail of a new sender for some minutes \
-         (greylisting). The next try is at 1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 Greylisted, try \
-         later”. Nothing to do: it is tried again by itself until it arrives or expires."
+        "It is in the queue after 2 attempts. The mail host makes every new sender wait a few minutes (greylisting). \
+         The next attempt is at 1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 Greylisted, try later”. \
+         Nothing to do: it is retried automatically until it is delivered or expires."
     );
 }
 
@@ -31,7 +31,7 @@ fn an_unknown_mailbox_is_named() {
         "status": "bounced", "attempts": 1, "bounced_at": "2026-01-01T10:00:00Z",
         "last_response": {"smtp_code": 550, "enhanced_code": "5.1.1", "text": "No"},
     }));
-    assert_eq!(explanation.reason.as_deref(), Some("There is no such mailbox."));
+    assert_eq!(explanation.reason.as_deref(), Some("The mailbox does not exist."));
     assert_eq!((explanation.standing, explanation.next_step), (DeliveryState::Stopped, None));
 }
 
@@ -42,10 +42,16 @@ fn a_delivered_email_was_seen_or_may_be_in_the_spam_folder() {
         "last_response": {"smtp_code": 250, "enhanced_code": null, "text": "queued as 7"},
     });
     let explanation = explained(recipient.clone());
-    assert_eq!(explanation.place, "It was delivered: mx.example.net accepted it on 1 Jan 2026, 10:00 UTC, at try 3.");
+    assert_eq!(
+        explanation.place,
+        "It was delivered: mx.example.net accepted it on 1 Jan 2026, 10:00 UTC, on attempt 3."
+    );
     assert!(explanation.advice.contains("spam folder"));
     recipient["opened_at"] = "2026-01-01T11:00:00Z".into();
-    assert_eq!(explained(recipient.clone()).reason.unwrap(), "It was seen: it was opened on 1 Jan 2026, 11:00 UTC.");
+    assert_eq!(
+        explained(recipient.clone()).reason.unwrap(),
+        "The recipient saw it: it was opened on 1 Jan 2026, 11:00 UTC."
+    );
     recipient["complained_at"] = "2026-01-01T12:00:00Z".into();
     assert!(explained(recipient).advice.starts_with("Do not send"));
 }

@@ -32,7 +32,7 @@ impl FunnelChart<'_> {
         let (before, step) = (self.steps.get(n.checked_sub(1)?)?, self.steps.get(n)?);
         let rate = percent(step.people, before.people).map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate));
         let lost = before.people.saturating_sub(step.people);
-        Some(format!("{rate} went on, {} did not", grouped(lost)))
+        Some(format!("{rate} continued, {} did not", grouped(lost)))
     }
 }
 
@@ -45,14 +45,16 @@ impl Renderable for FunnelChart<'_> {
             ol.funnel.plain {
                 @for (n, step) in self.steps.iter().enumerate() {
                     @let of_first = percent(step.people, first).map(|rate| Unit::Percent.exact(rate));
-                    @let people = format!("{} {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
+                    @let people = format!("{} \
+                        {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
                     li {
                         @if let Some(conversion) = self.conversion(n) { p.funnel-rate { (conversion) } }
                         p.funnel-head {
                             strong { (n + 1) ". " (step.name) }
                             span {
                                 (people)
-                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " of the first" } }
+                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " \
+                                    of the first" } }
                             }
                         }
                         svg.funnel-bar role="img" aria-label={ (step.name) ": " (people) } {
@@ -83,7 +85,7 @@ mod tests {
     #[test]
     fn steps_show_who_went_on() {
         let html = funnel(&[200, 50, 50]).replace('\u{202f}', " ");
-        assert!(html.contains("25.0 % went on, 150 did not") && html.contains("100.0 % went on, 0 did not"));
+        assert!(html.contains("25.0 % continued, 150 did not") && html.contains("100.0 % continued, 0 did not"));
         assert!(html.contains("width=\"25%\"") && html.contains("&lt;step&gt;"));
     }
 

@@ -23,7 +23,7 @@ impl Change {
             Unit::Percent if size < 0.005 => "no change".to_owned(),
             Unit::Percent => format!("{sign}{size:.2} points"),
             _ if size == 0.0 => "no change".to_owned(),
-            _ if self.before == 0.0 => "none before".to_owned(),
+            _ if self.before == 0.0 => "none previously".to_owned(),
             Unit::Count | Unit::Amount { .. } => {
                 format!("{sign}{:.0}\u{202f}%", (size / self.before * 100.0).min(99_999.0))
             }
@@ -70,7 +70,8 @@ pub fn metric_tiles(tiles: &[Tile], before: &str) -> impl Renderable {
                     dt { (tile.label) }
                     dd.tile-value { (tile.value.map_or_else(|| "–".to_owned(), |value| tile.unit.exact(value))) }
                     @if let Some(change) = tile.change {
-                        dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (before) ": " (tile.unit.exact(change.before)) } {
+                        dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (before) ": \
+                            " (tile.unit.exact(change.before)) } {
                             (change.text(tile.unit))
                         }
                     }
@@ -90,7 +91,7 @@ mod tests {
         let text = |unit, now, before| change(now, before).text(unit).replace('\u{202f}', " ");
         assert_eq!(text(Unit::Count, 150.0, 100.0), "+50 %");
         assert_eq!(text(Unit::Count, 0.0, 100.0), "−100 %");
-        assert_eq!(text(Unit::Count, 5.0, 0.0), "none before");
+        assert_eq!(text(Unit::Count, 5.0, 0.0), "none previously");
         assert_eq!(text(Unit::Percent, 0.12, 0.02), "+0.10 points");
         assert_eq!(text(Unit::Percent, 0.12, 0.12), "no change");
         assert_eq!(text(Unit::Seconds, 1.0, 3.0), "−2 s");

@@ -98,8 +98,8 @@ async fn a_call_that_needs_approval_is_not_done_yet() {
         json!({"status": "approval_required", "approval_id": "apr_1", "url": "https://mail.example.com/a/apr_1"});
     let backend = FakeBackend::default().with("send_email", 202, &held);
     let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
-    assert!(!result.is_error && text(&result).starts_with("Nothing was done yet"), "{}", text(&result));
-    assert!(text(&result).contains("get_approval with the id apr_1 reads the outcome"), "{}", text(&result));
+    assert!(!result.is_error && text(&result).starts_with("Nothing has been done yet"), "{}", text(&result));
+    assert!(text(&result).contains("To read the outcome, use get_approval with the id apr_1"), "{}", text(&result));
     assert!(Catalog::get().operations().any(|operation| operation.id == "get_approval"));
     assert_eq!(result.structured, Some(held));
 }
@@ -170,7 +170,7 @@ async fn received_mail_is_fenced() {
     for field in ["email_id", "status", "received_at", "spam_status"] {
         assert_eq!(email[field], mail["received_email"][field], "{field}");
     }
-    assert!(text(&result).starts_with("Texts within <untrusted-"), "{}", text(&result));
+    assert!(text(&result).starts_with("Text within <untrusted-"), "{}", text(&result));
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn large_objects_are_cut_with_a_note() {
     let email = json!({"email": {"id": "msg_1", "html": "<p>x y</p>".repeat(100_000), "recipients": []}});
     let backend = FakeBackend::default().with("get_email", 200, &email);
     let (result, _) = call(backend, "get_email", json!({"id": "msg_1"})).await;
-    assert!(text(&result).starts_with("The result was too long: texts are cut after"), "{}", &text(&result)[..200]);
+    assert!(text(&result).starts_with("The result was too long: texts are cut off after"), "{}", &text(&result)[..200]);
     assert!(text(&result).len() < 40_000);
 }
 
@@ -309,7 +309,7 @@ async fn read_only_connections_change_nothing() {
         ("call_operation", json!({"operation": "delete_domain", "arguments": {"id_or_name": "example.com"}})),
     ] {
         let (result, backend) = call_with(selection(), FakeBackend::default(), name, arguments).await;
-        assert!(result.is_error && text(&result).contains("only reads"), "{name}");
+        assert!(result.is_error && text(&result).contains("read-only"), "{name}");
         assert_eq!(backend.calls(), []);
     }
     let arguments = json!({"query": "delete domain"});

@@ -210,11 +210,11 @@ fn comments_are_not_part_of_the_mail() {
 fn errors_say_where_and_what_to_do() {
     for (source, expected) in [
         ("", "line 1, column 1: there is no `<mjml>`"),
-        ("<p>x</p>", "line 1, column 1: the source is one `<mjml>`"),
+        ("<p>x</p>", "line 1, column 1: the source must be a single `<mjml>`"),
         ("<mjml></mjml>", "line 1, column 1: `<mjml>` has no `<mj-body>`"),
-        ("<mjml><mj-body></mj-body></mjml><mjml></mjml>", "line 1, column 33: the source is one"),
+        ("<mjml><mj-body></mj-body></mjml><mjml></mjml>", "line 1, column 33: the source must be a single"),
         ("<mjml>\n<mj-body>\n  <mj-txt>", "line 3, column 3: `<mj-txt>` is not an element"),
-        ("<mjml>\n<mj-body>\n  <mj-Text>", "line 3, column 3: names of elements are in lower case"),
+        ("<mjml>\n<mj-body>\n  <mj-Text>", "line 3, column 3: element names must be in lower case"),
         ("<mjml><mj-body><p>", "line 1, column 16: `<p>` is HTML"),
         (
             "<mjml><mj-body><mj-text>x</mj-text>",
@@ -263,7 +263,7 @@ fn includes_are_refused() {
         include.to_owned(),
     ] {
         let error = error_of(&source);
-        assert!(error.contains("`<mj-include>` is refused: a template reads no files"), "{error}");
+        assert!(error.contains("`<mj-include>` is refused, because a template cannot read files"), "{error}");
     }
 }
 

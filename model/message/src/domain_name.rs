@@ -8,7 +8,7 @@ use crate::address::DomainName;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SendingDomainError {
     /// A URL or an email address.
-    #[error("must be a domain name alone, like `{0}`")]
+    #[error("must be only a domain name, like `{0}`")]
     NotBareDomain(DomainName),
     /// Not a domain name.
     #[error("must be a domain name, like `example.com` or `mail.example.com`")]
@@ -16,7 +16,7 @@ pub enum SendingDomainError {
     /// An IP address.
     #[error("must be a domain name, not an IP address")]
     Address,
-    #[error("`{0}` is a public suffix under which others register names: add a domain of your own")]
+    #[error("`{0}` is a public suffix, under which anyone can register names: add a domain of your own")]
     PublicSuffix(DomainName),
 }
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn invalid_sending_domains_are_explained() {
         for (text, why) in [
-            ("https://acme.com/about", "must be a domain name alone, like `acme.com`"),
-            ("me@acme.com", "must be a domain name alone, like `acme.com`"),
+            ("https://acme.com/about", "must be only a domain name, like `acme.com`"),
+            ("me@acme.com", "must be only a domain name, like `acme.com`"),
             ("", "must be a domain name, like"),
             ("acme", "must be a domain name, like"),
             ("a b.com", "must be a domain name, like"),

@@ -56,7 +56,7 @@ pub enum MessageError {
     /// RFC 5322 3.6 allows one field; DMARC cannot evaluate two authors.
     #[error("the message has more than one author; From must name exactly one address")]
     MultipleFrom,
-    #[error("the From field holds no valid address")]
+    #[error("the From field contains no valid address")]
     InvalidFrom,
     /// One of `SINGLETON_FIELDS` occurs twice.
     #[error("the message has more than one {0} field; RFC 5322 3.6 and RFC 2045 3 allow one")]
@@ -64,20 +64,19 @@ pub enum MessageError {
     /// A line over the length limit: a host may reject it, or fold it and break the signature.
     #[error(
         "line {0} of the message is longer than {LINE_BYTES_MAX} bytes (RFC 5322 2.1.1); encode its part in \
-         quoted-printable or base 64, or fold the field"
+         quoted-printable or base64, or fold the field"
     )]
     LongLine(usize),
     /// Sender, Resent-From and Resent-Sender name more domains than are looked up.
     #[error(
-        "the Sender, Resent-From and Resent-Sender fields name more than {} domains; leave out those that \
-         do not send",
+        "the Sender, Resent-From and Resent-Sender fields name more than {} domains; omit those that do not send",
         sender_fields::DOMAINS_MAX
     )]
     SenderDomains,
     #[error("the header is longer than {HEADER_BYTES_MAX} bytes")]
     HeaderTooLong,
     /// [`RECEIVED_MAX`] or more Received fields.
-    #[error("the message has passed {RECEIVED_MAX} hosts: a mail loop")]
+    #[error("the message has passed through {RECEIVED_MAX} hosts: a mail loop")]
     Loop,
 }
 

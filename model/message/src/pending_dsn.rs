@@ -35,8 +35,8 @@ impl DsnAction {
     pub fn subject_line(self) -> &'static str {
         match self {
             Self::Failed => "Undelivered mail returned to sender",
-            Self::Delayed(_) => "Mail is delayed, and will be tried again",
-            Self::Relayed => "Mail was handed to the next host",
+            Self::Delayed(_) => "Mail is delayed and will be retried",
+            Self::Relayed => "Mail was relayed to the next host",
         }
     }
 
@@ -44,8 +44,8 @@ impl DsnAction {
     pub fn intro_text(self) -> &'static str {
         match self {
             Self::Failed => "Your message could not be delivered to",
-            Self::Delayed(_) => "You need not send your message again. It has not yet been delivered to",
-            Self::Relayed => "Your message was handed to the next mail host on its way to",
+            Self::Delayed(_) => "You do not need to send your message again. It has not yet been delivered to",
+            Self::Relayed => "Your message was relayed to the next mail host on its way to",
         }
     }
 

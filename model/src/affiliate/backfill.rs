@@ -156,7 +156,7 @@ impl Backfill {
     /// counts a failure and returns false: the window is retried later, or the backfill has failed.
     pub fn begin_window(&mut self, process: &str, now: Timestamp) -> bool {
         if self.process.as_ref().is_some_and(|other| other != process) {
-            self.fail("the server stopped while it read the payment processor's answers", now);
+            self.fail("the server stopped while it was reading the payment processor's responses", now);
             return false;
         }
         self.process = Some(process.to_owned());

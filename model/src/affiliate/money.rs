@@ -108,7 +108,7 @@ impl fmt::Debug for Currency {
 
 /// A rate above 100 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a rate is 0 to 10000 basis points (10000 is 100 %)")]
+#[error("a rate must be from 0 to 10000 basis points (10000 is 100 %)")]
 pub struct BasisPointsError;
 
 /// A rate in basis points: 2000 is 20 %.

@@ -172,7 +172,7 @@ impl Partner {
 
 /// A text is not a valid link token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("must be 2 to 40 letters, digits, dashes and underscores")]
+#[error("must be from 2 to 40 letters, digits, dashes and underscores")]
 pub struct PartnerLinkTokenError;
 
 /// The value of the `via` parameter. It keeps its spelling; tokens are compared without regard to case.

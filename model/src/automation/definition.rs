@@ -139,7 +139,7 @@ pub struct WaitForEventStep {
     pub by: MatchBy,
     /// Only an event that matches this condition ends the wait.
     pub filter: Option<Condition>,
-    /// Longest time to wait.
+    /// Maximum time to wait.
     pub timeout: TimeSpan,
     pub on_timeout: OnTimeout,
     /// True if opens and clicks by machines end the wait too.

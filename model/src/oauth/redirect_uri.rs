@@ -62,7 +62,7 @@ impl<'a> RedirectUri<'a> {
             return read_loopback(rest)
                 .ok_or("must begin with https://, unless its host is 127.0.0.1, [::1] or localhost");
         }
-        let (scheme, rest) = uri.split_once(':').ok_or("is no absolute URI")?;
+        let (scheme, rest) = uri.split_once(':').ok_or("is not an absolute URI")?;
         let is_scheme =
             scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.'))
                 && scheme.starts_with(|c: char| c.is_ascii_lowercase());

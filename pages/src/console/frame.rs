@@ -157,13 +157,13 @@ pub fn failure_page(failure: &Failure) -> Page {
     let title = match failure.status {
         404 => "Not found",
         409 => "Busy",
-        429 => "Too many tries",
-        _ => "This did not work",
+        429 => "Too many attempts",
+        _ => "Something went wrong",
     };
     let body = maud! {
         div.empty {
             p { (failure.message.replace('`', "")) }
-            p { a.button href=(PATH) { "To the overview" } }
+            p { a.button href=(PATH) { "Go to the overview" } }
         }
     };
     Page::new(title, body)

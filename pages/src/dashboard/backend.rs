@@ -144,7 +144,7 @@ impl Failure {
         Self {
             status: 500,
             code: "internal_error".into(),
-            message: "The page could not be made; the server's log says why".into(),
+            message: "The page could not be rendered; see the server's log".into(),
             details: Box::new(Value::String(cause)),
             ..Self::default()
         }

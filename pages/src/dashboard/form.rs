@@ -172,9 +172,10 @@ impl Renderable for FormErrors<'_> {
         maud! {
             div.notice.bad[!needs_proof].warning[needs_proof] role="alert" {
                 @if needs_proof {
-                    p { "Confirm that it is you: enter your password at the end of this form, or a one-time password. Nothing was changed yet." }
+                    p { "Confirm that it is you: enter your password or a one-time password at the end of this form. \
+                        Nothing has been changed yet." }
                 } @else if others.is_empty() && !failure.fields.is_empty() {
-                    p { "Correct what is marked below, and try again." }
+                    p { "Correct the marked fields below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
                 }

@@ -229,13 +229,13 @@ pub fn failure_page(failure: &Failure) -> Page {
         404 => "Not found",
         429 => "Too many requests",
         503 => "Not available at the moment",
-        _ => "This did not work",
+        _ => "Something went wrong",
     };
     let body = maud! {
         div.empty {
             p { (failure.message) }
             @if let Some(id) = &failure.request_id { p { "Request " code { (id) } } }
-            p { a.button href="/dashboard" { "To the start page" } }
+            p { a.button href="/dashboard" { "Go to the start page" } }
         }
     };
     Page::new(title, body)

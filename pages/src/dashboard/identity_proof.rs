@@ -20,5 +20,8 @@ pub fn proof() -> Field {
         .required()
         .ignored()
         .autocomplete("current-password")
-        .help("Secrets and money need it once in 15 minutes. Without a password, sign in again by a mailed link.")
+        .help(
+            "Required once every 15 minutes for secrets and money. If you have no password, sign in again with an \
+            emailed link.",
+        )
 }

@@ -100,7 +100,7 @@ pub fn check_csrf(context: &Context<'_>) -> Result<(), Failure> {
         Some(viewer) if !same_secret(context.form().get("csrf"), &viewer.csrf) => Err(Failure {
             status: 403,
             code: "forbidden".into(),
-            message: "The form is older than your session; check it and send it again".into(),
+            message: "The form is older than your session; check it and submit it again".into(),
             ..Failure::default()
         }),
         _ => Ok(()),
@@ -145,7 +145,7 @@ fn confirm_page(context: &Context<'_>) -> Page {
 
 /// The form that every page accepts: it proves the user's identity and leads back to the page.
 pub fn confirm_form() -> Form<'static> {
-    Form::new(REAUTHENTICATE, "Go on", vec![proof()])
+    Form::new(REAUTHENTICATE, "Continue", vec![proof()])
 }
 
 /// Compares secrets without revealing by time where they differ.

@@ -27,8 +27,8 @@ pub fn field(version: &str) -> Field {
 /// Says that the object has another version by now.
 fn refuse(failure: Failure) -> Failure {
     Failure {
-        message: "Somebody else has changed this since you opened the form. Nothing was saved. Open the form again to \
-                  see the change; what you entered is still below, so that you can copy it."
+        message: "Someone else has changed this since you opened the form. Nothing was saved. Open the form again to \
+            see the change; your input is still below, so that you can copy it."
             .to_owned(),
         ..failure
     }

@@ -48,19 +48,23 @@ pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
 
 fn format_blocks() -> Vec<Block> {
     let facts = [
-        ("`message`", "What is wrong, for people. Its words may change."),
+        ("`message`", "What is wrong, for people. The wording may change."),
         ("`code`", "What is wrong, for programs. New codes may be added."),
-        ("`details`", "More, by code. `details.fields` names each wrong field of a request."),
+        ("`details`", "More details, depending on the code. `details.fields` names each wrong field of a request."),
         ("`upgrade_url`", "Where the account's plan can be changed, if the operator has set it."),
-        ("`request_id`", "The id of the request in the server's log and in the [request log](/docs/logs)."),
-        ("`doc_url`", "The entry of the code on this page."),
+        ("`request_id`", "The request's id in the server's log and in the [request log](/docs/logs)."),
+        ("`doc_url`", "The code's entry on this page."),
     ];
     vec![
-        Block::Text("A response with a status from 400 on is JSON in this form. Decide by `code`; the status alone does not tell errors apart.".into()),
+        Block::Text(
+            "A response with a status of 400 or above is JSON in this format. Rely on `code`; the status \
+            alone does not distinguish errors."
+                .into(),
+        ),
         Block::Facts(facts.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect()),
         Block::Text(
-            "The SDKs raise a class for each kind of error. They repeat a call at most twice, after a random wait or after \
-             `retry-after`, if repeating is safe: connection errors, 408, 500, 502, 503 and `rate_limit_exceeded`."
+            "The SDKs raise a class for each kind of error. They retry a call at most twice, after a random delay or \
+             after `retry-after`, if that is safe: connection errors, 408, 500, 502, 503 and `rate_limit_exceeded`."
                 .into(),
         ),
     ]

@@ -31,7 +31,7 @@ pub fn page(table: &ApiTable) -> DocPage {
         slug: "operations".into(),
         title: "All operations".into(),
         lead: format!(
-            "The {} operations that an API key can call. The command of each is its SDK name in words.",
+            "The {} operations that an API key can call. The command for each is its SDK name with spaces.",
             table.operations.len()
         ),
         sections,

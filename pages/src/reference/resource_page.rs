@@ -127,7 +127,7 @@ fn response_blocks(reader: &SchemaReader<'_>, operation: &ApiOperation) -> Vec<B
     let mut blocks = vec![Block::Fields { title: "Response".into(), groups }];
     if operation.streams {
         blocks.push(Block::Text(
-            "With `Accept: text/event-stream` it answers server-sent events until the connection ends.".into(),
+            "With `Accept: text/event-stream`, it sends server-sent events until the connection ends.".into(),
         ));
     }
     blocks

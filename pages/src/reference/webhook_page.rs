@@ -25,7 +25,7 @@ pub fn page(table: &ApiTable) -> DocPage {
         let text = words::EVENTS.iter().find(|(name, _)| *name == event.kind).map_or("", |(_, text)| *text);
         let mut prose = vec![Block::Text(text.into())];
         if words::NAMED_EVENTS.contains(&event.kind.as_str()) {
-            prose.push(Block::Text("An endpoint gets this event only if its `events` name it.".into()));
+            prose.push(Block::Text("An endpoint gets this event only if it is listed in its `events`.".into()));
         }
         let data = &event.schema["properties"]["data"];
         prose.push(Block::Fields { title: "Fields of `data`".into(), groups: reader.outer_groups(data) });
@@ -56,11 +56,12 @@ pub fn event_anchor(kind: &str) -> String {
 fn delivery_section() -> Section {
     let rules = [
         "Respond with a status from 200 to 299 within 15 seconds, and process the event afterwards.",
-        "Each other response is a failure, also a redirect. Failed deliveries are retried after 5 s, 30 s, 2 min and 2 min; with \
+        "Any other response is a failure, including redirects. Failed deliveries are retried after 5 s, 30 s, 2 min \
+         and 2 min; with \
          `retry_policy: extended` for about 28 hours.",
         "Status 410 disables the endpoint. `retry-after` with 429 or 503 is respected.",
-        "An event can arrive twice, and events can arrive in another order. Its id, `data.event_id`, stays the same; \
-         `created_at` gives the order.",
+        "An event can arrive twice, and events can arrive out of order. An event's id, `data.event_id`, stays the \
+         same; `created_at` gives the order.",
         "A body has less than 20 KB.",
     ];
     let prose = vec![
@@ -78,12 +79,15 @@ fn delivery_section() -> Section {
 }
 
 fn verification_section() -> Section {
-    let prose = vec![
-        Block::Text("Verify the signature before you read the body. The SDKs do it with one call, and accept both families of headers:".into()),
+    let prose =
+        vec![
+        Block::Text("Verify the signature before you parse the body. The SDKs do it with one call, and accept both \
+            sets of headers:".into()),
         Block::Facts(vec![
             (
                 "`Service-Signature`".into(),
-                "`t=…,v1=…`: HMAC-SHA256 in hexadecimal over `t`, a dot and the raw body. The key is the whole secret.".into(),
+                "`t=…,v1=…`: HMAC-SHA256 in hexadecimal over `t`, a dot and the raw body. The key is the whole \
+                 secret.".into(),
             ),
             (
                 "`webhook-signature`".into(),
@@ -93,8 +97,8 @@ fn verification_section() -> Section {
             ),
         ]),
         Block::Text(
-            "Refuse a time that is more than five minutes away. During a rotation of the secret there are two `v1`; one \
-             that is valid suffices. Compare in constant time."
+            "Refuse a timestamp that differs by more than five minutes. During a secret rotation there are two `v1` \
+             values; one valid value is enough. Compare in constant time."
                 .into(),
         ),
     ];

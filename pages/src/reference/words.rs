@@ -20,13 +20,13 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "bad_request",
         "ValidationError",
-        "Correct the request line or the header section. A library for HTTP does that.",
+        "Correct the request line or the header section. An HTTP library does this for you.",
     ),
     error("invalid_json", "ValidationError", "Send valid JSON in UTF-8, nested at most 128 levels."),
     error(
         "validation_error",
         "ValidationError",
-        "Correct each field that `details.fields` names. Do not repeat the request as it is.",
+        "Correct each field in `details.fields`. Do not repeat the request unchanged.",
     ),
     error(
         "invalid_idempotency_key",
@@ -46,12 +46,14 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "forbidden",
         "PermissionError",
-        "Use a key with full access, or one that is not restricted to another domain. Each operation names what it needs.",
+        "Use a key with full access, or one that is not restricted to a different domain. Each operation shows what \
+         it requires.",
     ),
     error(
         "policy_violation",
         "PermissionError",
-        "`details.rule` names the rule of the policy. A person can do it in the dashboard, or change the policy.",
+        "`details.rule` names the policy rule. A person can perform the operation in the dashboard, or change the \
+         policy.",
     ),
     error(
         "reauthentication_required",
@@ -71,7 +73,7 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "production_access_required",
         "PermissionError",
-        "Ask the operator of the server for production access; `upgrade_url` leads there, if present.",
+        "Ask the operator of the server for production access, at `upgrade_url` if it is present.",
     ),
     error(
         "ip_not_allowed",
@@ -81,10 +83,10 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "account_suspended",
         "PermissionError",
-        "Ask the operator of the server. Nothing is sent until the account is active again.",
+        "Contact the operator of the server. Nothing is sent until the account is active again.",
     ),
     error("not_found", "NotFoundError", "Check the id and the path. Objects of other accounts are not found either."),
-    error("method_not_allowed", "ValidationError", "Use a method that the header `Allow` names."),
+    error("method_not_allowed", "ValidationError", "Use a method listed in the `Allow` header."),
     error("request_timeout", "ServerError", "Repeat the request. Send bodies without pauses."),
     error(
         "idempotency_conflict",
@@ -94,14 +96,14 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "idempotency_in_progress",
         "ConflictError",
-        "Wait as long as `retry-after` says, then repeat the request with the same key.",
+        "Wait for the time in `retry-after`, then repeat the request with the same key.",
     ),
     error(
         "domain_claimed",
         "ConflictError",
         "Prove that the domain is yours with a [claim](/docs/domains#create-domain-claim).",
     ),
-    error("conflict", "ConflictError", "Read the object again and decide from its present state."),
+    error("conflict", "ConflictError", "Read the object again, and decide based on its current state."),
     error("gone", "ApiError", "Request a new link."),
     error(
         "payload_too_large",
@@ -111,17 +113,17 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "validation_error_422",
         "SuppressedRecipientError",
-        "Remove the recipients that `details` names, or set `on_suppressed` to `skip`.",
+        "Remove the recipients listed in `details`, or set `on_suppressed` to `skip`.",
     ),
     error(
         "upstream_error",
         "UpstreamError",
-        "Read `message`: it has the words of the other server. Correct what it rejects.",
+        "Read `message`: it contains the other server's response. Correct what it rejects.",
     ),
     error(
         "plan_limit",
         "PlanLimitError",
-        "Wait until `details.resets_at`, or choose a larger plan. Do not repeat it before.",
+        "Wait until `details.resets_at`, or choose a larger plan. Do not repeat the request before then.",
     ),
     error(
         "plan_limit_403",
@@ -133,7 +135,7 @@ pub const ERRORS: &[ErrorAdvice] = &[
         "ValidationError",
         "Send `Content-Type: application/json`, uncompressed or with `Content-Encoding: gzip` or `zstd`.",
     ),
-    error("rate_limit_exceeded", "RateLimitError", "Wait as long as `retry-after` says. The SDKs do that."),
+    error("rate_limit_exceeded", "RateLimitError", "Wait for the time in `retry-after`. The SDKs do this for you."),
     error("headers_too_large", "ValidationError", "Send fewer and shorter header fields."),
     error(
         "internal_error",
@@ -153,7 +155,8 @@ pub const ERRORS: &[ErrorAdvice] = &[
     error(
         "send_unconfirmed",
         "SendUnconfirmedError",
-        "Do not send again. Ask [the email](/docs/emails#get-email) for its status; `resolve()` of the SDKs does that.",
+        "Do not send it again. Look up the status of [the email](/docs/emails#get-email); the SDKs do this with \
+         `resolve()`.",
     ),
 ];
 
@@ -161,25 +164,28 @@ pub const ERRORS: &[ErrorAdvice] = &[
 pub const EVENTS: &[(&str, &str)] = &[
     ("email.received", "An email arrived at a receiving domain."),
     ("email.sent", "An email was accepted and stored for delivery."),
-    ("email.delivered", "The mail host of a recipient accepted the email."),
+    ("email.delivered", "A recipient's mail host accepted the email."),
     (
         "email.delivery_delayed",
-        "A delivery failed temporarily, or the destination cannot be reached. It is tried again.",
+        "A delivery failed temporarily, or the destination cannot be reached. It will be retried.",
     ),
-    ("email.bounced", "The mail host of a recipient refused the email for good. The recipient is suppressed."),
+    ("email.bounced", "A recipient's mail host permanently refused the email. The recipient is suppressed."),
     ("email.complained", "A recipient reported the email as spam. The recipient is suppressed."),
     ("email.opened", "The tracking image of an email was loaded."),
-    ("email.clicked", "A tracked link of an email was followed."),
+    ("email.clicked", "A tracked link in an email was clicked."),
     (
         "email.failed",
-        "Delivery was given up for a reason that is not the recipient, for example because the time was up.",
+        "Delivery was given up for a reason other than the recipient, for example because the email expired.",
     ),
     ("email.suppressed", "An email was not sent because a recipient is suppressed or has opted out."),
     ("email.scheduled", "An email was accepted for a later time."),
-    ("contact.unsubscribed", "A recipient unsubscribed by a link or by the button of a mail program."),
+    (
+        "contact.unsubscribed",
+        "A recipient unsubscribed with a link or with the unsubscribe button of an email program.",
+    ),
     ("automation.started", "A product event started a run of an automation."),
     ("automation.step_completed", "A run completed a step."),
-    ("automation.completed", "A run ended, after its last step or by a condition."),
+    ("automation.completed", "A run ended after its last step or at a condition."),
     ("automation.failed", "A run failed."),
     ("email.cancelled", "A scheduled email was cancelled."),
     ("domain.verified", "A sending domain was verified."),

@@ -20,9 +20,9 @@ pub enum DestinationError {
     #[error("unknown smarthost `{0}`; define it in [[delivery.smarthosts]]")]
     NoSmarthost(String),
     /// Domains with a common mail host may have different routes.
-    #[error("a route can be set for a recipient domain only, not for a mail host")]
+    #[error("a route can be set only for a recipient domain, not for a mail host")]
     RouteOfMailHost,
-    #[error("{DESTINATIONS_MAX} destinations have overrides already; remove some first")]
+    #[error("{DESTINATIONS_MAX} destinations already have overrides; remove some first")]
     TooMany,
     /// Concurrent changes did not end.
     #[error("another override was changed at the same time; try again")]

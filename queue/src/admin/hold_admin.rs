@@ -174,13 +174,13 @@ impl HoldAdmin {
                 recipients,
                 has_more,
                 oldest = oldest.map(tracing::field::display),
-                "the queue is held since {since:.0}, because the store was restored: mail is accepted, but not \
+                "the queue has been held since {since:.0}, because the store was restored: mail is accepted, but not \
                  sent. Mail delivered after the backup would be sent again. List it with `postrider \
                  admin queue list`, remove mail with `queue drop`, and send the rest with \
                  `postrider admin queue release --all`"
             ),
             Err(error) => {
-                tracing::warn!(%error, "the queue is held since {since:.0}; cannot count its mail")
+                tracing::warn!(%error, "the queue has been held since {since:.0}; cannot count its mail")
             }
         }
     }

@@ -22,10 +22,10 @@ pub enum PoolError {
     #[error("pool `{0}` is not configured in [[delivery.pools]]")]
     NoPool(PoolName),
     /// [`ORDERS_MAX`] orders are stored.
-    #[error("there are {ORDERS_MAX} orders about accounts and pools already; remove some first")]
+    #[error("there are already {ORDERS_MAX} overrides of accounts and pools; remove some first")]
     TooMany,
     /// Other orders were saved concurrently at every try.
-    #[error("another pool order was saved at the same time; try again")]
+    #[error("another pool override was saved at the same time; try again")]
     Conflict(#[from] RetriesExhausted),
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -44,7 +44,7 @@ pub enum QueueAdminError {
     #[error("email {0} does not exist")]
     Unknown(EmailId),
     /// The email has no recipient left in the queue.
-    #[error("{0} has no recipient left in the queue")]
+    #[error("{0} has no recipients left in the queue")]
     Finished(EmailId),
     /// An attempt is in progress, or another command works on the task.
     #[error("{0} is being attempted right now; try again in a second")]
@@ -303,7 +303,7 @@ impl QueueAdmin {
     /// Ends a task as a permanent failure that is not about the recipient.
     async fn fail_task(self: &Arc<Self>, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
         let QueuedRecipient { task, row, .. } = open;
-        let verdict = SmtpReply::new(550, Enhanced::new(5, 0, 0), "delivery was ended by the operator of this server");
+        let verdict = SmtpReply::new(550, Enhanced::new(5, 0, 0), "the operator of this server gave up delivery");
         let outcome = Outcome::Undeliverable(verdict);
         let result = self.dispatcher.agent.outcomes.no_connection_result(
             outcome,

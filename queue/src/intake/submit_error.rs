@@ -21,10 +21,10 @@ pub enum SubmitError {
     #[error("the sandbox is not set up on this server: its operator has not verified {domain}")]
     SandboxNotConfigured { domain: DomainName },
     /// The sandbox sender may send to the account's own address only.
-    #[error("the sandbox sender can send to {allowed} only; verify a domain to send to others")]
+    #[error("the sandbox sender can send only to {allowed}; verify a domain to send to others")]
     SandboxRestricted { allowed: Address },
     /// Without production access a verified domain may send to the account's own address only.
-    #[error("this account can send to its own address only until production access is unlocked")]
+    #[error("this account can send only to its own address until production access is unlocked")]
     ProductionRequired,
     /// The API key or credential is restricted to another domain.
     #[error("this credential may not send from {domain}")]
@@ -50,10 +50,10 @@ pub enum SubmitError {
         blocked: Vec<BlockedRecipient>,
     },
     /// A cap of the plan would be exceeded.
-    #[error("the plan's {} limit of {} emails is reached", .0.period.name(), .0.cap)]
+    #[error("the plan's {} limit of {} emails has been reached", .0.period.name(), .0.cap)]
     PlanLimit(ExceededCap),
     /// The plan's email storage is full. Emails are deleted at the end of their retention time.
-    #[error("{0}; emails are deleted at the end of their retention time")]
+    #[error("{0}; emails are deleted at the end of their retention period")]
     StorageFull(QuotaExceeded),
     /// The message is malformed.
     #[error(transparent)]

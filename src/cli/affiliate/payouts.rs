@@ -11,7 +11,7 @@ use super::{PROGRAM, PageArguments, encode_path_segment, json_object, list_path,
 /// Commands of `admin affiliate run`.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
-    /// Draft a run of all confirmed commissions that can be paid
+    /// Draft a run with all confirmed commissions that can be paid
     Draft {
         /// Include commissions earned until this time (ISO 8601 or Unix seconds) [default: now]
         #[arg(long, value_parser = time)]
@@ -31,10 +31,10 @@ pub enum RunCommand {
     Approve {
         /// Run id
         id: String,
-        /// `rev` of the run, as `run show` printed it
+        /// `rev` of the run, as printed by `run show`
         #[arg(long)]
         rev: u64,
-        /// Total of each currency, as `run show` printed it: CUR=CENTS
+        /// Total in each currency, as printed by `run show`: CUR=CENTS
         #[arg(long = "total", num_args = 1.., value_parser = total)]
         totals: Vec<(String, i64)>,
     },
@@ -43,7 +43,7 @@ pub enum RunCommand {
         /// Run id
         id: String,
     },
-    /// Show the payment files of a run: one for each method, currency and part
+    /// Show a run's payment files: one for each method, currency and part
     Csv {
         /// Run id
         id: String,
@@ -57,7 +57,7 @@ pub enum RunCommand {
         #[arg(long)]
         format: Option<String>,
     },
-    /// Mark payouts paid or failed, from a results file
+    /// Mark payouts as paid or failed, from a results file
     Results {
         /// Run id
         id: String,
@@ -90,7 +90,7 @@ fn time(text: &str) -> Result<String, String> {
 
 fn total(text: &str) -> Result<(String, i64), String> {
     let (currency, cents) = text.split_once('=').ok_or("use CUR=CENTS, like usd=5000")?;
-    let cents = cents.trim().parse().map_err(|_| "the cents must be a whole number")?;
+    let cents = cents.trim().parse().map_err(|_| "cents must be a whole number")?;
     Ok((currency.trim().to_lowercase(), cents))
 }
 

@@ -173,7 +173,7 @@ export const withServer = {
       await other.clearCookies();
       await second.goto(link);
       await second.getByRole("button", { name: "Sign in" }).click();
-      await second.getByText("This link was used before").waitFor();
+      await second.getByText("This link has already been used").waitFor();
       if (process.env.SHOTS) await second.screenshot({ path: join(process.env.SHOTS, "console-used-link.png") });
       await other.close();
       await page.getByRole("button", { name: "Sign out" }).click();

@@ -152,7 +152,7 @@ const signIn = (javaScriptEnabled) => async (w) => {
   await page.getByText("The change was saved.").waitFor();
   await press("Set up");
   const secret = await page.locator(".secret code").textContent();
-  await page.getByLabel("Code that the app shows").fill(oneTimePassword(secret));
+  await page.getByLabel("Code shown in the app").fill(oneTimePassword(secret));
   await press("Turn on");
   const codes = (await page.locator("main pre").textContent()).trim().split("\n");
   await visit("/dashboard/team");
@@ -170,15 +170,15 @@ const signIn = (javaScriptEnabled) => async (w) => {
   await page.getByRole("alert").waitFor();
   await byPassword.getByLabel("Password").fill(PASSWORD);
   await byPassword.getByRole("button").click();
-  await page.getByLabel("Code of your authenticator app").fill(codes[0]);
+  await page.getByLabel("Code from your authenticator app").fill(codes[0]);
   await press("Sign in");
   await page.waitForURL("**/dashboard/domains?name=x");
   await context.clearCookies();
 
   await visit("/dashboard/metrics?range=7");
-  await page.locator("form", { has: page.getByRole("button", { name: "Mail me a link" }) }).getByLabel("Email address").fill(owner);
-  await press("Mail me a link");
-  await page.getByText("a link is on its way").waitFor();
+  await page.locator("form", { has: page.getByRole("button", { name: "Email me a link" }) }).getByLabel("Email address").fill(owner);
+  await press("Email me a link");
+  await page.getByText("a sign-in link is on its way").waitFor();
   await page.goto(await w.program.mailedLink(owner));
   await press("Sign in");
   await page.locator("input[name=code]").fill(codes[1]);

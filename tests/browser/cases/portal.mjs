@@ -242,12 +242,12 @@ export const withServer = {
         const path = await unsubscribePath(w, to);
         await open(path, "unsubscribe", "Unsubscribe?");
         await open(`${path}/preferences`, "preferences", "Email preferences");
-        await page.getByLabel(/Send me no email/).check();
+        await page.getByLabel(/Do not send me any email/).check();
         await press("Save", "preferences-saved", "Email preferences");
-        await page.getByLabel(/Send me no email/).uncheck();
+        await page.getByLabel(/Do not send me any email/).uncheck();
         await press("Save");
         await open(path, "unsubscribe", "Unsubscribe?");
-        await press("Unsubscribe", "unsubscribed", "You are unsubscribed");
+        await press("Unsubscribe", "unsubscribed", "You have been unsubscribed");
         await open("/u/x", "unsubscribe-invalid", "This link does not work");
         await open("/c/x", "click-invalid", "Invalid link");
         await open("/r/nobody", "partner-link-invalid", "No such link");

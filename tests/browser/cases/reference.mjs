@@ -125,7 +125,7 @@ export const withServer = {
       const field = page.getByRole("searchbox", { name: "Search guides and API reference" });
       await field.fill("restore <b> backup");
       await field.press("Enter");
-      await page.getByText("No section has all of these words").waitFor();
+      await page.getByText("No section contains all of these words").waitFor();
       assert.equal(await field.inputValue(), "restore <b> backup");
       await field.fill("Restore backup");
       await field.press("Enter");

@@ -146,7 +146,7 @@ pub struct CampaignFields {
     name: Option<String>,
     /// The people who can see the campaign; defaults to `public`
     visibility: Option<Visibility>,
-    /// Whether partners who apply by the program's form are approved automatically; defaults to false
+    /// Whether partners who apply with the program's form are approved automatically; defaults to false
     auto_approve: Option<bool>,
     /// The rate that applies; defaults to `percent`
     #[field(rename = "commission_type")]

@@ -5,7 +5,7 @@
 pub(super) struct CsvRow {
     pub(super) line: u64,
     pub(super) cells: Vec<String>,
-    /// False if a quote is not closed.
+    /// False if a quotation mark is not closed.
     pub(super) is_whole: bool,
 }
 

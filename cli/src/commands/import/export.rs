@@ -76,7 +76,7 @@ fn csv_rows(text: &str) -> Result<Vec<ExportRow>, String> {
     }
     let row = |row: super::csv::CsvRow| {
         let cells = names.iter().cloned().zip(row.cells.into_iter().map(|cell| json!(cell)));
-        let fields = if row.is_whole { Ok(cells.collect()) } else { Err("a quote is not closed".to_owned()) };
+        let fields = if row.is_whole { Ok(cells.collect()) } else { Err("a quotation mark is not closed".to_owned()) };
         ExportRow { line: row.line, fields }
     };
     Ok(rows.map(row).collect())
@@ -87,7 +87,7 @@ fn json_row(line: u64, value: &Value) -> ExportRow {
         Value::Object(fields) => Ok(fields.iter().map(|(name, value)| (normal_name(name), value.clone())).collect()),
         // SES suppression lists of addresses alone.
         Value::String(address) => Ok([("email".to_owned(), json!(address))].into_iter().collect()),
-        other => Err(format!("`{other}` is no object")),
+        other => Err(format!("`{other}` is not an object")),
     };
     ExportRow { line, fields }
 }

@@ -116,7 +116,7 @@ impl Service {
                 let reason = SuppressionReason::of_word(&word, &text("origin"));
                 Some(reason.or(default).ok_or_else(|| {
                     let word: String = word.chars().take(80).collect();
-                    format!("`{word}` is not a known reason; --reason names one for such rows")
+                    format!("`{word}` is not a known reason; set one for such rows with --reason")
                 })?)
             }
         };

@@ -72,8 +72,9 @@ async fn wait(client: &ApiClient, import: &Value, show: impl Fn(u64)) -> Result<
             (processed, moved_at) = (done, tokio::time::Instant::now());
         }
         if moved_at.elapsed() > STALL_MAX {
-            let message =
-                format!("the import {id} makes no progress; `postrider suppressions get-import {id}` shows it");
+            let message = format!(
+                "the import {id} is not making progress; `postrider suppressions get-import {id}` shows its status"
+            );
             return Err(CliError::Timeout(message));
         }
     }

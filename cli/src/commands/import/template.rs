@@ -53,7 +53,7 @@ pub(super) fn read(service: Service, fields: &Map<String, Value>) -> Option<Resu
 
 /// Completes a request: an alias, and no empty fields.
 fn request_of(template: Value) -> Result<Value, String> {
-    let Value::Object(mut request) = template else { return Err("the template is no object".to_owned()) };
+    let Value::Object(mut request) = template else { return Err("the template is not an object".to_owned()) };
     request.retain(|_, value| !value.is_null() && value != "" && *value != json!([]));
     let named = request.get("alias").or_else(|| request.get("name")).and_then(Value::as_str).unwrap_or_default();
     let alias: String =

@@ -41,7 +41,7 @@ pub(super) async fn sign_in(server: &AuthorizationServer, scope: &str) -> Result
         match refusal.code.as_str() {
             "authorization_pending" => {}
             "slow_down" => interval += SLOW_DOWN,
-            "access_denied" => return Err(CliError::Failed("the access was not allowed".to_owned())),
+            "access_denied" => return Err(CliError::Failed("access was denied".to_owned())),
             _ => return Err(refusal.into()),
         }
     }

@@ -13,6 +13,6 @@ pub(super) fn random_text() -> Result<String, CliError> {
     let mut bytes = [0; 32];
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let filled = provider.secure_random.fill(&mut bytes);
-    filled.map_err(|_| CliError::Io("the system has no randomness".to_owned()))?;
+    filled.map_err(|_| CliError::Io("the system provides no random numbers".to_owned()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

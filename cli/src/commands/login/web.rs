@@ -33,11 +33,11 @@ pub(super) async fn sign_in(server: &AuthorizationServer, scope: &str) -> Result
     let redirect_uri = format!("http://{}{CALLBACK}", listener.local_addr().map_err(failed)?);
     let (verifier, state) = (random_text()?, random_text()?);
     let url = authorization_url(&metadata, &redirect_uri, &verifier, &state, scope);
-    eprintln!("Sign in and allow the access in the browser:\n\n  {url}\n");
+    eprintln!("Sign in and allow access in the browser:\n\n  {url}\n");
     if !browser::open(&url) {
-        eprintln!("No browser could be opened: open the address yourself, or use `postrider login --device`.");
+        eprintln!("Cannot open a browser: open the address yourself, or use `postrider login --device`.");
     }
-    let late = || CliError::Failed("nobody allowed the access within five minutes".to_owned());
+    let late = || CliError::Failed("nobody allowed access within five minutes".to_owned());
     let waiting = wait_for_code(&listener, &state, &metadata.issuer);
     let code = tokio::time::timeout(WAIT_MAX, waiting).await.map_err(|_| late())??;
     Ok(server.exchange_code(&code, &verifier, &redirect_uri).await??)
@@ -68,13 +68,13 @@ async fn wait_for_code(listener: &TcpListener, state: &str, issuer: &str) -> Res
         let reading = tokio::time::timeout(REQUEST_WAIT_MAX, read_target(&mut stream));
         let Ok(Some(target)) = reading.await else { continue };
         let Some(response) = Response::read(&target, state) else {
-            answer(&mut stream, "404 Not Found", "This address belongs to a sign-in of postrider.").await;
+            answer(&mut stream, "404 Not Found", "This address is used for signing in to postrider.").await;
             continue;
         };
         let outcome = response.check(issuer);
         let text = match &outcome {
             Ok(_) => "You can close this page and go back to the terminal.",
-            Err(_) => "The sign-in did not succeed. The terminal says why.",
+            Err(_) => "Sign-in failed. See the terminal for the reason.",
         };
         answer(&mut stream, "200 OK", text).await;
         return outcome;
@@ -137,14 +137,12 @@ impl Response {
     fn check(self, issuer: &str) -> Result<String, CliError> {
         if self.issuer.as_deref() != Some(issuer) {
             return Err(CliError::Failed(
-                "the response comes from another server than the one that was asked".to_owned(),
+                "the response comes from a different server than the one that was asked".to_owned(),
             ));
         }
         match (self.error, self.code) {
-            (Some(error), _) if error == "access_denied" => {
-                Err(CliError::Failed("the access was not allowed".to_owned()))
-            }
-            (Some(error), _) => Err(CliError::Failed(format!("the server refused to sign in ({error})"))),
+            (Some(error), _) if error == "access_denied" => Err(CliError::Failed("access was denied".to_owned())),
+            (Some(error), _) => Err(CliError::Failed(format!("the server refused the sign-in ({error})"))),
             (None, Some(code)) => Ok(code),
             (None, None) => Err(CliError::Failed("the response has no code".to_owned())),
         }

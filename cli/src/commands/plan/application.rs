@@ -55,7 +55,7 @@ impl<'a> Application<'a> {
                 self.record(change, "failed", json!({"error": error.to_string()}));
                 let rest = plan.changes.len() - index - 1;
                 if rest > 0 {
-                    eprintln!("stopped: {index} of {} changes made; run `postrider plan` again", plan.changes.len());
+                    eprintln!("stopped after {index} of {} changes; run `postrider plan` again", plan.changes.len());
                 }
                 return Err(error);
             }
@@ -77,7 +77,7 @@ impl<'a> Application<'a> {
         let name = format!("{} {}", change.kind.noun, change.key);
         match error {
             CliError::Api(error) if error.code == "conflict" && change.action != ObjectAction::Create => {
-                let message = format!("{name}: {} (others may have changed it since the plan)", error.message);
+                let message = format!("{name}: {} (someone else may have changed it since the plan)", error.message);
                 CliError::Failed(message)
             }
             CliError::Api(mut error) => {
@@ -199,7 +199,7 @@ fn settled(object: &Value) -> Value {
 
 fn changed_since(change: &PlannedChange) -> CliError {
     CliError::Failed(format!(
-        "{} {}: others changed it since the plan was made; nothing was written to it. Run `postrider plan` again",
+        "{} {}: someone else has changed it since the plan was made; it was left as it is. Run `postrider plan` again",
         change.kind.noun, change.key
     ))
 }

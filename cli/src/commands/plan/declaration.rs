@@ -60,7 +60,7 @@ impl Declaration {
         match file.keys().next() {
             Some(unknown) => {
                 let known: Vec<&str> = OBJECT_KINDS.iter().map(|kind| kind.section).collect();
-                Err(format!("`{unknown}` is not a section; there are {}", known.join(", ")))
+                Err(format!("`{unknown}` is not a section; the sections are {}", known.join(", ")))
             }
             None => Ok(Self { sections }),
         }
@@ -94,15 +94,15 @@ fn declared_object(
     let key = key.ok_or_else(|| format!("each of `{}` needs a `{}`", kind.section, kind.key))?;
     if let Some(unknown) = fields.keys().find(|name| !allowed.contains(*name)) {
         let known: Vec<&str> = allowed.iter().map(String::as_str).collect();
-        return Err(format!("{} `{key}`: `{unknown}` is not a field; there are {}", kind.noun, known.join(", ")));
+        return Err(format!("{} `{key}`: `{unknown}` is not a field; the fields are {}", kind.noun, known.join(", ")));
     }
     let invalid = |message: &str| Err(format!("{} `{key}`: {message}", kind.noun));
     match kind.state {
         StateField::Published if fields.get("published").is_some_and(|value| *value != json!(true)) => {
-            return invalid("`published` can only be true; leave it out to keep a draft");
+            return invalid("`published` can only be true; omit it to keep a draft");
         }
         StateField::Status if fields.get("status").is_some_and(|status| status != "active" && status != "paused") => {
-            return invalid("`status` is active or paused; leave it out to keep a draft");
+            return invalid("`status` must be active or paused; omit it to keep a draft");
         }
         _ => {}
     }
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn sections_are_read_in_the_order_of_writing() {
         let file = parse(
-            "[[templates]]\nalias = 'a'\nhtml = '@a.html'\nsubject = '@@x'\npublished = true\n[[domains]]\nname = 'example.com'\n",
+            "[[templates]]\nalias = 'a'\nhtml = '@a.html'\nsubject = '@@x'\npublished = true\n[[domains]]\nname = \
+             'example.com'\n",
         )
         .unwrap();
         let sections: Vec<&str> = file.sections.iter().map(|section| section.kind.section).collect();

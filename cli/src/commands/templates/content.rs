@@ -145,7 +145,7 @@ impl TemplateContent {
     /// Names and contents of the files.
     pub(super) fn files(&self) -> Result<[(&'static str, Option<String>); 4], CliError> {
         let settings = toml::to_string(&self.settings)
-            .map_err(|error| CliError::Failed(format!("a setting has no form in TOML: {error}")))?;
+            .map_err(|error| CliError::Failed(format!("a setting cannot be written as TOML: {error}")))?;
         Ok([
             (SETTINGS_FILE, Some(settings)),
             (HTML_FILE, self.html.clone()),

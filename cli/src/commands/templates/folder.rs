@@ -38,7 +38,7 @@ impl TemplateFolder {
     pub(super) fn of(directory: &Path, alias: &str) -> Result<Self, CliError> {
         let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if alias.is_empty() || alias.starts_with('.') || !alias.chars().all(is_safe) {
-            return Err(CliError::Failed(format!("the alias {alias:?} cannot be the name of a folder")));
+            return Err(CliError::Failed(format!("the alias {alias:?} cannot be used as a folder name")));
         }
         Ok(Self { path: directory.join(alias), alias: alias.to_owned() })
     }
@@ -79,7 +79,7 @@ impl TemplateFolder {
         let (html, mjml, text) = (self.read_file(HTML_FILE)?, self.read_file(MJML_FILE)?, self.read_file(TEXT_FILE)?);
         if html.is_some() && mjml.is_some() {
             let folder = self.path.display();
-            return Err(CliError::usage(format!("{folder} has {HTML_FILE} and {MJML_FILE}: remove one of them")));
+            return Err(CliError::usage(format!("{folder} has both {HTML_FILE} and {MJML_FILE}: remove one of them")));
         }
         Ok(Some(TemplateContent { settings, html, text, mjml }))
     }

@@ -7,7 +7,7 @@ use super::{TemplateSync, conflict_result, print_rows};
 use crate::commands::workflow::WorkflowRun;
 use crate::error::CliError;
 
-const ADVICE: &str = "its files were changed; push them, or pull with --force, which replaces them";
+const ADVICE: &str = "its files have been changed; push them, or use --force to overwrite them";
 
 pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<(), CliError> {
     let (mut rows, mut conflicts, is_rehearsal) = (Vec::new(), 0, run.flag("dry-run"));
@@ -34,7 +34,7 @@ pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<()
                 let is_untouched = state.as_ref().is_some_and(|state| state.content == local.digest());
                 // Nothing is new on the server; the files may be.
                 if state.is_some_and(|state| state.draft_version == draft.version) && (is_untouched || !sync.force) {
-                    let detail = if is_untouched { "" } else { "the files have changes to push" };
+                    let detail = if is_untouched { "" } else { "the files have changes that are not pushed" };
                     rows.push(json!({
                         "template": name, "action": "unchanged", "draft_version": draft.version, "detail": detail,
                     }));

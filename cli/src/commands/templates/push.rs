@@ -11,7 +11,7 @@ use crate::commands::workflow::WorkflowRun;
 use crate::error::CliError;
 
 const ADVICE: &str =
-    "others changed it since the last pull; look with `templates diff`, then pull, or push with --force";
+    "someone else has changed it since the last pull; run `templates diff`, then pull, or push with --force";
 
 /// The step that a push takes for one template.
 pub(super) enum PushStep {

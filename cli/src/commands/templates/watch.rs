@@ -18,7 +18,7 @@ use crate::output;
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(sync: &TemplateSync) -> Result<(), CliError> {
-    eprintln!("watching {}; Ctrl-C stops", sync.directory.display());
+    eprintln!("watching {}; press Ctrl-C to stop", sync.directory.display());
     let mut stamps: HashMap<String, FolderStamp> = HashMap::new();
     loop {
         let folders = sync.folders()?;
@@ -48,9 +48,9 @@ async fn push_one(sync: &TemplateSync, folder: &TemplateFolder, is_first: bool) 
     let say = |text: &str| output::print(&format!("{}  {}", folder.alias, output::safe_text(text)));
     match pushed.await {
         Ok(None) => Ok(()),
-        Ok(Some(result)) if result.action == "conflict" => {
-            say("not pushed: others changed the draft; stop, then pull, or watch again after `push --force`")
-        }
+        Ok(Some(result)) if result.action == "conflict" => say(
+            "not pushed: someone else has changed the draft; stop, then pull, or run `push --force` and watch again",
+        ),
         Ok(Some(result)) => {
             say(&format!("{}, draft {}", result.action, result.draft_version))?;
             show_preview(sync, folder).await

@@ -145,17 +145,17 @@ fn other_key(name: &str, published: &str, expected: &str) -> KeyMismatch {
         ));
     }
     if expected.eq_ignore_ascii_case(published) {
-        return damaged(format!("The DKIM key at {name} was changed: its upper and lower case letters differ."));
+        return damaged(format!("The DKIM key at {name} was altered: its upper and lower case letters differ."));
     }
     let Ok(der) = BASE64.decode(published) else {
         return damaged(format!("The key at {name} is damaged: its \"p=\" is not valid base64."));
     };
     let sentence = match (rsa_bits(&der), rsa_bits(&BASE64.decode(expected).unwrap_or_default())) {
         (Some(bits), _) if bits < 2_048 => {
-            format!("The DKIM key at {name} is another key of {bits} bits, which is too weak: probably an old key.")
+            format!("The DKIM key at {name} is a different key of {bits} bits, which is too weak: probably an old key.")
         }
-        (None, Some(_)) => format!("The DKIM key at {name} is another key, and not an RSA key of ours."),
-        _ => format!("The DKIM key at {name} is another key: an old one, or one of another service."),
+        (None, Some(_)) => format!("The DKIM key at {name} is a different key, and not one of our RSA keys."),
+        _ => format!("The DKIM key at {name} is a different key: an old one, or one of another service."),
     };
     KeyMismatch { fault: KeyFault::OtherKey, sentence }
 }

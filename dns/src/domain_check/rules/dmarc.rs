@@ -36,7 +36,7 @@ fn missing_dmarc(case: &RuleInput<'_>) -> RuleResult {
     }
     if case.record_set.texts().any(|text| text.to_ascii_lowercase().contains("dmarc1")) {
         return RuleResult::mismatch(format!(
-            "The TXT record at {name} is meant as a DMARC record, but does not begin with \"v=DMARC1;\", so \
+            "The TXT record at {name} is meant to be a DMARC record, but does not begin with \"v=DMARC1;\", so \
              receivers ignore it. Publish this record's value."
         ));
     }

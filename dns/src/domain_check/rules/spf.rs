@@ -33,7 +33,7 @@ fn missing_spf(case: &RuleInput<'_>) -> RuleResult {
     }
     if let Some(almost) = case.record_set.texts().find(|text| is_almost_record(text)) {
         return RuleResult::mismatch(format!(
-            "\"{}\" at {name} is meant as an SPF record, but does not begin with \"v=spf1\" and a space, so \
+            "\"{}\" at {name} is meant to be an SPF record, but does not begin with \"v=spf1\" and a space, so \
              receivers ignore it. Correct its beginning.",
             short_value(almost)
         ));
@@ -96,7 +96,7 @@ fn record_fault(walk: &SpfLookups, includes: &[String]) -> Option<String> {
     if walk.lookups > LOOKUPS_MAX {
         let at_least = if walk.lookups >= LOOKUPS_COUNTED_MAX { "at least " } else { "" };
         return Some(format!(
-            "it needs {at_least}{} DNS lookups, and at most {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4)",
+            "it needs {at_least}{} DNS lookups, but at most {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4)",
             walk.lookups
         ));
     }
@@ -104,7 +104,7 @@ fn record_fault(walk: &SpfLookups, includes: &[String]) -> Option<String> {
         walk.voids.iter().filter(|name| !hosts().any(|host| host.eq_ignore_ascii_case(name))).collect();
     (voids.len() > VOIDS_MAX).then(|| {
         format!(
-            "{} of its names have no records ({}), and at most {VOIDS_MAX} are allowed (RFC 7208 4.6.4)",
+            "{} of its names have no records ({}), but at most {VOIDS_MAX} are allowed (RFC 7208 4.6.4)",
             voids.len(),
             join_list(&voids.iter().take(5).map(|name| short_value(name)).collect::<Vec<String>>())
         )
@@ -146,7 +146,7 @@ fn suggest_merged(case: &RuleInput<'_>, problem: &str, todo: &str) -> RuleResult
                 ..RuleResult::mismatch(format!("{problem} {todo} that holds both: \"{}\".", truncate_record(merged)))
             },
             Some(fault) => RuleResult::mismatch(format!(
-                "{problem} A record that holds both would fail as well: {fault}. Remove what you no longer use first."
+                "{problem} A record with both would fail as well: {fault}. First remove what you no longer use."
             )),
         },
     }
@@ -165,7 +165,7 @@ fn warning(terms: &SpfRecord, walk: &SpfLookups) -> Option<String> {
     }
     match terms.all_qualifier() {
         Some(SpfQualifier::Pass) => {
-            Some("its \"+all\" lets everybody send as your domain. End it with \"~all\" or \"-all\"".to_owned())
+            Some("its \"+all\" lets anyone send as your domain. End it with \"~all\" or \"-all\"".to_owned())
         }
         Some(SpfQualifier::Neutral) => {
             Some("its \"?all\" makes no statement about other senders. End it with \"~all\" or \"-all\"".to_owned())

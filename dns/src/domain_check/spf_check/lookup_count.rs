@@ -161,9 +161,9 @@ impl SpfLookups {
 /// The fault of a record that includes itself, directly or not.
 fn loop_fault(host: &str, is_first: bool) -> String {
     if is_first {
-        return "it includes itself, so it has no end".to_owned();
+        return "it includes itself, so it never ends".to_owned();
     }
-    format!("it includes {host}, whose SPF record includes itself, so it has no end")
+    format!("it includes {host}, whose SPF record includes itself, so it never ends")
 }
 
 impl TermLookup {

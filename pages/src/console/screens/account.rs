@@ -93,7 +93,7 @@ impl AccountState {
             .row("Plan", sentence_case(&account.plan))
             .row("May send to", account.reach())
             .row("Created", time_or_dash(account.created_at.as_deref()))
-            .row("Pool", self.pool_ordered.as_deref().unwrap_or("That of its plan"))
+            .row("Pool", self.pool_ordered.as_deref().unwrap_or("The plan's pool"))
             .optional("Payment method", account.payment_method.as_ref().and_then(Value::as_str))
             .optional(
                 "Nearest to its limit",
@@ -123,14 +123,15 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 section {
                     h2 { "Recipients" }
                     div.card {
-                        p.soft { "Without a payment method on file, an account sends to its own addresses only." }
+                        p.soft { "Without a payment method on file, an account can send only to its own addresses." }
                         (reach.within(context))
                     }
                 }
                 section {
                     h2 { "Session" }
                     div.card {
-                        p.soft { "Creates a session of the owner that ends after 15 minutes, and a link that opens the dashboard." }
+                        p.soft { "Creates a session for the owner that ends after 15 minutes, and a link that opens \
+                            the dashboard." }
                         (session.within(context))
                     }
                 }
@@ -138,7 +139,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     h2 { "More" }
                     div.card {
                         ul.plain {
-                            li { a href={ (PATH) "/mail?account=" (query) } { "Its mail in the queue" } }
+                            li { a href={ (PATH) "/mail?account=" (query) } { "Its queued mail" } }
                             li { a href={ (PATH) "/emails?account=" (query) } { "All its emails" } }
                             li { a href={ (PATH) "/pools/assign?account=" (query) } { "Assign it to a pool" } }
                             li { a href={ (own) "/reset" } { "Reset a user" } }
@@ -180,7 +181,7 @@ async fn create_session(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("session_create").json(json!({"account": context.id()}));
     let created: CreatedSession = context.read(&call).await?;
     let secrets = [
-        ("Link to the dashboard, used once", created.url),
+        ("Single-use link to the dashboard", created.url),
         ("Cookie for scripts", created.cookie),
         ("x-csrf-token for scripts", created.csrf_token),
     ];
@@ -199,11 +200,12 @@ async fn show_suspension(context: &Context<'_>) -> Result<View, Failure> {
     let account = &state.account;
     let form = suspension_form(account.suspended);
     let text = if account.suspended {
-        format!("New mail is accepted again, and {} in the queue go on.", state.queued.words())
+        format!("New mail is accepted again, and {} in the queue will be delivered.", state.queued.words())
     } else {
         let queued = state.queued.words();
         format!(
-            "New mail of the account is refused, and {queued} in the queue are held until the suspension is lifted. Held mail still expires."
+            "New mail from the account is refused, and {queued} in the queue are held until the suspension is lifted. \
+             Held mail still expires."
         )
     };
     let body = maud_borrow! { div.card { p { (text) } (form.within(context)) } };
@@ -226,7 +228,8 @@ async fn show_reset(context: &Context<'_>) -> Result<View, Failure> {
     let form = Form::new("reset", "Reset", vec![field]).danger();
     let body = maud_borrow! {
         div.card {
-            p { "The user's password and one-time passwords are removed, and their sessions end. You get a link that signs them in once within an hour." }
+            p { "The user's password and one-time passwords are removed, and their sessions end. You get a single-use \
+                sign-in link for them, valid for one hour." }
             (form.within(context))
         }
     };
@@ -245,7 +248,10 @@ struct ResetUser {
 async fn reset(context: &Context<'_>) -> Result<Outcome, Failure> {
     let email = context.form().get("email").trim();
     let reset: ResetUser = context.read(&Call::new("user_reset").json(json!({"email": email}))).await?;
-    let page =
-        secrets_page(&format!("{} is reset", reset.email), &[("Sign-in link, used once", reset.link)], context.id());
+    let page = secrets_page(
+        &format!("{} has been reset", reset.email),
+        &[("Single-use sign-in link", reset.link)],
+        context.id(),
+    );
     Ok(Outcome::Once(Box::new(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended))))))
 }

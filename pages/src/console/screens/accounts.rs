@@ -76,7 +76,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (find.within(context))
         }
         @if table.is_empty() {
-            (EmptyState { title: "No account yet", text: "An account has its own domains, keys, users and plan.", action: Some(("/console/accounts/new", "Create an account")) })
+            (EmptyState { title: "No accounts yet", text: "An account has its own domains, keys, users and \
+                plan.", action: Some(("/console/accounts/new", "Create an account")) })
         } @else {
             (table)
         }
@@ -108,7 +109,8 @@ async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let form = new_form();
     let body = maud_borrow! {
         div.card {
-            p.soft { "The account gets an API key, an SMTP password, and a link that signs its owner in within 24 hours. They are shown once." }
+            p.soft { "The account gets an API key, an SMTP password, and a sign-in link for its owner, valid for 24 \
+                hours. They are shown only once." }
             (form.within(context))
         }
     };
@@ -144,14 +146,14 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub(super) fn secrets_page(title: &str, secrets: &[(&'static str, String)], account: &str) -> Page {
     let shown: Vec<_> = secrets.iter().filter(|(_, secret)| !secret.is_empty()).collect();
     let body = maud_borrow! {
-        (Notice { tone: Tone::Warning, text: "Copy these now and hand them over safely: they are never shown again." })
+        (Notice { tone: Tone::Warning, text: "Copy these now and pass them on securely: they are never shown again." })
         @for (label, secret) in &shown {
             div.card {
                 h2 { (label) }
                 p.secret { code { (secret) } (CopyButton { text: secret, label }) }
             }
         }
-        p { a.button href=(account_path(account)) { "To the account" } }
+        p { a.button href=(account_path(account)) { "Go to the account" } }
     };
     Page::new(title, body).below(LIST, "Accounts")
 }

@@ -62,7 +62,7 @@ pub(super) fn attention_section(entries: &[AttentionEntry]) -> impl Renderable {
     };
     maud! {
         section {
-            h2 { "What needs attention" }
+            h2 { "Needs attention" }
             @if entries.is_empty() {
                 p.card.calm { "Nothing at the moment." }
             } @else {

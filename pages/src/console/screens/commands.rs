@@ -52,18 +52,20 @@ impl CommandRun {
         let Some(result) = &self.result else { return self.progress.clone().unwrap_or_default() };
         let number = |name: &str| result[name].as_u64().map(grouped);
         if let Some(sound) = result["sound"].as_bool() {
-            let verdict = if sound { "The store is sound" } else { "The store is damaged" };
+            let verdict = if sound { "The store is intact" } else { "The store is damaged" };
             let rows = number("rows").unwrap_or_default();
             return format!("{verdict}: {rows} rows and {} messages were read.", number("bodies").unwrap_or_default());
         }
         let changed = match (result["recipients"].as_u64().unwrap_or(0), result["has_more"] == true) {
-            (0, true) => "The recipients that were changed are not counted: the queue is too long.".to_owned(),
+            (0, true) => "The changed recipients were not counted: the queue is too long.".to_owned(),
             (count, true) => format!("At least {} recipients were changed.", grouped(count)),
             (1, false) => "1 recipient was changed.".to_owned(),
             (count, false) => format!("{} recipients were changed.", grouped(count)),
         };
         match result["being_tried"].as_u64() {
-            Some(busy @ 1..) => format!("{changed} Being attempted, changed after that: {}.", grouped(busy)),
+            Some(busy @ 1..) => {
+                format!("{changed} Still being attempted, to be changed afterwards: {}.", grouped(busy))
+            }
             _ => changed,
         }
     }
@@ -96,13 +98,15 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     }
     let body = maud_borrow! {
         @if table.is_empty() {
-            (EmptyState { title: "No command yet", text: "Commands on many emails and checks of the store run in the background. The last 20 are kept here until the server restarts.", action: Some(("/console/mail", "Queued mail")) })
+            (EmptyState { title: "No commands yet", text: "Commands on many emails and checks of the store run in the \
+                background. The last 20 are listed here until the server \
+                restarts.", action: Some(("/console/mail", "Queued mail")) })
         } @else {
             (table)
         }
     };
     let is_running = runs.iter().any(|run| run.ended_at.is_none());
-    let page = Page::new("Commands", body).lead("Commands that were started in this console since the server started.");
+    let page = Page::new("Commands", body).lead("Commands started in this console since the server started.");
     Ok(if is_running { page.live() } else { page }.into())
 }
 
@@ -125,7 +129,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(error) = &run.error { div.notice.bad role="alert" { p { (error) } } }
             @if !problems.is_empty() { ul.plain { @for problem in &problems { li { (problem) } } } }
             (Code::new("The command", &line).wrapped())
-            p { a.button href=(format!("{PATH}/queue")) { "To the queue" } }
+            p { a.button href=(format!("{PATH}/queue")) { "Go to the queue" } }
         }
     };
     let page = Page::new(format!("Command {number}"), body).below(LIST, "Commands");

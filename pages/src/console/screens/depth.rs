@@ -66,12 +66,12 @@ impl QueueDepth {
         };
         let labels = self.periods.iter().map(label).collect();
         let note = match self.period_minutes {
-            1 => "One bar a minute.".to_owned(),
-            minutes => format!("A bar is the deepest of {minutes} minutes."),
+            1 => "One bar per minute.".to_owned(),
+            minutes => format!("Each bar shows the maximum of {minutes} minutes."),
         };
         let scope = if self.nodes > 1 { " Partitions of this node." } else { "" };
         let chart = Chart::new(ChartKind::Bars, "Queue depth", Unit::Count, "From (UTC)", labels)
-            .note(format!("Recipients that wait. {note} Kept in memory since the start, for a day.{scope}"));
+            .note(format!("Waiting recipients. {note} Kept in memory for a day, since the server started.{scope}"));
         if self.now.is_some() {
             return chart.series(self.series("Waiting", |period| period.waiting));
         }

@@ -16,8 +16,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let overrides = Override::read_of_domain(context, domain).await?;
     let now = depth.now.as_ref().ok_or_else(Failure::not_found)?;
     let facts = Facts::new()
-        .row("Not tried yet", grouped(now.queued))
-        .row("Waits for a retry", grouped(now.deferred))
+        .row("Not attempted yet", grouped(now.queued))
+        .row("Waiting for a retry", grouped(now.deferred))
         .row("Held by the operator", grouped(now.held))
         .row("Delivery", overrides.suspension_view())
         .row("Route", overrides.route.as_deref().unwrap_or("As configured"));
@@ -25,7 +25,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.card { (facts) }
         (depth_section(&depth, &path))
-        p.soft.small { "A minute in which the domain was not among the twenty with the longest queues has no figure." }
+        p.soft.small { "There is no figure for minutes in which the domain was not among the twenty with the longest \
+            queues." }
     };
     let actions = maud_borrow! {
         a.button.primary href={ (PATH) "/mail?to=" (name) } { "Queued mail" }

@@ -48,15 +48,18 @@ async fn show_suspend(context: &Context<'_>) -> Result<View, Failure> {
         vec![
             domain_field(context),
             host_field(context),
-            Field::text("for", "Duration").ignored().placeholder("2h").help("90m, 2h, 3d. Empty: until you resume it."),
+            Field::text("for", "Duration")
+                .ignored()
+                .placeholder("2h")
+                .help("90m, 2h, 3d. If empty: until you resume it."),
             Field::text("because", "Reason")
                 .ignored()
-                .help("One short line. Customers see it in the history of their email."),
+                .help("Keep it short. Customers see it in the history of their email."),
         ],
     );
     let body = maud_borrow! {
         div.card {
-            p.soft { "Mail to the destination is accepted and stays in the queue. It still expires." }
+            p.soft { "Mail to the destination is accepted and stays in the queue, but it still expires." }
             (form.within(context))
         }
     };
@@ -83,7 +86,7 @@ async fn show_pace(context: &Context<'_>) -> Result<View, Failure> {
             Field::new("connections", "Connections", Control::Number { min: Some(1), max: None })
                 .value(present.connections_max.map(|max| max.to_string()).unwrap_or_default())
                 .ignored(),
-            Field::text("per_second", "Messages a second")
+            Field::text("per_second", "Messages per second")
                 .value(present.messages_per_second.map(|rate| rate.to_string()).unwrap_or_default())
                 .ignored()
                 .placeholder("0.5"),
@@ -91,13 +94,13 @@ async fn show_pace(context: &Context<'_>) -> Result<View, Failure> {
     );
     let body = maud_borrow! {
         div.card {
-            p.soft { "An empty limit is the configured one. Both empty remove the override." }
+            p.soft { "Leave a limit empty to use the configured one. Leave both empty to remove the override." }
             (form.within(context))
         }
     };
     let order = json!({"pace": {"connections_max": 2, "messages_per_second": 0.5}});
     let call = Call::new("destination").json(json!({"mail_host": example(context, "mail_host"), "order": order}));
-    Ok(Page::new("Limits of mail hosts", body).below(LIST, "Destinations").same_as(call).into())
+    Ok(Page::new("Limits for mail hosts", body).below(LIST, "Destinations").same_as(call).into())
 }
 
 async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -116,7 +119,7 @@ async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     let order = json!({"pace": {"connections_max": connections, "messages_per_second": rate}});
     if context.form().get("mail_host").trim().is_empty() {
-        return Err(Failure::field("mail_host", "Enter the name of mail hosts"));
+        return Err(Failure::field("mail_host", "Enter the name of the mail hosts"));
     }
     context.perform(&destination_call(context, order)?).await?;
     Ok(Outcome::done(LIST, "paced"))

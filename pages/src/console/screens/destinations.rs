@@ -111,7 +111,7 @@ impl Override {
 
     fn pace(&self) -> String {
         let connections = self.connections_max.map(|max| format!("{max} connections"));
-        let rate = self.messages_per_second.map(|rate| format!("{rate} messages a second"));
+        let rate = self.messages_per_second.map(|rate| format!("{rate} messages per second"));
         let parts: Vec<_> = connections.into_iter().chain(rate).collect();
         if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
     }
@@ -130,7 +130,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         a.button href="/console/destinations/route" { "Route" }
     };
     let page = Page::new("Destinations", body)
-        .lead("What you have decided about recipient domains and mail hosts, in place of the configuration.")
+        .lead("Your overrides of the configuration for recipient domains and mail hosts.")
         .actions(actions)
         .same_as(Call::new("destination_list"));
     Ok(page.into())
@@ -154,7 +154,8 @@ fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Rende
             @if table.is_empty() {
                 (EmptyState {
                     title: "No overrides",
-                    text: "Suspend a destination whose operator asks you to stop, or limit and reroute its mail. An override holds until you remove it, on all nodes.",
+                    text: "Suspend a destination whose operator asks you to stop, or limit or reroute its mail. An \
+                        override applies on all nodes until you remove it.",
                     action: None,
                 })
             } @else {
@@ -218,7 +219,7 @@ impl ReadyQueue {
     fn obstacles(&self) -> Vec<(&'static str, Option<&str>, Option<&str>)> {
         let backoff = self.resting.as_ref();
         let obstacles = [
-            backoff.map(|backoff| ("Backs off", backoff.until.as_deref(), Some(backoff.because.as_str()))),
+            backoff.map(|backoff| ("Backing off", backoff.until.as_deref(), Some(backoff.because.as_str()))),
             self.dead_until.as_deref().map(|until| ("Unreachable", Some(until), self.last_error.as_deref())),
             self.rate_until.as_deref().map(|until| ("Rate limit", Some(until), None)),
             self.warm_up_until.as_deref().map(|until| ("Warm-up limit", Some(until), None)),
@@ -232,7 +233,7 @@ fn ready_section(queues: &ReadyQueues) -> impl Renderable {
     let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
     let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
     for queue in &queues.sites {
-        let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} a second"));
+        let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} per second"));
         table.push(
             Row::new()
                 .cell(&queue.name)
@@ -246,7 +247,8 @@ fn ready_section(queues: &ReadyQueues) -> impl Renderable {
     maud! {
         section {
             h2 { "In memory on this node" }
-            p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
+            p.soft { (counted(queues.in_memory, "recipient")) " in memory, \
+                " (counted(queues.queues_on_disk, "queue")) " on disk." }
             @if !table.is_empty() { (table) }
         }
     }

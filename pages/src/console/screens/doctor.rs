@@ -114,8 +114,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @match &last.run {
                 None => {
                     (EmptyState {
-                        title: "The checks have not run since the start",
-                        text: "They look at names, addresses, ports, certificates, block lists, the clock and the disk, and say what to do. They take up to 20 seconds and change nothing.",
+                        title: "The checks have not run since the server started",
+                        text: "They check names, addresses, ports, certificates, blocklists, the clock and the disk, \
+                            and tell you what to do. They take up to 20 seconds and change nothing.",
                         action: None,
                     })
                 }
@@ -181,7 +182,7 @@ fn title(name: &str) -> String {
         "dns" => "Name servers",
         "dnssec" => "DNSSEC",
         "hostname" => "Host name",
-        "ptr" => "Reverse names (PTR)",
+        "ptr" => "Reverse DNS (PTR)",
         "spf" => "SPF",
         "return_path" => "Return path",
         "postmaster" => "Postmaster",
@@ -189,8 +190,8 @@ fn title(name: &str) -> String {
         "domain_connect" => "Domain Connect",
         "port_25_out" => "Port 25, outgoing",
         "port_25_in" => "Port 25, incoming",
-        "blocklists" => "Block lists",
-        "disk_sync" => "Speed of the disk",
+        "blocklists" => "Blocklists",
+        "disk_sync" => "Disk speed",
         "file_limit" => "Open files",
         other => return crate::dashboard::kit::text::sentence_case(other),
     };

@@ -123,7 +123,7 @@ impl Trace {
     }
 
     fn title(&self) -> &str {
-        self.subject.as_deref().filter(|subject| !subject.trim().is_empty()).unwrap_or("Without a subject")
+        self.subject.as_deref().filter(|subject| !subject.trim().is_empty()).unwrap_or("No subject")
     }
 
     fn facts(&self) -> Facts {
@@ -170,14 +170,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn wait_reasons(trace: &Trace) -> impl Renderable {
     maud! {
         section {
-            h2 { "Why is it not there yet" }
+            h2 { "Why it has not arrived yet" }
             @for wait in &trace.waiting {
                 div.card.standing {
                     div.standing-head { h3 { (trace.address(wait.recipient)) } }
                     p { "Waits for: " (wait.reason) "." }
                     @if let Some(until) = &wait.until { p.soft.small { "Next step: " (time_or_dash(Some(until))) } }
                     @if let Some(destination) = &wait.destination { p.soft.small { "Destination: " (destination) } }
-                    @if let Some(place) = wait.place { p.soft.small { "Before it: " (counted(place, "recipient")) } }
+                    @if let Some(place) = wait.place { p.soft.small { "Ahead of it: " (counted(place, "recipient")) } }
                     @if let Some(error) = &wait.destination_error { p.said { q { (error) } } }
                 }
             }
@@ -207,7 +207,7 @@ fn attempt_list(trace: &Trace) -> impl Renderable {
     maud! {
         section {
             h2 { "Attempts" }
-            @if trace.attempts.is_empty() { p.soft { "It was not attempted yet." } }
+            @if trace.attempts.is_empty() { p.soft { "It has not been attempted yet." } }
             @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
         }
     }
@@ -236,13 +236,14 @@ fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
             summary {
                 (badge)
                 span.attempt-who { (who) }
-                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
+                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", \
+                    " (attempt.duration_ms) " ms" }
             }
             @if !response.is_empty() { p { (response) } }
             (facts)
             @match attempt.transcript.as_deref().filter(|transcript| !transcript.is_empty()) {
                 Some(transcript) => { (transcript_view(transcript)) }
-                None => { p.soft { "There was no conversation." } }
+                None => { p.soft { "There was no SMTP conversation." } }
             }
         }
     }
@@ -301,14 +302,16 @@ const DROP: EndOrder = EndOrder {
     word: "drop",
     title: "Remove from the queue",
     button: "Remove",
-    effect: "The recipients that wait become canceled, and the account gets the event email.cancelled. Nobody gets a bounce message. This cannot be taken back.",
+    effect: "The waiting recipients become canceled, and the account gets the event email.cancelled. Nobody gets a \
+        bounce message. This cannot be undone.",
     done: "dropped",
 };
 const FAIL: EndOrder = EndOrder {
     word: "fail",
     title: "End delivery",
     button: "End delivery",
-    effect: "The recipients that wait become failed, and the account gets the event email.failed. If the email came by SMTP, its return path also gets a bounce message, unless its sender asked for none. This cannot be taken back.",
+    effect: "The waiting recipients become failed, and the account gets the event email.failed. If the email came by \
+        SMTP, its return path also gets a bounce message, unless its sender asked for none. This cannot be undone.",
     done: "failed",
 };
 

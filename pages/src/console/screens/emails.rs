@@ -102,13 +102,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div data-fragment="list" {
             @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if let Some(as_of) = &list.as_of {
-                div.notice.warning role="status" { p { "The index of emails lags behind: it is complete up to " (time_or_dash(Some(as_of))) "." } }
+                div.notice.warning role="status" { p { "The email index lags behind: it is complete up to \
+                    " (time_or_dash(Some(as_of))) "." } }
             }
             @if refused.is_none() {
                 @if table.is_empty() {
                     (EmptyState {
-                        title: if bar.is_active() { "No email matches" } else { "No email yet" },
-                        text: "Every accepted email is found here by its recipient, sender, state or Message-ID.",
+                        title: if bar.is_active() { "No emails match" } else { "No emails yet" },
+                        text: "You can find every accepted email here by recipient, sender, state or Message-ID.",
                         action: None,
                     })
                 } @else {
@@ -116,7 +117,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
                 @if list.has_more {
                     p.help {
-                        (grouped(list.accounts_searched)) " accounts were searched and " (grouped(list.emails_read)) " emails read, back to "
+                        (grouped(list.accounts_searched)) " accounts were searched and \
+                            " (grouped(list.emails_read)) " emails read, back to "
                         (time_or_dash(list.searched_back_to.as_deref())) "."
                     }
                 }

@@ -106,7 +106,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (HoldNotice(list.hold.as_ref()))
             @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if list.damaged > 0 {
-                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: " a href="/console/server" { "check the store" } } }
+                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: \
+                    " a href="/console/server" { "check the store" } } }
             }
             @if refused.is_none() {
                 @if list.tasks.is_empty() {
@@ -129,9 +130,11 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 fn empty_mail_list(is_filtered: bool, read: u64, has_more: bool) -> impl Renderable {
     let (title, text) = match (has_more, is_filtered) {
-        (true, _) => ("Nothing found yet", format!("{} recipients were read; the next page continues.", grouped(read))),
+        (true, _) => {
+            ("Nothing found yet", format!("{} recipients were read; continue on the next page.", grouped(read)))
+        }
         (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
-        (false, false) => ("The queue is empty", "Recipients that wait for delivery are listed here.".to_owned()),
+        (false, false) => ("The queue is empty", "Recipients waiting for delivery are listed here.".to_owned()),
     };
     maud! { (EmptyState { title, text: &text, action: None }) }
 }
@@ -153,7 +156,8 @@ fn mail_commands(query: &str, may_command: bool) -> impl Renderable {
                 a.button href=(link("drop")) { "Remove…" }
             }
         } @else {
-            p.help { "Commands on many emails know domains, accounts, classes, ages and states. Open an email to change it alone." }
+            p.help { "Commands on many emails can select by domain, account, class, age and state. To change a single \
+                email, open it." }
         }
     }
 }

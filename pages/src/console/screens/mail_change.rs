@@ -49,32 +49,35 @@ pub(super) const ORDERS: &[QueueOrder] = &[
     QueueOrder {
         word: "retry",
         title: "Retry now",
-        effect: "They are attempted now, whatever their schedule. Held mail is released.",
+        effect: "They are attempted now, regardless of their schedule. Held mail is released.",
         button: "Retry now",
     },
     QueueOrder {
         word: "hold",
         title: "Hold",
-        effect: "They are not attempted until they are released. They still expire.",
+        effect: "They are not attempted until they are released, but they still expire.",
         button: "Hold",
     },
     QueueOrder {
         word: "release",
         title: "Release",
-        effect: "Held mail is attempted again when it is due. Mail of suspended accounts stays held.",
+        effect: "Held mail is attempted again when it is due. Mail from suspended accounts stays held.",
         button: "Release",
     },
     QueueOrder { word: "reroute", title: "Reroute", effect: "Their next attempts take this route.", button: "Reroute" },
     QueueOrder {
         word: "fail",
         title: "End delivery",
-        effect: "They get nothing: they become failed, and the accounts get the event email.failed. Mail that came by SMTP also causes a bounce message to its return path, unless its sender asked for none. This cannot be taken back.",
+        effect: "Nothing is delivered to them: they become failed, and the accounts get the event email.failed. For \
+            mail that came by SMTP, the return path also gets a bounce message, unless the sender asked for none. \
+            This cannot be undone.",
         button: "End delivery",
     },
     QueueOrder {
         word: "drop",
         title: "Remove from the queue",
-        effect: "They get nothing: they become canceled, and the accounts get the event email.cancelled. Nobody gets a bounce message. This cannot be taken back.",
+        effect: "Nothing is delivered to them: they become canceled, and the accounts get the event email.cancelled. \
+            Nobody gets a bounce message. This cannot be undone.",
         button: "Remove",
     },
 ];
@@ -103,8 +106,7 @@ impl RouteChoice {
 
 /// The fields of a route, with a choice made before.
 pub(super) fn route_fields(chosen: &RouteChoice) -> Vec<Field> {
-    let routes =
-        [("usual", "The configured route"), ("mx", "The mail hosts of the domain"), ("smarthost", "A smarthost")];
+    let routes = [("usual", "The configured route"), ("mx", "The domain's mail hosts"), ("smarthost", "A smarthost")];
     let choices = routes.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let (route, name) = match chosen {
         RouteChoice::Usual => ("usual", ""),
@@ -116,7 +118,7 @@ pub(super) fn route_fields(chosen: &RouteChoice) -> Vec<Field> {
         Field::text("smarthost", "Name of the smarthost")
             .value(name)
             .ignored()
-            .help("From [[delivery.smarthosts]] in the configuration; only for a smarthost."),
+            .help("As in [[delivery.smarthosts]] in the configuration; only if you choose a smarthost."),
     ]
 }
 
@@ -142,7 +144,7 @@ pub(super) fn smarthost_name<'c>(context: &'c Context<'_>) -> Result<&'c str, Fa
     if !name.is_empty() && name.bytes().all(is_name) {
         return Ok(name);
     }
-    Err(Failure::field("smarthost", "Enter the name of a smarthost of the configuration"))
+    Err(Failure::field("smarthost", "Enter the name of a configured smarthost"))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -162,7 +164,7 @@ impl MailCount {
 
     fn words(&self) -> String {
         match self.recipients {
-            None => "An unknown number of recipients: counting takes too long".to_owned(),
+            None => "An unknown number of recipients: counting them takes too long".to_owned(),
             Some(count) if self.has_more => {
                 format!("At least {}: the queue is longer than what is counted here", counted(count, "recipient"))
             }
@@ -181,7 +183,7 @@ fn shown_at(context: &Context<'_>) -> Result<Timestamp, Failure> {
     shown_at.ok_or_else(|| Failure {
         status: 400,
         code: "validation_error".into(),
-        message: "The form does not say when its page was shown; look at the page again".into(),
+        message: "The form does not say when its page was shown; reload the page".into(),
         ..Failure::default()
     })
 }
@@ -219,10 +221,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let applies_to_all = applies_to_all(order, &selection);
     let body = maud_borrow! {
         div.card {
-            p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": " (words) } "." }
+            p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": \
+                " (words) } "." }
             p.soft { (order.effect) }
             @if applies_to_all {
-                p.soft { "If the whole queue is held since a restore, that hold is lifted, for all mail. Mail that you held yourself stays held until you release it again." }
+                p.soft { "If the whole queue has been held since a restore, that hold is lifted for all mail. Mail \
+                    that you held yourself stays held until you release it." }
             } @else {
                 p.soft { "Mail that arrives after this page was made (" (Time(now)) ") is left alone." }
             }

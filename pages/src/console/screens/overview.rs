@@ -28,7 +28,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div data-fragment="list" {
             (attention_section(&attention))
             @if last.run.is_none() {
-                p.help { "The checks of names, ports and block lists have not run since the start. " a href="/console/doctor" { "Run them" } "." }
+                p.help { "The checks of names, ports and blocklists have not run since the server started. \
+                    " a href="/console/doctor" { "Run them" } "." }
             }
             (queue_tiles(&status, now))
             (depth_section(&depth, PATH))
@@ -95,7 +96,7 @@ fn server_facts(status: &ServerStatus) -> impl Renderable {
     let facts = Facts::new()
         .row("Host name", &status.hostname)
         .row("Version", &status.version)
-        .row("Cluster", format!("{nodes}; {} of 64 partitions are here", status.partitions))
+        .row("Cluster", format!("{nodes}; {} of 64 partitions on this node", status.partitions))
         .row("Store", &status.store.state)
         .optional("Disk", disk)
         .optional(

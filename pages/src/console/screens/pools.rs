@@ -97,7 +97,7 @@ impl Pool {
         let value = |messages: &u64| Some(as_f64(*messages));
         let today = |(index, messages): (usize, &u64)| (index + 1 == warm_up.day).then(|| as_f64(*messages));
         let chart = Chart::new(ChartKind::Lines, "Warm-up", Unit::Count, "Day", labels)
-            .note("Messages a day that each provider gets from this pool.")
+            .note("Messages per day from this pool to each provider.")
             .series(Series::new("Allowed", self.curve.iter().map(value).collect()))
             .series(
                 Series::new("Today", self.curve.iter().enumerate().map(today).collect())
@@ -118,7 +118,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !orphaned.is_empty() {
             div.notice.warning role="status" {
                 @for (pool, accounts) in orphaned {
-                    p { "The pool " (pool) " is not configured: " (accounts.len()) " accounts that were assigned to it send from the pool of their plan." }
+                    p { "The pool " (pool) " is not configured: " (accounts.len()) " accounts assigned to it send \
+                        from their plan's pool." }
                 }
             }
         }
@@ -126,7 +127,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let actions = maud! { a.button.primary href="/console/pools/assign" { "Assign an account" } };
     let page = Page::new("Pools", body)
-        .lead("Source addresses by plan and account. [[delivery.pools]] in the configuration defines them.")
+        .lead("Source addresses by plan and account, as defined in [[delivery.pools]] in the configuration.")
         .actions(actions)
         .same_as(list_call());
     Ok(page.into())
@@ -177,7 +178,7 @@ fn pool_view(pool: &Pool) -> impl Renderable {
 async fn show_assign(context: &Context<'_>) -> Result<View, Failure> {
     let list: PoolList = context.read(&list_call()).await?;
     let names = list.pools.iter().map(|pool| (pool.name.clone(), pool.name.clone()));
-    let choices = std::iter::once((String::new(), "The pool of its plan".to_owned())).chain(names).collect();
+    let choices = std::iter::once((String::new(), "The plan's pool".to_owned())).chain(names).collect();
     let account = context.query().get("account");
     let form = Form::new(
         "assign",
@@ -211,7 +212,7 @@ async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
     let choices = [
         ("configured", "As configured"),
         ("since", "It began on this day"),
-        ("over", "It has ended: the addresses are warm"),
+        ("over", "It has ended: the addresses are warmed up"),
     ];
     let choices = choices.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let (state, day) = match &pool.warm_up_ordered {
@@ -227,7 +228,7 @@ async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
             Field::text("since", "First day")
                 .value(day)
                 .placeholder("2026-01-31")
-                .help("In UTC; only if it began on a day."),
+                .help("In UTC; only if you set a first day."),
         ],
     );
     let body = maud_borrow! { div.card { (form.within(context)) } @if let Some(chart) = pool.chart() { (chart) } };
@@ -240,7 +241,7 @@ async fn warm_up(context: &Context<'_>) -> Result<Outcome, Failure> {
     let order = match context.form().get("start") {
         "over" => json!("over"),
         "since" if day.parse::<jiff::civil::Date>().is_err() => {
-            return Err(Failure::field("since", "Enter a day like 2026-01-31"));
+            return Err(Failure::field("since", "Enter a date like 2026-01-31"));
         }
         "since" => json!({"since": day}),
         _ => Value::Null,

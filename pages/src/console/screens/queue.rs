@@ -64,16 +64,15 @@ impl QueueTop {
         match self.counted.as_str() {
             "memory" => Some(
                 "The queue is long, so it is counted in memory: Ready is before the first attempt, Retry is after it, \
-                 and Oldest and Next are those of the first recipients of each destination.",
+                 and Oldest and Next cover only the first recipients of each destination.",
             ),
             "node_memory" => Some(
-                "The queue is long, so only the partitions of this node are counted, in memory: Ready is before the \
-                 first attempt, Retry is after it, and Oldest and Next are those of the first recipients of each \
-                 destination.",
+                "The queue is long, so only this node's partitions are counted, in memory: Ready is before the first \
+                 attempt, Retry is after it, and Oldest and Next cover only the first recipients of each destination.",
             ),
             "first_rows" => Some(
-                "The queue is long, and it is still being counted after the start: these figures are of its beginning \
-                 only. Look again in a minute.",
+                "The queue is long and still being counted after the server started: these figures cover only its \
+                 beginning. Look again in a minute.",
             ),
             _ => None,
         }
@@ -87,12 +86,12 @@ impl TopDestination {
             "paused" => ("Paused by the configuration", Tone::Warning),
             "held" => ("Held", Tone::Warning),
             "suspended" => ("Suspended", Tone::Warning),
-            "resting" => ("Backs off", Tone::Bad),
+            "resting" => ("Backing off", Tone::Bad),
             "unreachable" => ("Unreachable", Tone::Bad),
-            "dns" => ("Lookup of the mail hosts", Tone::Bad),
+            "dns" => ("Mail host lookup", Tone::Bad),
             "rate" => ("Rate limit", Tone::Active),
             "warm_up" => ("Warm-up limit", Tone::Active),
-            "connections" => ("Limit of connections", Tone::Active),
+            "connections" => ("Connection limit", Tone::Active),
             "schedule" => ("Next attempt", Tone::Neutral),
             "none" => ("Nothing", Tone::Good),
             other => (other, Tone::Neutral),
@@ -177,8 +176,10 @@ impl Renderable for HoldNotice<'_> {
         maud! {
             div.notice.warning role="status" {
                 p {
-                    "The whole queue is held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
-                    @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
+                    "The whole queue has been held since the store was restored, \
+                     " (time_or_dash(hold.since.as_deref())) ": "
+                    @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. \
+                        " a href="/console/mail/release" { "Release it" }
                 }
             }
         }
@@ -194,10 +195,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div data-fragment="list" {
             (HoldNotice(top.hold.as_ref()))
             @if top.destinations.is_empty() {
-                (EmptyState { title: "The queue is empty", text: "Mail that waits for its destination is counted here, with what holds it up.", action: None })
+                (EmptyState { title: "The queue is empty", text: "Mail waiting for its destination is counted here, \
+                    with what is blocking it.", action: None })
             } @else {
                 p.soft {
-                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
+                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for \
+                        " } (counted(top.count, "destination"))
                     @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
                 }
                 (top_table(&top, now))

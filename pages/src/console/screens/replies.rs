@@ -18,14 +18,14 @@ struct Explanation {
 impl Explanation {
     fn facts(&self) -> Facts {
         let about = match self.about.as_str() {
-            "recipient" => "The recipient: only this address is concerned",
+            "recipient" => "The recipient: only this address is affected",
             _ => "The sender: this server, its addresses or its mail",
         };
         Facts::new()
             .row("Reply", &self.reply)
             .row("Category", sentence_case(&self.category))
-            .row("It is about", about)
-            .row("What the server does", self.action.as_deref().unwrap_or("Nothing but the usual retries, or a bounce"))
+            .row("Concerns", about)
+            .row("What the server does", self.action.as_deref().unwrap_or("Only the usual retries, or a bounce"))
     }
 }
 
@@ -43,12 +43,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div data-fragment="list" {
             @match &explained {
-                None => { p.card.calm { "Enter the reply of a mail host, such as one from the history of an email." } }
+                None => { p.card.calm { "Enter a mail host's reply, for example from the history of an email." } }
                 Some(Ok(explanation)) => { div.card { (explanation.facts()) } }
                 Some(Err(failure)) => { div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } } }
             }
         }
     };
-    let page = Page::new("Replies", body).lead("How a reply is classified by the current rules, and what follows.");
+    let page = Page::new("Replies", body).lead("How the current rules classify a reply, and what the server does.");
     Ok(if reply.is_empty() { page } else { page.same_as(call) }.into())
 }

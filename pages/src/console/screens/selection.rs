@@ -150,7 +150,7 @@ pub(super) fn filters() -> Vec<Filter> {
         Filter::text("sender", "Sender", "ada@example.com"),
         Filter::text("from", "Sending domain", "example.com"),
         Filter::words("class", "Class", CLASSES),
-        Filter::text("attempts", "Attempts at least", "1"),
+        Filter::text("attempts", "Minimum attempts", "1"),
         Filter::text("message_id", "Message-ID", "<id@example.com>"),
     ]
 }

@@ -59,8 +59,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn facts(status: &ServerStatus) -> Facts {
     let dns = match &status.dns.error {
         Some(error) => error.clone(),
-        None if status.dns.answers => format!("Answers in {} ms", status.dns.took_ms),
-        None => "No answer".to_owned(),
+        None if status.dns.answers => format!("Responds in {} ms", status.dns.took_ms),
+        None => "No response".to_owned(),
     };
     let disk = status.disk.as_ref();
     let delivery = status.queue.as_ref().map(|queue| match (&queue.hold, queue.paused) {
@@ -81,14 +81,14 @@ fn store_facts(store: &StoreHealth) -> Facts {
     let (label, tone) = match store.state.as_str() {
         "healthy" => ("Healthy", Tone::Good),
         "full" => ("The disk is full: mail is refused", Tone::Bad),
-        "away" => ("The database does not answer", Tone::Bad),
+        "away" => ("The database is not responding", Tone::Bad),
         "fenced" => ("Stopped after a disk failure", Tone::Bad),
         other => (other, Tone::Neutral),
     };
     Facts::new()
         .row("State", Badge::new(label, tone))
         .optional("Reason", store.reason.as_deref())
-        .row("Commits since the start", grouped(store.commits))
+        .row("Commits since startup", grouped(store.commits))
         .row("Messages", format!("{} in {}", grouped(store.live_bodies), file_size(store.live_body_bytes)))
         .row("Log", file_size(store.log_bytes))
         .row("Index", file_size(store.index_bytes))
@@ -106,7 +106,7 @@ impl Renderable for Listeners<'_> {
             table.push(Row::new().cell(&listener.name).cell(&listener.address).cell(badge));
         }
         if table.is_empty() {
-            maud! { p.card.calm { "The configuration names no fixed ports." } }.render_to(buffer);
+            maud! { p.card.calm { "The configuration has no fixed ports." } }.render_to(buffer);
         } else {
             table.render_to(buffer);
         }
@@ -128,7 +128,7 @@ impl Renderable for Nodes<'_> {
             );
         }
         if table.is_empty() {
-            let text = format!("This node alone: {} of 64 partitions.", status.partitions);
+            let text = format!("Only this node: {} of 64 partitions.", status.partitions);
             maud! { p.card.calm { (text) } }.render_to(buffer);
         } else {
             table.render_to(buffer);
@@ -144,7 +144,7 @@ struct CertificateView<'a> {
 impl Renderable for CertificateView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Some(installed) = &self.status.certificate else {
-            maud! { p.soft { "None is configured." } }.render_to(buffer);
+            maud! { p.soft { "None configured." } }.render_to(buffer);
             return;
         };
         let source = if installed.source == "acme" { "ACME" } else { "Files" };
@@ -154,7 +154,7 @@ impl Renderable for CertificateView<'_> {
             facts = facts
                 .optional("Names", (!acme.names.is_empty()).then(|| acme.names.join(", ")))
                 .optional("Renewal", acme.renews_at.as_deref().map(|at| time_or_dash(Some(at))))
-                .optional("Next try", acme.tries_again_at.as_deref().map(|at| time_or_dash(Some(at))))
+                .optional("Next attempt", acme.tries_again_at.as_deref().map(|at| time_or_dash(Some(at))))
                 .optional("Last failure", acme.last_failure.as_deref());
         }
         facts.render_to(buffer);

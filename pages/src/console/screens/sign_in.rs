@@ -36,9 +36,9 @@ impl From<SignInFailure> for Failure {
     fn from(failure: SignInFailure) -> Self {
         let (status, code, message) = match failure {
             SignInFailure::Wrong => {
-                (403, "forbidden", "This link was used before, or is older than 15 minutes; print a new one")
+                (403, "forbidden", "This link has already been used, or is older than 15 minutes; print a new one")
             }
-            SignInFailure::TooMany => (429, "too_many", "Too many wrong links came from your network; wait a minute"),
+            SignInFailure::TooMany => (429, "too_many", "Too many invalid links from your network; wait a minute"),
         };
         Self { status, code: code.into(), message: message.into(), ..Self::default() }
     }
@@ -52,7 +52,7 @@ fn show(context: &Context<'_>) -> View {
         div.sign-in {
             p { "Print a link on the server and open it here:" }
             pre tabindex="0" role="group" aria-label="Command" { "postrider admin console" }
-            p.help { "It signs in once, within 15 minutes. Whoever may use the admin socket may print one." }
+            p.help { "It works once, within 15 minutes. Anyone with access to the admin socket can print one." }
         }
     };
     Page::new("Sign in to the console", body).into()
@@ -65,7 +65,8 @@ fn form() -> Form<'static> {
 fn show_link(context: &Context<'_>) -> View {
     let form = form();
     let body = maud! {
-        div.sign-in { (form.within(context)) p.help { "The link works once. The session ends after 12 hours, or after an hour without a request." } }
+        div.sign-in { (form.within(context)) p.help { "The link works once. The session ends after 12 hours, or after \
+            an hour without a request." } }
     };
     Page::new("Sign in to the console", body).into()
 }

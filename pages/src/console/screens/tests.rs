@@ -172,16 +172,16 @@ fn empty_lists_say_what_they_are_for() {
         .answer("queue_count", json!({"recipients": 0}));
     for (path, text) in [
         ("", "Nothing at the moment"),
-        ("", "No figures in this range"),
+        ("", "No data in this range"),
         ("/queue", "The queue is empty"),
         ("/mail", "The queue is empty"),
         ("/mail?to=a.example", "Nothing in the queue matches"),
         ("/mail/hold?to=a.example", "Nothing matches"),
-        ("/emails", "No email yet"),
+        ("/emails", "No emails yet"),
         ("/destinations", "No overrides"),
-        ("/accounts", "No account yet"),
+        ("/accounts", "No accounts yet"),
         ("/doctor", "have not run"),
-        ("/commands", "No command yet"),
+        ("/commands", "No commands yet"),
     ] {
         let html = html(admin.get(path));
         assert!(html.contains(text), "{path}: {html}");
@@ -247,7 +247,7 @@ fn commands_are_shown_before_they_run() {
     let filter = json!({"accepted_before": SHOWN_AT.1});
     assert_eq!(admin.bodies("queue_many")[1], json!({"order": "reroute by partner", "filter": filter}));
     let refused = admin.post("/mail/reroute", "apply", &[("route", "smarthost"), ("smarthost", "a b")]);
-    assert!(html(refused).contains("Enter the name of a smarthost"));
+    assert!(html(refused).contains("Enter the name of a configured smarthost"));
     assert_eq!(admin.get("/mail/bury").answer.status, 404);
 }
 
@@ -274,7 +274,7 @@ fn commands_leave_mail_alone_that_arrived_after_the_page() {
 fn the_release_of_everything_applies_to_all_mail() {
     let admin = full();
     let page = html(admin.get("/mail/release"));
-    assert!(page.contains("that hold is lifted, for all mail") && !page.contains("is left alone"), "{page}");
+    assert!(page.contains("that hold is lifted for all mail") && !page.contains("is left alone"), "{page}");
     admin.post("/mail/release", "apply", &[SHOWN_AT]);
     assert_eq!(admin.bodies("queue_many"), [json!({"order": "release", "filter": {}})]);
     let page = html(admin.get("/mail/release?to=a.example"));
@@ -302,7 +302,7 @@ fn counts_that_stopped_early_say_so() {
         (queued(2, true), "/accounts/acct_1/suspension", "and at least 2 recipients in the queue are held"),
         (queued(0, true), "/accounts/acct_1/suspension", "and the recipients (not counted) in the queue are held"),
         (released(2), "/commands/2", "At least 2 recipients were changed."),
-        (released(0), "/commands/2", "The recipients that were changed are not counted"),
+        (released(0), "/commands/2", "The changed recipients were not counted"),
     ] {
         let page = html(admin.get(path));
         assert!(page.contains(expected), "{path}: {expected}: {page}");
@@ -360,7 +360,7 @@ fn the_depth_of_the_queue_is_a_picture_with_figures() {
     let admin = full();
     let page = html(admin.get("/queue/a.example?depth=evil"));
     assert!(page.contains("<svg") && page.contains("1\u{202f}234"), "{page}");
-    assert!(page.contains("Not tried yet") && page.contains("/console/mail?to=a.example"), "{page}");
+    assert!(page.contains("Not attempted yet") && page.contains("/console/mail?to=a.example"), "{page}");
     assert_eq!(admin.bodies("queue_depth"), [json!({"range": "6h", "domain": "a.example"})]);
 }
 

@@ -21,7 +21,7 @@ pub fn confirm(context: &Context<'_>, name: &str) -> Result<(), Failure> {
     if context.form().get(FIELD).trim() == name.trim() {
         return Ok(());
     }
-    Err(Failure::field(FIELD, format!("This is not the name; it is “{name}”")))
+    Err(Failure::field(FIELD, format!("This is not the name; enter “{name}”")))
 }
 
 /// A card that says what a deletion does, above its form.

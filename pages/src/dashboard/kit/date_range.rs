@@ -64,7 +64,7 @@ impl DateRange {
         ];
         let choices = ranges.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
         let range = Filter { name: "range", label: "Range", control: FilterControl::Select(choices) };
-        [range, Filter::date("from", "From day"), Filter::date("to", "To day")]
+        [range, Filter::date("from", "From date"), Filter::date("to", "To date")]
     }
 
     /// The range of a query. Its second part says what is wrong with the days; then the range is the usual one.
@@ -90,18 +90,19 @@ impl DateRange {
     }
 
     fn between(from: &str, to: &str, now: Timestamp) -> Result<Self, &'static str> {
-        let last = if to.is_empty() { floor(now, DAY) } else { day_start(to).ok_or("The last day is not a date.")? };
+        let last =
+            if to.is_empty() { floor(now, DAY) } else { day_start(to).ok_or("The last day is not a valid date.")? };
         let to = last.saturating_add(SignedDuration::from_secs(DAY)).unwrap_or(last);
         let from = if from.is_empty() {
             earlier(to, DAYS * DAY)
         } else {
-            day_start(from).ok_or("The first day is not a date.")?
+            day_start(from).ok_or("The first day is not a valid date.")?
         };
         if from >= to {
             return Err("The first day is after the last day.");
         }
         if to.as_second() - from.as_second() > DAYS_MAX * DAY {
-            return Err("The range is longer than two years; choose days that are closer.");
+            return Err("The range is longer than two years; choose a shorter one.");
         }
         Ok(Self::of_days(from, to))
     }

@@ -51,15 +51,15 @@ impl<'a> CharDiff<'a> {
         let (found, right) = (self.found.chars().nth(same), self.right.chars().nth(same));
         let at = same + 1;
         match (found, right) {
-            (None, None) => "Both are equal.".into(),
+            (None, None) => "They are identical.".into(),
             (None, Some(_)) => {
-                format!("The end is missing: {} after character {same} must follow.", characters(self.right, same))
+                format!("The end is missing: {} must follow after character {same}.", characters(self.right, same))
             }
             (Some(_), None) => {
-                format!("There is too much: {} after character {same} must go.", characters(self.found, same))
+                format!("There is too much: remove {} after character {same}.", characters(self.found, same))
             }
             (Some(found), Some(right)) => {
-                format!("They differ from character {at} on: {} was found, {} is right.", name(found), name(right))
+                format!("They differ from character {at} on: found {}, expected {}.", name(found), name(right))
             }
         }
     }
@@ -173,7 +173,7 @@ impl Renderable for LineDiff<'_> {
         let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(before.as_ref(), after.as_ref());
         let groups = diff.grouped_ops(CONTEXT);
         if groups.is_empty() {
-            maud! { p.soft { "There is no difference." } }.render_to(buffer);
+            maud! { p.soft { "There are no differences." } }.render_to(buffer);
             return;
         }
         maud! {
@@ -241,7 +241,7 @@ mod tests {
         });
         assert!(html.contains("spf.ex<ins>a</ins>mple.com <ins>~</ins>all"), "{html}");
         assert!(html.contains("<del>-</del>all"), "{html}");
-        assert!(html.contains("from character 22 on: “m” was found, “a” is right"), "{html}");
+        assert!(html.contains("from character 22 on: found “m”, expected “a”"), "{html}");
     }
 
     #[test]
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn lookalikes_and_ends_are_named() {
         let sentence = |found, right| CharDiff { found, right }.sentence();
-        assert_eq!(sentence("rp.а", "rp.a"), "They differ from character 4 on: “а” (U+0430) was found, “a” is right.");
-        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 character after character 2 must follow.");
-        assert_eq!(sentence("abc ", "abc"), "There is too much: 1 character after character 3 must go.");
+        assert_eq!(sentence("rp.а", "rp.a"), "They differ from character 4 on: found “а” (U+0430), expected “a”.");
+        assert_eq!(sentence("ab", "abc"), "The end is missing: 1 character must follow after character 2.");
+        assert_eq!(sentence("abc ", "abc"), "There is too much: remove 1 character after character 3.");
     }
 
     #[test]

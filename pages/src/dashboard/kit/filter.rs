@@ -99,7 +99,7 @@ pub fn or_refused<T: Default>(answer: Result<T, Failure>) -> Result<(T, Option<F
 /// Says which filter was refused, and why.
 pub fn refused_filter(failure: &Failure) -> impl Renderable {
     maud! {
-        div.notice.bad role="alert" { p { "The list was not read: " (failure.message.replace('`', "")) } }
+        div.notice.bad role="alert" { p { "The list could not be read: " (failure.message.replace('`', "")) } }
     }
 }
 

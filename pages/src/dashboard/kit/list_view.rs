@@ -66,8 +66,9 @@ impl Renderable for EmptyPage<'_> {
                 p.empty-title { "Nothing found so far" }
                 p {
                     @match self.searched_until {
-                        Some(until) => { "The search has come to entries of " (time_or_dash(Some(until))) ". Older ones are not searched yet." }
-                        None => { "The search has not come to the end. Older entries are not searched yet." }
+                        Some(until) => { "The search has reached entries from " (time_or_dash(Some(until))) ". Older \
+                            ones have not been searched yet." }
+                        None => { "The search is not complete: older entries have not been searched yet." }
                     }
                 }
                 p { a.button.primary href=(path) rel="next" { "Continue the search" } }

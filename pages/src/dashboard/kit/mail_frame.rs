@@ -59,10 +59,10 @@ impl Renderable for MailFrame<'_> {
                 @if self.has_remote {
                     p.small.soft {
                         @if is_remote {
-                            "Remote pictures are shown. " a href=(link("")) { "Hide them" }
+                            "Remote images are shown. " a href=(link("")) { "Hide them" }
                         } @else {
-                            "Remote pictures are not loaded: their hosts would learn that you read this. "
-                            a href=(link("show")) { "Show pictures" }
+                            "Remote images are not loaded: their hosts would learn that you have opened this email. "
+                            a href=(link("show")) { "Show images" }
                         }
                     }
                 }

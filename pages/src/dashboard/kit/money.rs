@@ -62,11 +62,11 @@ pub fn parse_amount(text: &str, currency: &str) -> Result<i64, String> {
     let decimals = decimals(currency);
     let example = if decimals == 0 { "1200" } else { "12.50" };
     parse_decimal(text, decimals).map_err(|error| match error {
-        DecimalError::Format => format!("Write the amount in digits with a point, such as {example}"),
+        DecimalError::Format => format!("Enter the amount in digits with a decimal point, such as {example}"),
         DecimalError::TooManyDecimals if decimals == 0 => {
-            format!("{} has no decimals: write a whole number", currency.to_uppercase())
+            format!("{} has no decimals: enter a whole number", currency.to_uppercase())
         }
-        DecimalError::TooManyDecimals => format!("{} has {decimals} decimals", currency.to_uppercase()),
+        DecimalError::TooManyDecimals => format!("{} has only {decimals} decimals", currency.to_uppercase()),
         DecimalError::TooLarge => "The amount is too large".into(),
     })
 }
@@ -90,14 +90,15 @@ pub fn parse_percent(text: &str) -> Result<i64, String> {
     let text = text.trim().trim_end_matches('%');
     match parse_decimal(text, RATE_DECIMALS) {
         Ok(points) if points <= 10_000 => Ok(points),
-        Ok(_) | Err(DecimalError::TooLarge) => Err("A rate is at most 100 %".into()),
-        Err(DecimalError::TooManyDecimals) => Err("A rate has at most two decimals".into()),
-        Err(DecimalError::Format) => Err("Write the rate as a number, such as 12.5".into()),
+        Ok(_) | Err(DecimalError::TooLarge) => Err("A rate can be at most 100 %".into()),
+        Err(DecimalError::TooManyDecimals) => Err("A rate can have at most two decimals".into()),
+        Err(DecimalError::Format) => Err("Enter the rate as a number, such as 12.5".into()),
     }
 }
 
 /// The rate that makes an amount out of a sale, in basis points, if the amount is such a share rounded half up. Only
-/// multiples of 0.25 %: other amounts are more likely flat, capped, or of several rates. Of several rates, the roundest.
+/// multiples of 0.25 %: other amounts are more likely flat, capped, or of several rates. Of several rates, the
+/// roundest.
 pub fn rate_of(amount: i64, sale: i64) -> Option<i64> {
     if amount <= 0 || sale <= 0 {
         return None;

@@ -28,7 +28,8 @@ impl Renderable for ShownSecret<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { label, secret, uses, next } = *self;
         maud! {
-            (Notice { tone: Tone::Warning, text: "Copy it now and store it like a password: it is never shown again." })
+            (Notice { tone: Tone::Warning, text: "Copy it now and store it like a password: it will never be shown \
+                again." })
             div.card {
                 h2 { (label) }
                 p.secret {

@@ -59,8 +59,8 @@ pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
     }
     let empty = EmptyState {
         title: "The affiliate program is not set up",
-        text: "Turn the program on, connect your payment processor and set a commission. Then partners can join, and \
-               what they earn is listed here.",
+        text: "Turn on the program, connect your payment processor and set a commission. Partners can then join, and \
+            what they earn is listed here.",
         action: Some((PATH, "Set up the program")),
     };
     Ok(Page::new(title, empty).into())

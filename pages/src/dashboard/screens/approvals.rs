@@ -17,13 +17,14 @@ use crate::dashboard::prelude::*;
 const LIST: &str = "/dashboard/approvals";
 const STATUSES: &[&str] =
     &["pending", "executed", "failed", "rejected", "expired", "approved", "executing", "interrupted"];
-const CONTENT_WARNING: &str = "A program wrote this request, perhaps on the advice of a stranger's email. Read recipients \
-                               and content before you approve it.";
+const CONTENT_WARNING: &str = "A program wrote this request, perhaps following a stranger's email. Read the \
+    recipients and the content before you approve it.";
 
-const INTERRUPTED: &str = "The request was interrupted while it was carried out: the server stopped, or it took too long. \
+const INTERRUPTED: &str = "The request was interrupted while it was carried out: the server stopped, or it took too \
+    long. \
                            Check whether it took effect; it is not repeated.";
-const ATTACHMENTS_NOTE: &str = "The contents of attachments are not shown. Compare the SHA-256 with that of the file you \
-                                expect.";
+const ATTACHMENTS_NOTE: &str =
+    "The contents of attachments are not shown. Compare the SHA-256 with that of the file that you expect.";
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/approvals" => show_list, reads ["list_approvals"];
@@ -127,7 +128,7 @@ impl Approval {
             ("failed", _) => Badge::new("Failed", Tone::Bad),
             ("executed", _) => Badge::new("Approved and executed", Tone::Good),
             ("interrupted", _) => Badge::new("Interrupted", Tone::Warning),
-            ("pending", _) => Badge::new("Waits for you", Tone::Active),
+            ("pending", _) => Badge::new("Waiting for you", Tone::Active),
             (word, _) => Badge::of(word),
         }
     }
@@ -159,8 +160,9 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Status", STATUSES)];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
-        title: if bar.is_active() { "No request has this status" } else { "No requests yet" },
-        text: "When the policy of an API key or an app asks for approval, its requests wait here, and you get an email.",
+        title: if bar.is_active() { "No requests have this status" } else { "No requests yet" },
+        text: "When the policy of an API key or an app asks for approval, its requests wait here, and you get an \
+            email.",
         action: None,
     };
     let mut table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]);
@@ -219,17 +221,19 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section { h2 { "Request" } (Code::new("Content of the request", &body_text).wrapped()) }
         }
         @if approval.body.is_none() {
-            p.soft { "The content was deleted: it is kept until the request is rejected or expires, or for 24 hours after it was carried out or interrupted." }
+            p.soft { "The content has been deleted: it is kept until the request is rejected or expires, or for 24 \
+                hours after it is carried out or interrupted." }
         }
         @if let Some(response) = &response {
-            section { h2 { "Result" } (Code::new("Response of the operation", response).wrapped()) }
+            section { h2 { "Result" } (Code::new("The operation's response", response).wrapped()) }
         }
         @if is_pending && context.allows("approve_request") {
             section.card {
                 h2 { "Your decision" }
-                p { "The request above is carried out, once. Without a decision nothing is done." }
+                p { "The request above is carried out once. Without a decision, nothing happens." }
                 @if !approval.emails().is_empty() {
-                    p.soft { "Exactly these emails are sent. If their template or source changes before, nothing is sent. The service adds its own links for tracking and unsubscribing." }
+                    p.soft { "Exactly these emails are sent. If their template or source changes first, nothing is \
+                        sent. The service adds its own links for tracking and unsubscribing." }
                 }
                 div.actions { (approve.within(context)) (reject.within(context)) }
             }

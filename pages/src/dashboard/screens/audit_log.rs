@@ -71,13 +71,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Filter::text("api_key_id", "API key", "key_…"),
         Filter::text("grant_id", "App", "grant_…"),
         Filter::text("user_id", "User", "user_…"),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
     ];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
-        title: if bar.is_active() { "Nothing matches the filters" } else { "Nothing was changed yet" },
-        text: "Each change of the account is listed here for 90 days, with the key or person that made it. Emails that an ordinary key sends are in the list of emails.",
+        title: if bar.is_active() { "Nothing matches the filters" } else { "Nothing has been changed yet" },
+        text: "Each change to the account is listed here for 90 days, with the key or person that made it. Emails \
+            sent with an ordinary key are in the list of emails.",
         action: None,
     };
     let mut table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"]);
@@ -119,7 +120,8 @@ fn row(entry: &AuditEntry) -> Row {
             @if let Some(id) = &entry.approval_id {
                 div.small.soft {
                     a href=(format!("/dashboard/approvals/{}", encode(id))) { "Approval" }
-                    @if let Some(user) = &entry.approved_by { " by " a href=(filtered("user_id", user)) { code { (user) } } }
+                    @if let Some(user) = &entry.approved_by { " by \
+                        " a href=(filtered("user_id", user)) { code { (user) } } }
                 }
             }
         })

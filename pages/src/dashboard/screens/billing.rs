@@ -99,7 +99,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .row("Owner", &account.email)
         .row("Account", maud! { code { (account.id) } })
         .row("Also includes", if features.is_empty() { "–".to_owned() } else { features.join(", ") })
-        .optional("Requests a second", number("requests_per_second"))
+        .optional("Requests per second", number("requests_per_second"))
         .optional("Emails are kept for", number("retention_days").map(|days| format!("{days} days")))
         .row("Since", time_or_dash(Some(&account.created_at)));
     let mut table = Table::new("Quotas", &["Quota", "Used", "Limit", "Share"]).numbers(&["Used", "Limit", "Share"]);
@@ -125,10 +125,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let body = maud! {
         @if account.suspended {
-            (Notice { tone: Tone::Bad, text: "The account is suspended: its email is rejected. Ask the operator of this service." })
+            (Notice { tone: Tone::Bad, text: "The account is suspended: its email is rejected. Contact the operator \
+                of this service." })
         }
-        section.card { (facts) @if let Some(url) = &reply.upgrade_url { p { a.button.primary href=(url) { "Change the plan" } } } }
-        section { h2 { "What is used" } (table) }
+        section.card { (facts) @if let Some(url) = &reply.upgrade_url { p { a.button.primary href=(url) { "Change the \
+            plan" } } } }
+        section { h2 { "Usage" } (table) }
     };
     Ok(Page::new("Plan", body).same_as(call).into())
 }

@@ -21,7 +21,7 @@ impl Policy {
         let rules = [
             (!self.recipients.is_empty()).then(|| format!("sends only to {}", list(&self.recipients))),
             self.from.as_ref().map(|from| format!("sends only from {from}")),
-            self.sends_per_day.map(|limit| format!("at most {limit} recipients a day")),
+            self.sends_per_day.map(|limit| format!("at most {limit} recipients per day")),
             (!self.categories.is_empty()).then(|| format!("only {} email", list(&self.categories))),
             (!self.approve.is_empty()).then(|| format!("asks for approval to {}", list(&self.approve))),
         ];
@@ -46,25 +46,29 @@ pub(super) fn fields(can_wait: bool, policy: Option<&Policy>) -> Vec<Field> {
             .value(policy.recipients.join("\n"))
             .placeholder("*@example.com")
             .empty(Empty::Kept)
-            .help("Addresses, or all of a domain such as *@example.com, one a line. Empty: to anyone."),
+            .help("Addresses, or a whole domain such as *@example.com, one per line. Leave empty for anyone."),
         Field::new("policy.from", "May send only from", Control::Email)
             .value(policy.from.unwrap_or_default())
             .empty(Empty::Null)
-            .help("One address. Empty: any address of the domains."),
-        Field::new("policy.sends_per_day", "Recipients a day", Control::Number { min: Some(1), max: Some(10_000_000) })
-            .value(limit)
-            .empty(Empty::Null)
-            .help("The limit over all emails of a day in UTC. Empty: the plan's."),
+            .help("One address. Leave empty for any address of the domains."),
+        Field::new(
+            "policy.sends_per_day",
+            "Recipients per day",
+            Control::Number { min: Some(1), max: Some(10_000_000) },
+        )
+        .value(limit)
+        .empty(Empty::Null)
+        .help("The limit for all emails in one UTC day. Leave empty for the plan's limit."),
         Field::new("policy.categories", "Categories", Control::Checkboxes(categories))
             .value(policy.categories.join("\n"))
             .empty(Empty::Kept)
-            .help("None checked: all."),
+            .help("If none is checked, all are allowed."),
     ];
     if can_wait {
-        let approve = Field::new("policy.approve", "A person approves first", Control::Checkboxes(approvals))
+        let approve = Field::new("policy.approve", "Require a person's approval to", Control::Checkboxes(approvals))
             .value(policy.approve.join("\n"))
             .empty(Empty::Kept)
-            .help("For assistants and agents: such requests wait under Approvals, and you get an email.");
+            .help("For AI assistants and agents: such requests wait under Approvals, and you get an email.");
         fields.push(approve);
     }
     fields

@@ -52,7 +52,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
     let found: List<Grant> = context.read(&call).await?;
     let users = emails_by_user(context).await?;
-    let mut table = Table::new(TITLE, &["Program", "May", "Allowed by", "Last used", "Since"]);
+    let mut table = Table::new(TITLE, &["App", "May", "Allowed by", "Last used", "Since"]);
     for grant in &found.entries {
         table.push(
             Row::new()
@@ -64,8 +64,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = EmptyState {
-        title: "No program has access",
-        text: "Programs such as assistants and editors ask for access here. \"postrider login\" on the command line does, too.",
+        title: "No apps have access",
+        text: "Apps such as AI assistants and editors ask for access here, as does \"postrider login\" on the command \
+            line.",
         action: None,
     };
     let body = maud! {
@@ -103,20 +104,21 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Since", time_or_dash(Some(&grant.created_at)))
         .row("Last used", time_or_dash(grant.last_used_at.as_deref()))
         .optional("From", grant.last_used_ip.as_deref())
-        .row("Ends, unless it is used", time_or_dash(Some(&grant.expires_at)));
+        .row("Expires unless used", time_or_dash(Some(&grant.expires_at)));
     let body = maud! {
         section.card { (facts) }
         @if context.allows("update_grant") {
             section.card {
                 h2 { "Policy" }
-                p.soft { "The rules hold below what was allowed. When the same user allows the program again, the form begins with them." }
+                p.soft { "These rules further restrict what was allowed. If the same user allows the app again, the \
+                    form starts with them." }
                 (rules.within(context))
             }
         }
         @if is_own || context.allows("revoke_grant") {
             section.card {
                 h2 { "End the access" }
-                p { "The program loses access at once. It can ask again." }
+                p { "The app loses access at once. It can ask again." }
                 @if is_own { (own.within(context)) } @else { (any.within(context)) }
             }
         }
@@ -182,7 +184,7 @@ mod tests {
         assert_harmless(&page);
         assert!(page.contains("ada@example.com") && page.contains("read, send"), "{page}");
         let empty = backend("usr_1").answer("list_grants", json!({"grants": [], "next_cursor": null}));
-        assert!(html(empty.get("/connected-apps")).contains("No program has access"));
+        assert!(html(empty.get("/connected-apps")).contains("No apps have access"));
     }
 
     #[test]

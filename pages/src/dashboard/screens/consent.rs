@@ -57,22 +57,22 @@ struct AuthorizationError {
 /// The scopes with what they allow.
 pub(super) fn scope_text(scope: &str) -> &'static str {
     match scope {
-        "read" => "Read emails, recipients, domains, metrics and everything else but secrets",
+        "read" => "Read emails, recipients, domains, metrics and everything else except secrets",
         "send" => "Send emails from your domains",
         "manage" => "Create, change and delete templates, domains, webhooks, automations and other objects",
         _ => "Unknown",
     }
 }
 
-/// The form that allows the request. The user may take scopes away, and set rules for what the program sends or changes;
+/// The form that allows the request. The user may take scopes away, and set rules for what the program sends or
+/// changes;
 /// scopes that the role does not allow are not offered.
 pub(super) fn allow_form(scopes: &[ConsentScope], policy: Option<&Policy>) -> Form<'static> {
     let permitted: Vec<&ConsentScope> = scopes.iter().filter(|scope| scope.permitted).collect();
     let choices = permitted.iter().map(|scope| (scope.scope.clone(), scope_text(&scope.scope).to_owned())).collect();
     let chosen: Vec<&str> = permitted.iter().map(|scope| scope.scope.as_str()).collect();
     let only_reads = chosen.iter().all(|scope| *scope == "read");
-    let mut fields =
-        vec![Field::new("scopes", "The program may", Control::Checkboxes(choices)).value(chosen.join("\n"))];
+    let mut fields = vec![Field::new("scopes", "The app can", Control::Checkboxes(choices)).value(chosen.join("\n"))];
     if !only_reads {
         fields.extend(client_policy::fields(true, policy));
     }
@@ -80,7 +80,7 @@ pub(super) fn allow_form(scopes: &[ConsentScope], policy: Option<&Policy>) -> Fo
 }
 
 pub(super) fn deny_form() -> Form<'static> {
-    Form::new("deny", "Do not allow", Vec::new()).secondary()
+    Form::new("deny", "Deny", Vec::new()).secondary()
 }
 
 /// The decision of a form, as the operations take it. A form without rules keeps those of the last time.
@@ -104,11 +104,11 @@ pub(super) fn decision(context: &Context<'_>, approve: bool) -> Result<Value, Fa
 pub(super) fn client_facts(client: &ConsentClient, account: &str) -> Facts {
     let known = match (client.identity.as_str(), &client.host) {
         ("built_in", _) => "It is part of postrider.".to_owned(),
-        ("document", Some(host)) => format!("The owner of {host} published it. The name is not verified."),
-        _ => "Anybody can register a program with any name: allow it only if you began this yourself.".to_owned(),
+        ("document", Some(host)) => format!("Published by the owner of {host}. The name is not verified."),
+        _ => "Anyone can register an app with any name: allow it only if you started this yourself.".to_owned(),
     };
     Facts::new()
-        .row("Program", maud! { strong { (client.name) } })
+        .row("App", maud! { strong { (client.name) } })
         .optional("Published at", client.host.as_ref().map(|host| maud! { code { (host) } }))
         .row("Client id", maud! { code { (client.id) } })
         .row("Known as", known)
@@ -118,7 +118,7 @@ pub(super) fn client_facts(client: &ConsentClient, account: &str) -> Facts {
 /// A sentence about scopes that the role does not allow.
 pub(super) fn missing_scopes(scopes: &[ConsentScope]) -> Option<String> {
     let missing: Vec<&str> = scopes.iter().filter(|scope| !scope.permitted).map(|scope| scope.scope.as_str()).collect();
-    (!missing.is_empty()).then(|| format!("Your role does not allow you to give: {}.", missing.join(", ")))
+    (!missing.is_empty()).then(|| format!("Your role does not allow you to grant: {}.", missing.join(", ")))
 }
 
 /// The request in the query, for an operation. A field that occurs twice stays twice: the operation refuses it.
@@ -130,8 +130,8 @@ fn call(context: &Context<'_>, operation: &'static str) -> Call {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     if context.query().iter().next().is_none() {
-        let body = maud! { p { "A program that asks for access leads here. None did." } };
-        return Ok(Page::new("No program asks for access", body).into());
+        let body = maud! { p { "Apps that ask for access open this page. No app is asking." } };
+        return Ok(Page::new("No app is asking for access", body).into());
     }
     let request: AuthorizationRequest = context.read(&call(context, "get_authorization_request")).await?;
     if let Some(error) = &request.error {
@@ -142,12 +142,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let can_allow = request.scopes.iter().any(|scope| scope.permitted);
     let missing = missing_scopes(&request.scopes);
     let destination = match request.redirect.is_local {
-        true => format!("a program on this computer ({})", request.redirect.destination),
+        true => format!("an app on this computer ({})", request.redirect.destination),
         false => request.redirect.destination.clone(),
     };
     let facts = client_facts(&request.client, account)
         .row("For", resources_text(&request.resources))
-        .row("Leads to", maud! { strong { (destination) } })
+        .row("Returns to", maud! { strong { (destination) } })
         .optional("Policy", kept_policy(request.policy.as_ref()));
     let body = maud! {
         section.card {
@@ -155,7 +155,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(text) = &missing { (Notice { tone: Tone::Warning, text }) }
             @if can_allow { (allow.within(context)) }
             (deny.within(context))
-            p.soft { "Secrets, money and the team stay out of reach. You can end the access under \"Connected apps\"." }
+            p.soft { "Secrets, money and the team stay off limits. You can revoke access under \"Connected apps\"." }
         }
     };
     let page = Page::new("Allow access to your account?", body);
@@ -164,7 +164,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The rules of the client's latest grant of this user, which a new one gets unless the form changes them.
 pub(super) fn kept_policy(policy: Option<&Policy>) -> Option<String> {
-    policy.map(|policy| format!("{}. These are the rules of the last time.", policy.summary()))
+    policy.map(|policy| format!("{}. These are the rules from last time.", policy.summary()))
 }
 
 fn resources_text(resources: &[String]) -> &'static str {
@@ -178,7 +178,8 @@ fn resources_text(resources: &[String]) -> &'static str {
 fn refused_page(request: &AuthorizationRequest, error: &AuthorizationError) -> Page {
     let body = maud! {
         section.card {
-            p { "The request of " strong { (request.client.name) } " is not valid: " (error.description.replace('`', "")) }
+            p { "The request from " strong { (request.client.name) } " is not valid: \
+                " (error.description.replace('`', "")) }
             p { "Code " code { (error.code) } }
             p { a.button href=(error.return_to) rel="noreferrer" { "Go back to " (request.redirect.destination) } }
         }
@@ -186,7 +187,8 @@ fn refused_page(request: &AuthorizationRequest, error: &AuthorizationError) -> P
     Page::new("This request is not valid", body)
 }
 
-/// The source expression of a redirect URI (CSP 3, 2.3.1): its origin; for an address in brackets, which the grammar does
+/// The source expression of a redirect URI (CSP 3, 2.3.1): its origin; for an address in brackets, which the grammar
+/// does
 /// not have, and for a scheme of a program, the scheme.
 fn form_target(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(origin, "https://client.example");
         assert!(html.contains("client.example") && html.contains("ada@example.com"), "{html}");
         assert!(html.contains("sends only to *@example.com; asks for approval to send. These are the rules"), "{html}");
-        assert!(html.contains("does not allow you to give: send") && !html.contains("value=\"send\""), "{html}");
+        assert!(html.contains("does not allow you to grant: send") && !html.contains("value=\"send\""), "{html}");
         let calls = backend.calls("get_authorization_request");
         assert!(calls[0].query.contains(&("state".to_owned(), "a&b".to_owned())), "{calls:?}");
     }

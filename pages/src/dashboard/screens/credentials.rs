@@ -37,7 +37,8 @@ pub(super) struct CredentialPages {
 static API_KEYS: CredentialPages = CredentialPages {
     path: "/dashboard/api-keys",
     title: "API keys",
-    lead: "Your programs sign in to the API with a key. Give each program its own, with no more rights than it needs.",
+    lead: "Your programs sign in to the API with a key. Give each program its own key, with no more permissions than \
+        it needs.",
     noun: "API key",
     secret: "API key",
     is_api_key: true,
@@ -52,7 +53,7 @@ static API_KEYS: CredentialPages = CredentialPages {
 static SMTP: CredentialPages = CredentialPages {
     path: "/dashboard/smtp-credentials",
     title: "SMTP credentials",
-    lead: "Programs that cannot call the API send over SMTP with a user name and password.",
+    lead: "Programs that cannot call the API send by SMTP with a user name and a password.",
     noun: "SMTP credential",
     secret: "Password",
     is_api_key: false,
@@ -217,5 +218,5 @@ fn addresses_field() -> Field {
     Field::new("allowed_ips", "Allowed addresses", Control::Lines { rows: 3 })
         .placeholder("203.0.113.7")
         .empty(Empty::Kept)
-        .help("IP addresses or networks such as 203.0.113.0/24, one a line. Empty: from anywhere.")
+        .help("IP addresses or networks such as 203.0.113.0/24, one per line. Leave empty to allow any.")
 }

@@ -26,8 +26,8 @@ struct DeviceRequest {
 }
 
 fn code_form() -> Form<'static> {
-    let code = Field::text("code", "Code that the device shows").required().placeholder("BCDF-GHJK");
-    Form::new("code", "Go on", vec![code])
+    let code = Field::text("code", "Code shown on the device").required().placeholder("BCDF-GHJK");
+    Form::new("code", "Continue", vec![code])
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -41,9 +41,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Err(failure) if failure.status == 404 => {
             let body = maud! {
                 (Notice { tone: Tone::Bad, text: &failure.message })
-                p { a.button href=(PATH) { "Enter another code" } }
+                p { a.button href=(PATH) { "Enter a different code" } }
             };
-            return Ok(Page::new("This code is not valid", body).into());
+            return Ok(Page::new("This code is invalid", body).into());
         }
         Err(failure) => return Err(failure),
     };
@@ -56,7 +56,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Policy", kept_policy(request.policy.as_ref()));
     let body = maud! {
         section.card {
-            (Notice { tone: Tone::Warning, text: "Allow this only if your own device shows this code now. Nobody from support asks you to enter a code." })
+            (Notice { tone: Tone::Warning, text: "Allow this only if your own device is showing this code now. \
+                Support staff will never ask you to enter a code." })
             (facts)
             @if let Some(text) = &missing { (Notice { tone: Tone::Warning, text }) }
             @if can_allow { (allow.within(context)) }
@@ -69,8 +70,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn code_page(context: &Context<'_>) -> Page {
     let form = code_form();
     let done = match context.query().get("device") {
-        "allowed" => Some("The device has access now. You can close this page."),
-        "denied" => Some("The device gets no access."),
+        "allowed" => Some("The device now has access. You can close this page."),
+        "denied" => Some("Access denied."),
         _ => None,
     };
     let body = maud! {
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn a_code_leads_to_the_decision() {
         let backend = backend();
-        assert!(html(backend.get("/device")).contains("Code that the device shows"));
+        assert!(html(backend.get("/device")).contains("Code shown on the device"));
         assert_eq!(
             location(backend.post("/device", "code", &[("code", " bcdf-ghjk ")])),
             "/dashboard/device?code=bcdf-ghjk"
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(location(decided), "/dashboard/device?device=allowed");
         let body = CallBody::Json(json!({"approve": true, "scopes": ["read"]}));
         assert_eq!(backend.calls("decide_device_request")[0].body, body);
-        assert!(html(backend.get("/device?device=allowed")).contains("has access now"));
+        assert!(html(backend.get("/device?device=allowed")).contains("now has access"));
     }
 
     #[test]
@@ -146,6 +147,6 @@ mod tests {
         let backend = FakeBackend::new().refuse("get_device_request", wrong);
         assert!(html(backend.post("/device", "code", &[("code", "x")])).contains("The code is wrong"));
         assert_eq!(backend.calls("get_device_request").len(), 1);
-        assert!(html(backend.get("/device?code=x")).contains("Enter another code"));
+        assert!(html(backend.get("/device?code=x")).contains("Enter a different code"));
     }
 }

@@ -46,7 +46,7 @@ fn filters() -> Vec<Filter> {
     let groups = [
         ("", "No groups"),
         ("source", "Source of the first visit"),
-        ("came_from", "Where they say they came from"),
+        ("came_from", "Self-reported source"),
         ("signup_method", "Sign-up method"),
     ];
     let choices = groups.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
@@ -113,7 +113,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let page = Page::new("Funnels", body)
-        .lead("How many people went from one step to the next. For each person the first time of a step counts.");
+        .lead("How many people went from one step to the next. For each person, the first time of each step counts.");
     Ok(if steps.is_empty() { page } else { page.same_as(call) }.into())
 }
 
@@ -138,8 +138,10 @@ fn step_links(context: &Context<'_>, steps: &[String], known: &[String]) -> impl
             @for (n, step) in shown.clone() {
                 li.step-name {
                     (step)
-                    @if n > 0 { " " a href=(earlier(n)) aria-label={ "Move " (step) " one step forward" } title="One step forward" { "←" } }
-                    @if steps.len() > 1 { " " a href=(without(n)) aria-label={ "Remove " (step) } title="Remove" { "×" } }
+                    @if n > 0 { " " a href=(earlier(n)) aria-label={ "Move " (step) " one step forward" } title="One \
+                        step forward" { "←" } }
+                    @if steps.len() > 1 { " " a href=(without(n)) aria-label={ "Remove \
+                        " (step) } title="Remove" { "×" } }
                 }
             }
         }
@@ -159,9 +161,9 @@ fn chart(funnel: &Funnel) -> impl Renderable {
     let (first, last) = (steps.first().map_or(0, |step| step.people), steps.last().map_or(0, |step| step.people));
     let text = match percent(last, first) {
         Some(rate) if steps.len() > 1 => {
-            format!("{} of the people of the first step did the last.", Unit::Percent.exact(rate))
+            format!("{} of the people in the first step completed the last one.", Unit::Percent.exact(rate))
         }
-        _ => "Nobody did the first step in this range.".to_owned(),
+        _ => "Nobody completed the first step in this range.".to_owned(),
     };
     let chart = render(FunnelChart { title: "Funnel", steps: &steps });
     let one = steps.len() == 1 && first > 0;
@@ -169,7 +171,7 @@ fn chart(funnel: &Funnel) -> impl Renderable {
         div.card {
             @if !one { p.soft { (text) } }
             (raw(&chart))
-            @if steps.len() == 1 { p.soft { "Add a second step to see who went on." } }
+            @if steps.len() == 1 { p.soft { "Add a second step to see who continued." } }
         }
     }
 }
@@ -193,7 +195,7 @@ fn groups(funnel: &Funnel) -> impl Renderable {
 
 fn empty<'a>(context: &Context<'_>) -> EmptyState<'a> {
     EmptyState {
-        title: "No events to make a funnel of",
+        title: "No events for a funnel",
         text: "A funnel counts people from step to step: for example from their first visit to user.created and on to \
                subscription.started. Send these events, and choose the steps above.",
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
@@ -220,7 +222,8 @@ mod tests {
         let page = html(backend.get("/funnels?steps=visit,+x,x&group_by=source"));
         assert_harmless(&page);
         assert!(
-            page.contains("25.0\u{202f}% of the people of the first step did the last.") && page.contains("By group")
+            page.contains("25.0\u{202f}% of the people in the first step completed the last one.")
+                && page.contains("By group")
         );
         assert!(page.contains("steps=x%2Cvisit") && page.contains("aria-label=\"Remove visit\""));
         assert!(backend.calls("get_funnel")[0].query.contains(&("steps".to_owned(), "visit,x".to_owned())));
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn funnels_without_events_and_refused_ones_are_explained() {
         let none = FakeBackend::new().answer("count_events", json!({"totals": []}));
-        assert!(html(none.get("/funnels")).contains("No events to make a funnel of"));
+        assert!(html(none.get("/funnels")).contains("No events for a funnel"));
         let refused = backend().refuse("get_funnel", Failure::field("group_by", "must be one of `source`"));
         assert!(html(refused.get("/funnels?group_by=x")).contains("must be one of source"));
     }

@@ -94,7 +94,7 @@ impl ActorNames {
 
     /// The filter by key or user. A key that was deleted is a choice as long as it is chosen.
     fn filter(&self, chosen: &str) -> Filter {
-        let mut choices = vec![(String::new(), "Everybody".to_owned())];
+        let mut choices = vec![(String::new(), "Everyone".to_owned())];
         choices.extend(self.keys.iter().map(|(id, name)| (id.clone(), format!("Key {name}"))));
         choices.extend(self.users.iter().map(|(id, email)| (id.clone(), email.clone())));
         if !choices.iter().any(|(id, _)| id == chosen) {
@@ -111,7 +111,8 @@ fn made_by<'a>(request: &'a LoggedRequest, names: &'a ActorNames) -> impl Render
             (Some(key), _) => {
                 a href={ "/dashboard/api-keys/" (encode(key)) } { (names.keys.get(key).unwrap_or(key)) }
             }
-            (None, Some(user)) => { @match names.users.get(user) { Some(email) => (email), None => "A user's session" } }
+            (None, Some(user)) => { @match names.users.get(user) { Some(email) => (email), None => "A user's \
+                session" } }
             (None, None) => span.soft { "Nobody" },
         }
     }
@@ -145,7 +146,7 @@ fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
     [
         Filter { name: "status", label: "Status", control: choices(&statuses) },
         Filter { name: "method", label: "Method", control: choices(&methods) },
-        Filter::text("path", "Path begins with", "/emails"),
+        Filter::text("path", "Path starts with", "/emails"),
         names.filter(by),
         Filter::date("from", "From"),
         Filter::date("to", "Up to and including"),
@@ -168,7 +169,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let names = ActorNames::load(context).await;
     let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
-    let lead = "Requests to the API, and changes made here, with their answers; newest first. Addresses in paths are left out.";
+    let lead = "Requests to the API and changes made here, with their responses, newest first. Email addresses in \
+        paths are left out.";
     let found = match context.read_list::<LoggedRequest>(&call).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
@@ -195,14 +197,14 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     }
     let empty = match bar.is_active() {
         true => EmptyState {
-            title: "No such request",
-            text: "No stored request fits the filters.",
+            title: "No matching requests",
+            text: "No stored requests match the filters.",
             action: Some((PATH, "Show all")),
         },
         false => EmptyState {
             title: "No requests yet",
-            text: "Every request of your programs is listed here with its answer, so that you see what they did and what \
-                   was refused.",
+            text: "Every request from your programs is listed here with its response, so that you can see what they \
+                did and what was refused.",
             action: context.allows("create_api_key").then_some(("/dashboard/api-keys/new", "Create an API key")),
         },
     };
@@ -296,7 +298,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
                 div.card {
                     p { code { (code) } }
                     @if let Some(text) = error_description(code, log.status) { p { (text) } }
-                    p { a href={ "/docs/errors#" (encode(code)) } { "What to do about it" } }
+                    p { a href={ "/docs/errors#" (encode(code)) } { "What to do" } }
                 }
             }
         }

@@ -113,18 +113,20 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             @if emails.is_category_ignored {
-                (Notice { tone: Tone::Warning, text: "The figures are of all categories: a category can be combined with a domain only." })
+                (Notice { tone: Tone::Warning, text: "The figures cover all categories: a category can be combined \
+                    only with a domain." })
             }
             @if uncategorized.other > 0 {
                 p.soft {
-                    (grouped(uncategorized.other)) " recipients of this domain were counted under other categories: an hour \
-                     counts 100 pairs of category and domain apart. Some of them may be of this category."
+                    (grouped(uncategorized.other)) " recipients of this domain were counted under other categories: \
+                        each hour counts 100 pairs of category and domain separately. Some of them may belong to this \
+                        category."
                 }
             }
             @if uncategorized.unknown > 0 {
                 p.soft {
-                    (grouped(uncategorized.unknown)) " recipients of this range were counted before figures had categories. They are \
-                     not in these figures."
+                    (grouped(uncategorized.unknown)) " recipients in this range were counted before categories \
+                        existed. They are not included in these figures."
                 }
             }
             (raw(&content))
@@ -164,9 +166,9 @@ fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
         };
     }
     EmptyState {
-        title: "No figures yet",
-        text: "As soon as you send, this page shows how many emails were delivered, bounced, reported as spam, opened \
-               and clicked, and how that changes.",
+        title: "No data yet",
+        text: "Once you send email, this page shows how many emails were delivered, bounced, reported as spam, opened \
+            and clicked, and how these numbers change.",
         action: context.allows("send_email").then_some(("/dashboard/emails/new", "Send the first email")),
     }
 }

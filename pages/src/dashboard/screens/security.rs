@@ -79,16 +79,16 @@ impl Session {
 fn password_form(has_password: bool) -> Form<'static> {
     let current = Field::new("current_password", "Current password", Control::Password)
         .autocomplete("current-password")
-        .help("Not needed within 15 minutes of signing in by a mailed link.");
+        .help("Not required within 15 minutes of signing in with an emailed link.");
     let new = Field::new("password", "New password", Control::Password)
         .required()
         .autocomplete("new-password")
-        .help("At least 10 characters. Your other sessions end.");
+        .help("At least 10 characters. Your other sessions will end.");
     Form::new("password", "Set the password", if has_password { vec![current, new] } else { vec![new] })
 }
 
 fn totp_code_form() -> Form<'static> {
-    let code = Field::text("code", "Code that the app shows").required().autocomplete("one-time-code");
+    let code = Field::text("code", "Code shown in the app").required().autocomplete("one-time-code");
     Form::new("totp-code", "Turn on", vec![code])
 }
 
@@ -106,27 +106,28 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
     let is_code_refused = context.failure_of("totp-code").is_some();
-    let recovery = Form::new("recovery", "Make new recovery codes", Vec::new()).secondary();
+    let recovery = Form::new("recovery", "Create new recovery codes", Vec::new()).secondary();
     let others = Form::new("end-others", "End all other sessions", Vec::new()).secondary();
     let body = maud! {
         div.columns {
             section.card {
                 h2 { "Password" }
-                @if !user.has_password { p.soft { "You have none: a mailed link signs you in." } }
+                @if !user.has_password { p.soft { "You have no password: you sign in with an emailed link." } }
                 (password.within(context))
             }
             section.card {
                 h2 { "One-time passwords" }
                 @if user.has_totp {
-                    p { (Badge::new("On", Tone::Good)) " Sign-in asks for a code of your authenticator app." }
+                    p { (Badge::new("On", Tone::Good)) " Signing in requires a code from your authenticator app." }
                     (recovery.within(context))
                     (off.within(context))
                 } @else if is_code_refused {
-                    p { "Enter the code that the app shows now. To see a secret again, restart the set-up." }
+                    p { "Enter the code that the app shows now. To see a secret again, restart the setup." }
                     (code.within(context))
                     (begin.within(context))
                 } @else {
-                    p { (Badge::new("Off", Tone::Neutral)) " A code of an authenticator app protects your account when your password is known to others." }
+                    p { (Badge::new("Off", Tone::Neutral)) " A code from an authenticator app protects your account \
+                        even if someone knows your password." }
                     (begin.within(context))
                 }
             }
@@ -177,7 +178,8 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         div.card {
             ol.steps {
-                li { p { "Scan the code with an authenticator app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
+                li { p { "Scan the code with an authenticator \
+                    app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
                 li {
                     p { "Or type the secret: " }
                     p.secret { code { (created.secret) } (CopyButton { text: &created.secret, label: "the secret" }) }
@@ -206,10 +208,11 @@ async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> 
     let made: Codes = context.read(&call).await?;
     let text = made.recovery_codes.join("\n");
     let body = maud! {
-        (Notice { tone: Tone::Warning, text: "Save these recovery codes now: they are shown once. Each replaces one code of the app, once." })
+        (Notice { tone: Tone::Warning, text: "Save these recovery codes now: they are shown only once. Each can be \
+            used once, instead of a code from the app." })
         div.card {
             (Code::new("Recovery codes", &text))
-            p { a.button.primary href=(PATH) { "I saved them" } }
+            p { a.button.primary href=(PATH) { "I have saved them" } }
         }
     };
     Ok(Outcome::Once(Box::new(Page::new(title, body).below(PATH, "Your sign-in"))))

@@ -42,7 +42,7 @@ fn password_form() -> Form<'static> {
 }
 
 fn link_form() -> Form<'static> {
-    Form::new("link", "Mail me a link", vec![email_field()]).secondary()
+    Form::new("link", "Email me a link", vec![email_field()]).secondary()
 }
 
 /// The page that the person wanted: only pages of the dashboard, so that a link cannot lead to another site.
@@ -115,7 +115,7 @@ struct Challenge {
 }
 
 fn code_form() -> Form<'static> {
-    let code = Field::text("code", "Code of your authenticator app")
+    let code = Field::text("code", "Code from your authenticator app")
         .required()
         .autocomplete("one-time-code")
         .help("Or one of your recovery codes.");
@@ -125,7 +125,7 @@ fn code_form() -> Form<'static> {
 fn show_code(context: &Context<'_>) -> View {
     let form = code_form();
     let body = maud! {
-        div.sign-in { (form.within(context)) p { a href=(SIGN_IN) { "Begin again" } } }
+        div.sign-in { (form.within(context)) p { a href=(SIGN_IN) { "Start over" } } }
     };
     Page::new("One-time password", body).into()
 }

@@ -38,7 +38,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn attention_list(items: &[AttentionItem]) -> impl Renderable {
     maud! {
         section {
-            h2 { "What needs you" }
+            h2 { "Needs your attention" }
             @if items.is_empty() {
                 p.card.calm { "Nothing at the moment." }
             } @else {
@@ -59,7 +59,7 @@ fn attention_list(items: &[AttentionItem]) -> impl Renderable {
 }
 
 fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
-    let mut table = Table::new("Last emails", &["To", "Subject", "Status", "Sent"]);
+    let mut table = Table::new("Latest emails", &["To", "Subject", "Status", "Sent"]);
     for email in emails {
         let to = email.to.first().map_or(email.from.as_str(), String::as_str);
         table.push(
@@ -72,10 +72,11 @@ fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
     }
     maud! {
         section {
-            div.section-head { h2 { "Last emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
+            div.section-head { h2 { "Latest emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All \
+                emails" } } }
             @if table.is_empty() {
                 div.card {
-                    p.soft { "Every email that you send appears here with what happened to it." }
+                    p.soft { "Every email that you send appears here, with what happened to it." }
                     @if may_send { p { a.button href="/dashboard/emails/new" { "Send the first one" } } }
                 }
             } @else {
@@ -99,7 +100,8 @@ fn usage_card(account: &AccountUsage) -> impl Renderable {
             div.card.usage {
                 @for (title, used, limit) in rows {
                     div {
-                        p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of " (grouped(limit)) } } }
+                        p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of \
+                            " (grouped(limit)) } } }
                         @if let Some(limit) = limit { progress aria-label=(title) value=(used.min(limit)) max=(limit.max(1)) {} }
                     }
                 }

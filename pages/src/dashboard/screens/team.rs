@@ -18,10 +18,10 @@ pub const PAGES: &[PageRow] = page_rows! {
 
 /// Roles from the least to the highest, with what they may do.
 const ROLES: [(&str, &str); 4] = [
-    ("viewer", "Viewer: sees everything but secrets, changes nothing"),
+    ("viewer", "Viewer: sees everything except secrets, changes nothing"),
     ("developer", "Developer: sends, and changes domains, keys, templates and webhooks"),
-    ("admin", "Admin: also money, and the team below admins"),
-    ("owner", "Owner: everything, and alone approves payouts"),
+    ("admin", "Admin: also manages money, and team members below admin"),
+    ("owner", "Owner: everything; only owners approve payouts"),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -67,8 +67,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         (table)
         @if context.allows("invite_user") {
             section.card {
-                h2 { "Invite somebody" }
-                p.soft { "The person gets a link by email. It signs in once, and the person can then set a password." }
+                h2 { "Invite someone" }
+                p.soft { "The person gets a single-use sign-in link by email, and can then set a password." }
                 (form.within(context))
             }
         }
@@ -95,11 +95,11 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         div.columns {
             section.card { h2 { "Role" } (role.within(context)) }
             @if user.status == "invited" {
-                section.card { h2 { "Invitation" } p { "It is not accepted yet." } (again.within(context)) }
+                section.card { h2 { "Invitation" } p { "It has not been accepted yet." } (again.within(context)) }
             }
             section.card {
                 h2 { "Remove" }
-                p { "All sessions of " (user.email) " end at once. What the person created stays." }
+                p { "All sessions of " (user.email) " end at once. What the person has created stays." }
                 (remove.within(context))
             }
         }

@@ -132,7 +132,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (metric_tiles(&tiles, &before_words))
                 (counts.chart(range))
                 (counts.table())
-                p.soft.small { "Sign-ups and subscriptions belong to the source of the person's first visit. The second line of a figure compares with " (before_words) "." }
+                p.soft.small { "Sign-ups and subscriptions are attributed to the source of the person's first visit. \
+                    The second line of each figure compares with " (before_words) "." }
             }
         }
         (script(context, is_empty))
@@ -140,7 +141,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query().with("done", "").to_query();
     let actions = maud! { @if !is_empty { a.button href={ (PATH) "/export.csv?" (query) } { "Export as CSV" } } };
     let page =
-        Page::new("Visits", body).lead("Where the visitors of your site come from, and which sources bring sign-ups.");
+        Page::new("Visits", body).lead("Where your site's visitors come from, and which sources bring sign-ups.");
     Ok(page.actions(actions).same_as(call(range)).into())
 }
 
@@ -155,7 +156,7 @@ fn empty<'a>(bar: &FilterBar<'_>) -> EmptyState<'a> {
     EmptyState {
         title: "No visits yet",
         text: "Put the line below into the head of your site's pages. It counts visits by source, without names, \
-               addresses or cookies of others, and links them to later sign-ups.",
+            addresses or third-party cookies, and links them to later sign-ups.",
         action: None,
     }
 }
@@ -166,11 +167,11 @@ fn script(context: &Context<'_>, is_open: bool) -> impl Renderable {
     let line = format!("<script async src=\"{}/visits.js?site={account}\"></script>", context.backend.base_url());
     maud! {
         details.card open[is_open] {
-            summary { "Count the visits of your site" }
-            (Code::new("The line for your site", &line).wrapped())
+            summary { "Count your site's visits" }
+            (Code::new("Script for your site", &line).wrapped())
             p.soft.small {
                 "It sets the cookie stx_vid. Send its value as data.visitor_id with user.created, so that the sign-up \
-                 belongs to the visit. Bots are left out, and people whose browser asks not to be tracked."
+                 is linked to the visit. Bots are not counted, nor are people whose browser asks not to be tracked."
             }
         }
     }

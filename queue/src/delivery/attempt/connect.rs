@@ -111,13 +111,13 @@ impl DeliveryAgent {
                 let outage = outages.entry(name.clone()).or_insert(Outage::after(1));
                 if let Some(notice) = outage.failed(since_1970) {
                     let (error, since_s) = (failed.result.error_text(), notice.lasts.as_secs());
-                    tracing::warn!(smarthost = %name, error, since_s, "the smarthost does not answer");
+                    tracing::warn!(smarthost = %name, error, since_s, "the smarthost is not responding");
                 }
             }
             None => {
                 if let Some(outage_end) = outages.get_mut(name).and_then(|outage| outage.answered(since_1970)) {
                     let lasted_s = outage_end.lasts.as_secs();
-                    tracing::info!(smarthost = %name, lasted_s, "the smarthost answers again");
+                    tracing::info!(smarthost = %name, lasted_s, "the smarthost is responding again");
                 }
             }
         }

@@ -100,7 +100,8 @@ impl Renderable for AuditView<'_> {
         let verdict = audit.verdict();
         if verdict == AuditVerdict::Running {
             maud! {
-                (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see its result." })
+                (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see the \
+                    result." })
                 p { a.button href={ (PATH) "/audit" } { "Wait for the result" } }
             }
             .render_to(buffer);
@@ -116,15 +117,17 @@ impl Renderable for AuditView<'_> {
         );
         maud! {
             @if !audit.complete {
-                (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit was ended before all rows were checked. The newest were checked." })
+                (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit stopped before checking \
+                    all rows. It checked the newest ones." })
             }
             @if verdict == AuditVerdict::Holds {
-                (Notice { tone: Tone::Good, text: &format!("The books add up: all {} invariants hold. {checked}", audit.invariants.len()) })
+                (Notice { tone: Tone::Good, text: &format!("The ledger is consistent: all {} invariants hold. \
+                    {checked}", audit.invariants.len()) })
             } @else if verdict == AuditVerdict::Incomplete {
-                p { "No violation was found so far. " (checked) }
+                p { "No violations found so far. " (checked) }
             } @else {
                 div.notice.bad role="alert" {
-                    p { "The books do not add up. Do not pay before the cause is found. " (checked) }
+                    p { "The ledger is inconsistent. Do not pay anyone until the cause is found. " (checked) }
                 }
                 (broken_table(&audit.broken))
             }
@@ -138,9 +141,9 @@ impl Renderable for AuditView<'_> {
 fn invariant_list(result: &AuditResult) -> impl Renderable {
     let badge = |invariant: &AuditedInvariant| match invariant.violations {
         0 if result.complete => Badge::new("Holds", Tone::Good),
-        0 => Badge::new("No violation so far", Tone::Neutral),
-        1 => Badge::new("Broken once", Tone::Bad),
-        count => Badge::new(format!("Broken {count} times"), Tone::Bad),
+        0 => Badge::new("No violations so far", Tone::Neutral),
+        1 => Badge::new("Violated once", Tone::Bad),
+        count => Badge::new(format!("Violated {count} times"), Tone::Bad),
     };
     maud! {
         ul.invariants {
@@ -150,7 +153,7 @@ fn invariant_list(result: &AuditResult) -> impl Renderable {
 }
 
 fn broken_table(invariants: &[BrokenInvariant]) -> impl Renderable {
-    let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
+    let mut table = Table::new("Violations", &["Invariant", "Where", "What is wrong"]);
     for broken in invariants.iter().take(SHOWN_MAX) {
         table.push(Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message));
     }
@@ -167,12 +170,11 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (AuditView { audit: &audit })
-        p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like violations: repeat it then." }
+        p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like \
+            violations; if so, repeat it." }
         p { a.button href={ (PATH) "/audit" } { "Audit again" } }
     };
-    let page = Page::new("Audit", body)
-        .below(PATH, "Affiliate program")
-        .lead("Checks every row of the ledger against the others.");
+    let page = Page::new("Audit", body).below(PATH, "Affiliate program").lead("Cross-checks every row of the ledger.");
     Ok(page.same_as(Call::new("audit_affiliate_program")).into())
 }
 
@@ -201,21 +203,21 @@ mod tests {
     #[test]
     fn broken_invariants_are_shown_first_and_escaped() {
         let html = render(AuditView { audit: &ended(false, true) });
-        assert!(html.contains("The books do not add up") && !html.contains("before all rows were checked"));
-        assert!(html.contains("Broken 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
+        assert!(html.contains("The ledger is inconsistent") && !html.contains("before checking all rows"));
+        assert!(html.contains("Violated 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
         assert_eq!(html.matches("Holds").count(), 2);
     }
 
     #[test]
     fn books_add_up_only_if_all_rows_were_checked() {
         let html = render(AuditView { audit: &ended(true, true) });
-        assert!(html.contains("all 3 invariants hold") && !html.contains("before all rows were checked"), "{html}");
+        assert!(html.contains("all 3 invariants hold") && !html.contains("before checking all rows"), "{html}");
         assert_eq!(html.matches("Holds").count(), 3);
         for ok in [true, false] {
             let html = render(AuditView { audit: &ended(ok, false) });
-            assert!(html.contains("before all rows were checked") && !html.contains("books add up"), "{html}");
-            assert!(!html.contains("Holds") && html.contains("No violation so far"), "{html}");
-            assert_eq!(html.contains("The books do not add up"), !ok, "{html}");
+            assert!(html.contains("before checking all rows") && !html.contains("ledger is consistent"), "{html}");
+            assert!(!html.contains("Holds") && html.contains("No violations so far"), "{html}");
+            assert_eq!(html.contains("The ledger is inconsistent"), !ok, "{html}");
         }
     }
 

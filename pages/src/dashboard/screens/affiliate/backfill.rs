@@ -68,10 +68,10 @@ fn form() -> Form<'static> {
         "Import the payments",
         vec![
             Field::new("since", "Payments since", Control::DateTime)
-                .help("In UTC. Empty: everything that the processor has."),
-            Field::new("silent", "Tell nobody about the results", Control::Checkbox)
+                .help("In UTC. Leave empty for the processor's entire history."),
+            Field::new("silent", "Send no notifications", Control::Checkbox)
                 .value("true")
-                .help("No webhook events, and no email to partners, about what is imported."),
+                .help("No webhook events and no partner emails are sent about imported payments."),
         ],
     )
 }
@@ -88,16 +88,18 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
         @if has_key {
             section.card {
                 ul {
-                    li { "Paid invoices, checkouts, subscriptions, refunds and disputes are read from the processor, oldest first." }
-                    li { "Payments of customers whom partners referred become commissions, as if their events had arrived." }
-                    li { "Nothing is written twice: reading a time again changes nothing." }
+                    li { "Paid invoices, checkouts, subscriptions, refunds and disputes are read from the processor, \
+                        oldest first." }
+                    li { "Payments by referred customers become commissions, as if their events had arrived." }
+                    li { "Nothing is recorded twice: importing the same period again changes nothing." }
                 }
                 (form.within(context))
             }
         } @else {
             div.empty {
-                p.empty-title { "This needs a key of the processor" }
-                p { "The program only receives events. Connect the processor with a restricted key that may read customers, checkout sessions, subscriptions, invoices, charges and disputes." }
+                p.empty-title { "This requires an API key for the processor" }
+                p { "The program only receives events. Connect the processor with a restricted key that may read \
+                    customers, checkout sessions, subscriptions, invoices, charges and disputes." }
                 p { a.button.primary href={ (PATH) "/processor" } { "Connect with a key" } }
             }
         }
@@ -105,7 +107,7 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     };
     let page = Page::new("Import earlier payments", body)
         .below(PATH, "Affiliate program")
-        .lead("Books what was paid before the processor was connected.");
+        .lead("Records payments made before the processor was connected.");
     Ok(page.same_as(Call::new("begin_affiliate_backfill")).into())
 }
 
@@ -132,7 +134,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(error) = &backfill.error {
                 (Notice { tone: Tone::Bad, text: error })
                 p {
-                    "Objects that could not be booked are among the "
+                    "Objects that could not be processed are among the "
                     a href={ (PATH) "/processor/events?status=failed" } { "failed events" }
                     " and can be replayed. Otherwise "
                     a href=(BACKFILL_PATH) { "import again" } ": it continues where nothing is written yet."
@@ -140,7 +142,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
         p {
-            @if is_ended { a.button href={ (PATH) "/commissions" } { "To the commissions" } }
+            @if is_ended { a.button href={ (PATH) "/commissions" } { "Go to the commissions" } }
             @else { a.button href={ (BACKFILL_PATH) "/" (encode(&backfill.id)) } { "Refresh" } }
         }
     };

@@ -26,21 +26,20 @@ pub fn campaign_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
 fn rate_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let money = || Control::Money { currency: currency.to_owned() };
     let kinds = labelled(&[("percent", "A share of each payment"), ("flat", "A flat amount for each payment")]);
-    let durations =
-        labelled(&[("once", "Only the first payment of a customer"), ("recurring", "Also the later payments")]);
+    let durations = labelled(&[("once", "Only a customer's first payment"), ("recurring", "Later payments too")]);
     vec![
         Field::text("name", "Name").required().value(&campaign.name),
         Field::new("commission_type", "Commission", Control::Radio(kinds)).value(&campaign.commission_type),
         Field::new("commission_bps", "Share in percent", Control::Percent)
             .value(unless_zero(campaign.commission_bps, percent_value))
-            .help("Of what was really paid, without tax."),
+            .help("Of the amount actually paid, without tax."),
         Field::new("commission_flat_cents", format!("Flat amount in {}", currency.to_uppercase()), money())
             .value(unless_zero(campaign.commission_flat_cents, |amount| amount_value(amount, currency))),
-        Field::new("commission_duration", "Payments that earn", Control::Radio(durations))
+        Field::new("commission_duration", "Payments that earn a commission", Control::Radio(durations))
             .value(&campaign.commission_duration),
         Field::new("recurring_months", "For how many months", Control::Number { min: Some(1), max: None })
             .value(campaign.recurring_months.map_or_else(String::new, |months| months.to_string()))
-            .help("Counted from the first payment. Empty: without end.")
+            .help("Counted from the first payment. Leave empty for no limit.")
             .empty(Empty::Null),
     ]
 }
@@ -51,10 +50,8 @@ fn time_fields(campaign: &Campaign) -> Vec<Field> {
         Field::new("hold_days", "Days held for refunds", days())
             .required()
             .value(campaign.hold_days.to_string())
-            .help("A commission is pending that long. A refund in that time takes it back."),
-        Field::new("cookie_days", "Days that a visit counts", days())
-            .required()
-            .value(campaign.cookie_days.to_string()),
+            .help("A commission stays pending for this long. A refund during this time reverses it."),
+        Field::new("cookie_days", "Cookie lifetime in days", days()).required().value(campaign.cookie_days.to_string()),
     ]
 }
 
@@ -62,7 +59,7 @@ fn further_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let money = || Control::Money { currency: currency.to_owned() };
     let visibilities = labelled(&[
         ("public", "Public: partners can find it and apply"),
-        ("unlisted", "Unlisted: partners with its address can apply"),
+        ("unlisted", "Unlisted: partners who have its address can apply"),
         ("private", "Private: only you add partners"),
     ]);
     let tiers: Vec<_> =
@@ -72,19 +69,25 @@ fn further_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     vec![
         Field::new("max_commission_cents", format!("Largest commission for one sale in {code}"), money())
             .value(campaign.max_commission_cents.map_or_else(String::new, |amount| amount_value(amount, currency)))
-            .help("Empty: no limit.")
+            .help("Leave empty for no limit.")
             .empty(Empty::Null),
         Field::new(TIERS, "Higher rates for partners with many customers", Control::Code { rows: 3 })
             .value(tiers.join("\n"))
-            .help("One line each: number of paying customers, then the rate. 21: 25 % means 25 % from the 21st paying customer on.")
+            .help(
+                "One per line: the number of paying customers, then the rate. 21: 25 % means 25 % from the 21st \
+                paying customer on.",
+            )
             .ignored(),
-        Field::new(PRODUCT_RATES, "Rates of products", Control::Code { rows: 3 })
+        Field::new(PRODUCT_RATES, "Rates for products", Control::Code { rows: 3 })
             .value(products.join("\n"))
-            .help("One line each: prod_course: 50 %, or prod_basic/price_yearly: 12.00, or prod_hardware: none. After # a name for people.")
+            .help(
+                "One per line: prod_course: 50 %, or prod_basic/price_yearly: 12.00, or prod_hardware: none. You \
+                can add a label after #.",
+            )
             .ignored(),
-        Field::new("second_tier_bps", "Share of the recruiting partner in percent", Control::Percent)
+        Field::new("second_tier_bps", "Recruiting partner's share in percent", Control::Percent)
             .value(percent_value(campaign.second_tier_bps))
-            .help("Paid on top, of the same sale, to the partner who recruited the seller."),
+            .help("A share of the same sale, paid in addition to the partner who recruited the seller."),
         Field::new("lead_bounty_cents", format!("Bounty for a lead in {code}"), money())
             .value(amount_value(campaign.lead_bounty_cents, currency))
             .help("Paid for each new lead, whether or not it pays later."),
@@ -159,12 +162,12 @@ fn read_rate(text: &str, currency: &str) -> Result<LineRate, String> {
 }
 
 fn read_tier(line: &str, currency: &str) -> Result<Value, String> {
-    let (customers, rate) = line.split_once(':').ok_or("write a number of customers, a colon and a rate")?;
+    let (customers, rate) = line.split_once(':').ok_or("enter a number of customers, a colon and a rate")?;
     let customers: i64 = customers.trim().parse().map_err(|_| "the number of customers is no whole number")?;
     let (basis_points, flat) = match read_rate(rate, currency)? {
         LineRate::Percent(points) => (points, 0),
         LineRate::Flat(amount) => (0, amount),
-        LineRate::Excluded => return Err("write a rate such as 25 % or 15.00".into()),
+        LineRate::Excluded => return Err("enter a rate such as 25 % or 15.00".into()),
     };
     Ok(json!({"min_paid_customers": customers, "commission_bps": basis_points, "commission_flat_cents": flat}))
 }
@@ -174,7 +177,7 @@ fn read_product(line: &str, currency: &str) -> Result<Value, String> {
         Some((line, label)) => (line, Some(label.trim()).filter(|label| !label.is_empty())),
         None => (line, None),
     };
-    let (ids, rate) = line.split_once(':').ok_or("write the product's id, a colon and a rate")?;
+    let (ids, rate) = line.split_once(':').ok_or("enter the product's id, a colon and a rate")?;
     let (product, price) = match ids.trim().split_once('/') {
         Some((product, price)) => (product, Some(price)),
         None => (ids.trim(), None),

@@ -77,7 +77,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let may_create = context.allows("create_affiliate_campaign");
     let empty = EmptyState {
         title: "No campaigns",
-        text: "A campaign is a commission: its rate, how long it is paid, and how long it is held for refunds.",
+        text: "A campaign defines a commission: its rate, how long it is paid, and how long it is held for refunds.",
         action: may_create.then_some(("/dashboard/affiliate/campaigns/new", "Create a campaign")),
     };
     let bar = FilterBar { context, filters: &filters };
@@ -86,7 +86,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         div data-fragment="list" { @if table.is_empty() { (empty) } @else { (table) } }
     };
     let page = Page::new("Campaigns", body)
-        .lead("A campaign says what its partners earn. New rates apply to new commissions only.")
+        .lead("A campaign defines what its partners earn. New rates apply only to new commissions.")
         .actions(maud! { @if may_create { a.button.primary href={ (CAMPAIGNS_PATH) "/new" } { "New campaign" } } });
     Ok(page.same_as(call).into())
 }
@@ -108,7 +108,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let may_change = context.allows("update_affiliate_campaign");
     let facts = Facts::new()
         .row("Who can join", sentence_case(&campaign.visibility))
-        .row("Applications", if campaign.auto_approve { "Approved automatically" } else { "Wait for your approval" })
+        .row("Applications", if campaign.auto_approve { "Approved automatically" } else { "Require your approval" })
         .row("Created", time_or_dash(campaign.created_at.as_deref()))
         .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
         .row("Id", maud! { code { (campaign.id) } });
@@ -133,15 +133,18 @@ fn campaign_actions(context: &Context<'_>, campaign: &Campaign) -> impl Renderab
     let (make_default, archive, restore) = (
         button_form("make-default", "Make it the default"),
         button_form("archive", "Archive"),
-        button_form("restore", "Take it back into use"),
+        button_form("restore", "Restore"),
     );
     maud! {
         @if campaign.archived_at.is_some() {
-            section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
+            section.card { h2 { "Archived" } p { "It accepts no new partners. Its existing partners still earn from \
+                it." } (restore.within(context)) }
         } @else if !campaign.is_default {
             div.columns {
-                section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
-                section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
+                section.card { h2 { "Default" } p { "New partners join the default campaign unless they choose \
+                    another." } (make_default.within(context)) }
+                section.card { h2 { "Archive" } p { "An archived campaign accepts no new partners. Its existing \
+                    partners still earn from it." } (archive.within(context)) }
             }
         }
     }
@@ -199,9 +202,9 @@ async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
     let path = format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id));
     let body = maud! {
         section.card {
-            h2 { "What a partner earns now" }
+            h2 { "Current terms" }
             ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
-            p.soft.small { "A change applies to commissions that are written from then on. Commissions in the books stay as they are." }
+            p.soft.small { "A change applies only to new commissions. Existing commissions do not change." }
         }
         section.card { (form.within(context)) }
     };

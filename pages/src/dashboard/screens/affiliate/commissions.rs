@@ -84,7 +84,7 @@ impl CalculatedRate {
         match (self.rule.as_str(), &self.product, self.min_paid_customers) {
             ("override", ..) => "The partner's own rate".to_owned(),
             ("product", Some(product), _) => format!("The campaign's rate for {product}"),
-            ("tier", _, Some(customers)) => format!("The campaign's rate from {customers} paying customers on"),
+            ("tier", _, Some(customers)) => format!("The campaign's rate from {customers} paying customers"),
             ("second_tier", ..) => "The recruiter's share".to_owned(),
             _ => "The campaign's rate".to_owned(),
         }
@@ -97,11 +97,11 @@ fn calculation_card(calculation: &Calculation) -> impl Renderable {
     let refunded = calculation.base_cents != calculation.remaining_base_cents;
     let facts = Facts::new()
         .row("The customer paid", money(calculation.paid_cents))
-        .optional("Tax in it", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
+        .optional("Included tax", (calculation.tax_cents != 0).then(|| money(calculation.tax_cents)))
         .row("Base: paid, without tax", money(calculation.base_cents))
         .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
-        .row("Paying customers of the partner, with this one", calculation.paying_customers);
-    let mut rates = Table::new("Rates", &["Part of the base", "Rate", "Why"]);
+        .row("The partner's paying customers, including this one", calculation.paying_customers);
+    let mut rates = Table::new("Rates", &["Share of the base", "Rate", "Why"]);
     for rate in &calculation.rates {
         let share = match (rate.commission_bps, rate.commission_flat_cents) {
             (Some(points), _) => percent_text(points),
@@ -206,9 +206,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let table = commission_table(&found.entries, &partners, true);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
-        title: if bar.is_active() { "No such commissions" } else { "No commissions yet" },
-        text: "Each paid invoice of a referred customer becomes one line here. It is held for refunds, then earned, and \
-               paid in a payout run.",
+        title: if bar.is_active() { "No matching commissions" } else { "No commissions yet" },
+        text: "Each paid invoice of a referred customer becomes a commission here. It is held for refunds, then \
+            earned, and paid in a payout run.",
         action: None,
     };
     let body = maud! {
@@ -247,7 +247,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Earned", time_or_dash(line.earned_at.as_deref()))
         .optional("Paid", line.paid_at.as_deref().map(|at| time_or_dash(Some(at))))
         .optional("Reversed", line.reversed_at.as_deref().map(|at| time_or_dash(Some(at))))
-        .optional("Reversed because of", line.reverse_reason.as_deref().map(reason_text))
+        .optional("Reversal reason", line.reverse_reason.as_deref().map(reason_text))
         .optional("Payout", payout.map(|id| maud! { a href={ (PATH) "/payouts/" (encode(&id)) } { (id) } }))
         .optional("Invoice", line.processor_invoice_id.clone())
         .optional("Charge", line.processor_charge_id.clone())
@@ -270,12 +270,12 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 /// The reason of a reversal, for people.
 fn reason_text(reason: &str) -> &str {
     match reason {
-        "refund" => "A refund of the sale",
-        "dispute" => "A dispute of the payment",
+        "refund" => "The sale was refunded",
+        "dispute" => "The payment was disputed",
         "fraud" => "Fraud",
-        "manual" => "A decision of your team",
+        "manual" => "Your team's decision",
         "partner_deleted" => "The partner was deleted",
-        "blocked" => "The referral may not earn",
+        "blocked" => "The referral cannot earn",
         "expired" => "The referral expired",
         other => other,
     }
@@ -283,7 +283,7 @@ fn reason_text(reason: &str) -> &str {
 
 fn reverse_form() -> Form<'static> {
     let reasons = labelled(&[
-        ("manual", "A decision of your team"),
+        ("manual", "Your team's decision"),
         ("fraud", "Fraud: also reverses the recruiter's share of the sale"),
     ]);
     Form::new(
@@ -292,7 +292,7 @@ fn reverse_form() -> Form<'static> {
         vec![
             Field::new("reason", "Reason", Control::Radio(reasons)).value("manual"),
             Field::new("note", "Note", Control::Area { rows: 2 })
-                .help("For your team; it is sent with the webhook event."),
+                .help("For your team; it is included in the webhook event."),
         ],
     )
     .danger()
@@ -313,7 +313,7 @@ async fn reverse_page(context: &Context<'_>) -> Result<View, Failure> {
             p.formula { (line.formula()) }
             ul {
                 li { (partners.link(&line.affiliate_id)) " loses " strong { (line.money()) } "." }
-                li { "The line stays in the books as reversed, and is in no later payout run." }
+                li { "The commission stays in the ledger as reversed, and is not included in any later payout run." }
                 li { "The partner sees it in the portal, and your webhooks get commission.reversed." }
                 li { "You can reinstate it." }
             }
@@ -340,8 +340,9 @@ async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
             p.formula { (line.formula()) }
             ul {
                 li { (partners.link(&line.affiliate_id)) " gets " strong { (line.money()) } " back." }
-                li { "The commission is on hold again until " (time_or_dash(line.earns_at.as_deref())) ", or earned at once if that time has passed." }
-                li { "Refunds and disputes that are known now are waived. A further one reverses it again." }
+                li { "The commission is on hold again until " (time_or_dash(line.earns_at.as_deref())) ", or is \
+                    earned at once if that time has passed." }
+                li { "Refunds and disputes known so far are waived. A new one reverses it again." }
             }
             (form.within(context))
         }

@@ -22,8 +22,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
     let found: List<LedgerLine> = context.read(&call).await?;
-    let columns = ["Written", "Amount", "Why", "Status", "Earned in all"];
-    let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Earned in all"]);
+    let columns = ["Written", "Amount", "Why", "Status", "Total earned"];
+    let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Total earned"]);
     for line in &found.entries {
         let commission = &line.commission;
         let amount = commission.money().text();
@@ -41,7 +41,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let empty = EmptyState {
         title: "No commissions yet",
-        text: "Each paid invoice of a referred customer becomes a line here.",
+        text: "Each paid invoice of a referred customer becomes a commission here.",
         action: None,
     };
     let body = maud! {
@@ -50,6 +50,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let page = Page::new("Ledger", body)
         .below(PARTNERS_PATH, "Partners")
         .below(partner_path(&partner.id), partner.name())
-        .lead("Reversed lines count nothing. “Earned in all” has what is on hold and what is paid, by currency.");
+        .lead(
+            "Reversed commissions do not count. “Total earned” includes what is on hold and what has been paid, by \
+            currency.",
+        );
     Ok(page.same_as(call).live().into())
 }

@@ -35,7 +35,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (waiting, campaign) = join(OwnerTasks::load(context), load_default_campaign(context, &state.program)).await;
     let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
     let page = Page::new("Affiliate program", &overview)
-        .lead("Partners bring customers through their links, and earn a commission of what these pay.")
+        .lead("Partners refer customers through their links, and earn a commission on what those customers pay.")
         .actions(program_actions(context, &state.program));
     Ok(page.same_as(program_call()).into())
 }
@@ -112,10 +112,11 @@ impl Renderable for ProgramOverview<'_> {
         let program = &state.program;
         maud! {
             @if program.status == "paused" {
-                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not recorded. Existing customers still earn commissions." })
+                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not \
+                    recorded. Existing customers still earn commissions." })
             }
             @if program.mode == "test" {
-                (Notice { tone: Tone::Active, text: "Test mode: only test payments of the processor count." })
+                (Notice { tone: Tone::Active, text: "Test mode: only the processor's test payments count." })
             }
             (WaitingView { waiting: self.waiting, state })
             div.columns {
@@ -140,11 +141,14 @@ impl Renderable for ProgramOverview<'_> {
                 }
                 section.card {
                     h2 { "Books" }
-                    p.soft { "Every amount can be checked against what the processor reported." }
+                    p.soft { "Every amount can be checked against the processor's reports." }
                     ul.plain {
-                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }
-                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import earlier payments" } } }
-                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import partners" } } }
+                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the \
+                            ledger" } } }
+                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import \
+                            earlier payments" } } }
+                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import \
+                            partners" } } }
                         @if context.allows("list_affiliate_reviews") { li { a href={ (PATH) "/reviews?status=" } { "All reviews" } } }
                     }
                 }
@@ -196,15 +200,17 @@ impl Renderable for WaitingView<'_> {
                 ul.plain {
                     @if waiting.has_reviews { li { a href={ (PATH) "/reviews" } { "Referrals are held for review" } } }
                     @if waiting.has_applications {
-                        li { a href={ (PATH) "/partners?status=pending" } { "Partners wait for approval" } }
+                        li { a href={ (PATH) "/partners?status=pending" } { "Partners are waiting for approval" } }
                     }
                     @if let Some(id) = &waiting.draft_id {
-                        li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run waits for your approval" } }
+                        li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run is waiting for your \
+                            approval" } }
                     }
                     @if failed > 0 {
                         li {
                             a href={ (PATH) "/processor/events?status=failed" } {
-                                @if failed == 1 { "1 event of the processor failed" } @else { (failed) " events of the processor failed" }
+                                @if failed == 1 { "1 event of the processor failed" } @else { (failed) " events of \
+                                    the processor failed" }
                             }
                         }
                     }
@@ -236,7 +242,7 @@ async fn pause_page(context: &Context<'_>) -> Result<View, Failure> {
             p { "While the program is paused:" }
             ul {
                 li { "visits through partners' links are not recorded" }
-                li { "new referrals are refused, also those from checkouts" }
+                li { "new referrals are refused, including those from checkouts" }
                 li { "customers who were referred before still earn their partners commissions" }
                 li { "payout runs can be drafted, approved and paid" }
             }
@@ -263,17 +269,17 @@ async fn install(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         section.card { (snippet) }
         section.card {
-            h2 { "Pages that may record visits" }
+            h2 { "Pages that can record visits" }
             @if origins.is_empty() {
                 p { "Only pages of " code { (state.program.website_url) } " may." }
             } @else {
                 ul { @for origin in origins { li { code { (origin) } } } }
             }
-            p { a href={ (PATH) "/settings" } { "Change the origins" } }
+            p { a href={ (PATH) "/settings" } { "Change the allowed origins" } }
         }
     };
     let page = Page::new("Install the script", body)
         .below(PATH, "Affiliate program")
-        .lead("The script notices which partner's link brought a visitor, and hands it to your checkout.");
+        .lead("The script remembers which partner's link brought a visitor, and passes it to your checkout.");
     Ok(page.same_as(program_call()).into())
 }

@@ -73,7 +73,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let totals = totals?;
     let body = maud! {
         (StatusNotice(partner))
-        section.card { h2 { "Numbers" } (totals) (view.lists()) }
+        section.card { h2 { "Statistics" } (totals) (view.lists()) }
         section { h2 { "Links" } (view.links()) }
         div.columns {
             section.card { h2 { "Profile" } (view.profile()) }
@@ -97,13 +97,13 @@ impl Renderable for StatusNotice<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (tone, text) = match self.0.status.as_str() {
             "pending" => {
-                (Tone::Warning, "This partner applied and waits for your approval. The links do not work yet.")
+                (Tone::Warning, "This partner has applied and is waiting for your approval. The links do not work yet.")
             }
             "invited" => {
-                (Tone::Active, "This partner was invited and has not accepted yet. The links do not work yet.")
+                (Tone::Active, "This partner has been invited but has not accepted yet. The links do not work yet.")
             }
             "suspended" => {
-                (Tone::Bad, "This partner is suspended: the links credit nobody, and payout runs leave it out.")
+                (Tone::Bad, "This partner is suspended: the links earn no credit, and payout runs skip the partner.")
             }
             "rejected" => (Tone::Bad, "This partner's application was rejected."),
             _ => return,
@@ -218,7 +218,8 @@ fn commission_card(view: &PartnerView<'_>) -> impl Renderable {
     let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
     maud! {
         @if let Some(own) = own {
-            p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
+            p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, instead of \
+                the campaign's." }
         }
         @match view.campaign() {
             Some(campaign) => {
@@ -235,7 +236,7 @@ fn payout_card(view: &PartnerView<'_>) -> impl Renderable {
     let facts = Facts::new()
         .row("Method", PayoutState(view.partner))
         .optional("Destination", destination)
-        .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
+        .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs skip this partner" });
     maud! {
         (facts)
         @if view.context.allows("set_affiliate_payout_method") {
@@ -248,10 +249,11 @@ fn portal_card(view: &PartnerView<'_>) -> impl Renderable {
     let context = view.context;
     let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
     maud! {
-        p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
+        p { "Partners see their links and earnings in the portal." @if opted_out { " This partner gets only requested \
+            emails." } }
         @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
-            (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
-            p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
+            (RowButton { context, form: "login-link", label: "Create a sign-in link", field: ("now", "1") })
+            p.small.soft { "The link works once, within a minute. Anyone who opens it is signed in as the partner." }
         }
     }
 }
@@ -288,7 +290,7 @@ impl Renderable for PostbackSection<'_> {
         let Some(url) = &self.inside.postback_url else {
             maud! {
                 p.soft {
-                    "This partner has no postback address. "
+                    "This partner has no postback URL. "
                     a href={ (self.partner.path()) "/edit" } { "Set one" }
                     " to send the partner's own referrals and commissions to it."
                 }
@@ -318,9 +320,9 @@ impl Renderable for PostbackSection<'_> {
         maud! {
             p { "Sent to " code { (url) } }
             @if let Some(secret) = &self.inside.postback_secret {
-                details { summary { "Secret that signs them" } (copy_text(secret)) }
+                details { summary { "Signing secret" } (copy_text(secret)) }
             }
-            @if table.is_empty() { p.soft { "Nothing was sent yet." } } @else { (table) }
+            @if table.is_empty() { p.soft { "Nothing has been sent yet." } } @else { (table) }
         }
         .render_to(buffer);
     }
@@ -338,7 +340,8 @@ async fn create_login_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let path = partner_path(context.id());
     let body = maud! {
         div.card {
-            p { "Open this link within a minute, or send it to the partner over a channel that is as fast. It works once and is not shown again." }
+            p { "Open this link within a minute, or send it to the partner in a way that arrives as quickly. It works \
+                once and is not shown again." }
             (copy_text(&link.url))
             p.soft.small { "Expires " (time_or_dash(link.expires_at.as_deref())) }
             div.buttons {

@@ -42,11 +42,11 @@ struct SkippedRow {
 }
 
 fn invites_field() -> Field {
-    Field::new("send_invites", "Tell the new partners by email", Control::Checkbox).ignored()
+    Field::new("send_invites", "Notify the new partners by email", Control::Checkbox).ignored()
 }
 
 fn check_form() -> Form<'static> {
-    let mut fields = csv_fields("The first line names the columns. Only email is required.");
+    let mut fields = csv_fields("The first line must name the columns. Only email is required.");
     fields.push(invites_field());
     Form::new("check", "Check the rows", fields)
 }
@@ -65,10 +65,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         section.card {
             h2 { "Columns" }
-            p { code { "email" } " is required. Optional: " code { "first_name" } ", " code { "last_name" } ", " code { "company" } ", "
-                code { "website" } ", " code { "country" } ", " code { "campaign" } ", " code { "token" } ", " code { "paypal_email" } ", "
+            p { code { "email" } " is required. Optional: " code { "first_name" } ", " code { "last_name" } ", \
+                " code { "company" } ", "
+                code { "website" } ", " code { "country" } ", " code { "campaign" } ", " code { "token" } ", \
+                    " code { "paypal_email" } ", "
                 code { "tags" } ", " code { "status" } ", " code { "notes" } ", " code { "parent_email" } "." }
-            p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral code" } ". A file has at most 5 000 rows. Importing a file again adds only the partners that are missing." }
+            p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral \
+                code" } ". A file has at most 5 000 rows. If you import a file again, only the missing partners are \
+                added." }
         }
     };
     Ok(Page::new("Import partners", body)
@@ -95,7 +99,8 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
             (Notice { tone: Tone::Warning, text: "No partner would be added." })
         } @else {
             section.card {
-                p { strong { (report.imported) } @if report.imported == 1 { " partner would be added. " } @else { " partners would be added. " } (email) }
+                p { strong { (report.imported) } @if report.imported == 1 { " partner would be added. " } @else { " \
+                    partners would be added. " } (email) }
                 (form.within(context))
             }
         }
@@ -116,7 +121,7 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         (Notice { tone: Tone::Good, text: &text })
         (report_view(&report, "Added partners"))
-        p { a.button href=(PARTNERS_PATH) { "To the partners" } }
+        p { a.button href=(PARTNERS_PATH) { "Go to the partners" } }
     };
     Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
 }
@@ -130,7 +135,7 @@ fn reason_text(reason: &str) -> String {
     match reason {
         "invalid_email" => "The email address is not valid".into(),
         "duplicate_in_file" => "An earlier row has the same email address".into(),
-        "already_partner" => "This person is a partner already".into(),
+        "already_partner" => "This person is already a partner".into(),
         other => match other.strip_prefix("invalid_") {
             Some(column) => format!("The column {column} is not valid"),
             None => sentence_case(other),
@@ -154,7 +159,7 @@ fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
     }
     maud! {
         @if !report.ignored_columns.is_empty() {
-            p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
+            p { "Ignored columns: " @for column in &report.ignored_columns { code { (column) } " " } }
         }
         @if !skipped.is_empty() {
             section { h2 { (report.skipped.len()) " skipped" } (skipped) }
@@ -163,7 +168,8 @@ fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
             section {
                 h2 { (title) }
                 (added)
-                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
+                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of \
+                    " (report.partners.len()) } }
             }
         }
     }

@@ -59,23 +59,26 @@ fn edit_form(partner: &PartnerRow, inside: &PartnerInside, campaigns: &Campaigns
     fields.extend([
         Field::new("commission_override", "Own rate in percent", Control::Percent)
             .value(own_rate.map_or_else(String::new, |rate| percent_value(rate.commission_bps)))
-            .help("In place of the campaign's rates, also those of tiers and products. Empty: the campaign's rates. New commissions only.")
+            .help(
+                "Replaces the campaign's rates, including those for tiers and products. Leave empty for the \
+                campaign's rates. Applies only to new commissions.",
+            )
             .empty(Empty::Null),
         Field::text("token", "Token of the primary link")
             .value(token.clone())
-            .help("If you change it, the old link credits nobody any more."),
+            .help("If you change it, the old link no longer earns credit."),
         Field::text("parent_affiliate_id", "Recruited by")
             .value(text(&partner.parent_affiliate_id))
             .placeholder("aff_…")
-            .help("The id of another partner, which earns the recruiter's share.")
+            .help("The id of another partner, who earns the recruiter's share.")
             .empty(Empty::Null),
-        Field::new("postback_url", "Postback address", Control::Url)
+        Field::new("postback_url", "Postback URL", Control::Url)
             .value(text(&inside.postback_url))
             .help("The partner's own referrals and commissions are sent there.")
             .empty(Empty::Null),
-        Field::new("email_opt_out", "Takes no email", Control::Checkbox)
+        Field::new("email_opt_out", "Send no email", Control::Checkbox)
             .value(if inside.email_opt_out { "true" } else { "" })
-            .help("Except what the partner asks for, and security notices."),
+            .help("Except for emails that the partner requests, and security notices."),
         Field::new("notes", "Notes", Control::Area { rows: 3 })
             .value(text(&inside.notes))
             .help("Only your team sees them.")
@@ -125,7 +128,8 @@ fn payout_form(partner: &PartnerRow, destination: String) -> Form<'static> {
             Field::new("method", "Method", Control::Select(method_choices()))
                 .value(partner.payout_method.clone().unwrap_or_else(|| "paypal".into())),
             Field::new("destination", "Destination", Control::Area { rows: 3 }).required().value(destination).help(
-                "PayPal and Wise: an email address. Bank: the account's details. Stripe: the connected account, acct_…. \
+                "PayPal and Wise: an email address. Bank: the account's details. Stripe: the connected account, \
+                 acct_…. \
                  Other: whatever you need to pay the partner.",
             ),
         ],
@@ -137,7 +141,7 @@ async fn payout_page(context: &Context<'_>) -> Result<View, Failure> {
     let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
     let mut form = payout_form(partner, inside.payout_destination.unwrap_or_default());
     form.fields.push(seen_version::field(version));
-    let text = "A payout in a draft goes to the new destination. Payouts that were approved stay as they are.";
+    let text = "A payout in a draft goes to the new destination. Approved payouts do not change.";
     let body = maud! { section.card { (Notice { tone: Tone::Active, text }) (form.within(context)) } };
     let call = Call::new("set_affiliate_payout_method").id(&partner.id).json(object([]));
     Ok(page_below("Payout method", partner, body, call))
@@ -170,22 +174,22 @@ static APPROVE: PartnerDecision = PartnerDecision {
     button: "Approve the partner",
     effects: &[
         "The partner becomes active.",
-        "Its links credit visits and referrals from now on.",
+        "Its links earn credit for visits and referrals from now on.",
         "It can sign in to the portal.",
     ],
     done: "approved",
     takes_reason: false,
-    email: Some("Tell the partner by email"),
+    email: Some("Notify the partner by email"),
     danger: false,
 };
 static REJECT: PartnerDecision = PartnerDecision {
     operation: "reject_affiliate",
     title: "Reject",
     button: "Reject the partner",
-    effects: &["The application is refused.", "The links do not work.", "You can still approve the partner later."],
+    effects: &["The application is rejected.", "The links do not work.", "You can still approve the partner later."],
     done: "rejected",
     takes_reason: true,
-    email: Some("Tell the partner by email"),
+    email: Some("Notify the partner by email"),
     danger: true,
 };
 static SUSPEND: PartnerDecision = PartnerDecision {
@@ -193,9 +197,9 @@ static SUSPEND: PartnerDecision = PartnerDecision {
     title: "Suspend",
     button: "Suspend the partner",
     effects: &[
-        "The links credit nobody any more, and new referrals are refused.",
-        "Payout runs leave the partner out. What it has earned stays in the books.",
-        "Whether existing customers go on earning is a setting of the program.",
+        "The links no longer earn credit, and new referrals are refused.",
+        "Payout runs skip the partner. What the partner has earned stays in the ledger.",
+        "The program's settings decide whether existing customers continue to earn commissions.",
         "You can reactivate the partner at any time.",
     ],
     done: "suspended",
@@ -260,11 +264,12 @@ fn link_form() -> Form<'static> {
         "Add the link",
         vec![
             Field::text("token", "Token").required().placeholder("ada-podcast").help(
-                "The end of the address: ?via=ada-podcast. 2 to 40 letters, digits, dashes and underscores. It cannot be changed later.",
+                "The end of the URL: ?via=ada-podcast. From 2 to 40 letters, digits, dashes and underscores. It \
+                 cannot be changed later.",
             ),
             Field::text("destination_url", "Leads to")
                 .placeholder("/pricing")
-                .help("A path or an address on your website. Empty: the website's start page."),
+                .help("A path or a URL on your website. Leave empty for the home page."),
             Field::text("label", "Label").placeholder("Podcast"),
         ],
     )
@@ -297,10 +302,10 @@ async fn delete_link_page(context: &Context<'_>) -> Result<View, Failure> {
         section.card {
             p { code { (link.url) } }
             ul {
-                li { "New visits by this link are not credited any more." }
-                li { "Visits and referrals that came by it stay with the partner." }
+                li { "New visits through this link no longer earn credit." }
+                li { "Visits and referrals that came through it stay with the partner." }
             }
-            p { "Write the token " strong { (link.token) } " to confirm." }
+            p { "Enter the token " strong { (link.token) } " to confirm." }
             (form.within(context))
         }
     };
@@ -316,7 +321,7 @@ fn check_name(context: &Context<'_>, field: &'static str, expected: &str) -> Res
     if filled(context.form(), field).as_deref() == Some(expected) {
         return Ok(());
     }
-    Err(Failure::field(field, format!("Write {expected} to confirm")))
+    Err(Failure::field(field, format!("Enter {expected} to confirm")))
 }
 
 async fn delete_link(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -335,10 +340,10 @@ async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
             ul {
                 li { "The partner, its links and its sign-in to the portal are deleted." }
                 li { "Commissions that are not paid are reversed." }
-                li { "The email address is free at once, the link tokens after 90 days." }
-                li { "Partners whom it recruited have no recruiter any more." }
+                li { "The email address can be used again at once, the link tokens after 90 days." }
+                li { "Partners recruited by this one no longer have a recruiter." }
             }
-            p { "A partner who was ever paid cannot be deleted: suspend it instead." }
+            p { "A partner who has been paid cannot be deleted: suspend the partner instead." }
             p { "Write " strong { (partner.email) } " to confirm." }
             (form.within(context))
         }

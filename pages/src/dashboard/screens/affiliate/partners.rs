@@ -103,9 +103,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let table = partner_table(&found.entries, &campaigns);
     let may_create = context.allows("create_affiliate");
     let empty = EmptyState {
-        title: if bar.is_active() { "No such partners" } else { "No partners yet" },
-        text: "Partners share their links and earn a commission of what the customers pay who come through them. Add \
-               the first one, or import those of another program.",
+        title: if bar.is_active() { "No matching partners" } else { "No partners yet" },
+        text: "Partners share their links and earn a commission on what the resulting customers pay. Add the first \
+            partner, or import partners from another program.",
         action: may_create.then_some(("/dashboard/affiliate/partners/new", "Add a partner")),
     };
     let body = maud! {
@@ -151,7 +151,8 @@ impl Renderable for PayoutState<'_> {
         let partner = self.0;
         maud! {
             @match &partner.payout_method {
-                Some(method) => { (method_name(method)) @if !partner.payout_ready { br; span.small.soft { "not ready" } } }
+                Some(method) => { (method_name(method)) @if !partner.payout_ready { br; span.small.soft { "not \
+                    ready" } } }
                 None => { span.soft { "Not set" } }
             }
         }
@@ -164,8 +165,8 @@ pub fn profile_fields(partner: &PartnerRow, campaigns: &CampaignsById) -> Vec<Fi
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let chosen = (!partner.campaign_id.is_empty()).then_some(partner.campaign_id.as_str());
     vec![
-        Field::text("first_name", "Given name").value(text(&partner.first_name)),
-        Field::text("last_name", "Family name").value(text(&partner.last_name)),
+        Field::text("first_name", "First name").value(text(&partner.first_name)),
+        Field::text("last_name", "Last name").value(text(&partner.last_name)),
         Field::text("company", "Company").value(text(&partner.company)),
         Field::text("website", "Website").value(text(&partner.website)).placeholder("ada.example"),
         Field::text("country", "Country").value(text(&partner.country)).placeholder("GB").help("Two letters."),
@@ -173,7 +174,7 @@ pub fn profile_fields(partner: &PartnerRow, campaigns: &CampaignsById) -> Vec<Fi
             .value(&partner.campaign_id),
         Field::new("tags", "Tags", Control::Lines { rows: 2 })
             .value(partner.tags.join("\n"))
-            .help("One a line, up to 20. Only your team sees them."),
+            .help("One per line, up to 20. Only your team sees them."),
     ]
 }
 
@@ -182,19 +183,19 @@ fn create_form(campaigns: &CampaignsById) -> Form<'static> {
     let statuses = labelled(&[
         ("active", "Active: the link works at once"),
         ("invited", "Invited: active once the partner accepts"),
-        ("pending", "Pending: waits for your approval"),
+        ("pending", "Pending: waiting for your approval"),
     ]);
     let mut fields = vec![
         Field::new("email", "Email address", Control::Email).required(),
         Field::new("status", "Status", Control::Radio(statuses)).value("active"),
-        Field::new("send_invite", "Tell the partner by email", Control::Checkbox)
+        Field::new("send_invite", "Notify the partner by email", Control::Checkbox)
             .value("true")
-            .help("A welcome, an invitation, or that the application has arrived, as the status says."),
+            .help("A welcome, an invitation, or a confirmation of the application, depending on the status."),
         Field::text("token", "Link token")
             .placeholder("ada")
-            .help("The end of the partner's link: ?via=ada. Empty: made from the name."),
+            .help("The end of the partner's link: ?via=ada. Leave empty to derive it from the name."),
         Field::new("paypal_email", "PayPal address", Control::Email)
-            .help("Where PayPal payouts go. The partner can set it later."),
+            .help("Where PayPal payouts are sent. The partner can set it later."),
     ];
     fields.extend(profile_fields(&PartnerRow { campaign_id: default, ..PartnerRow::default() }, campaigns));
     fields.push(Field::new("notes", "Notes", Control::Area { rows: 3 }).help("Only your team sees them."));

@@ -29,7 +29,7 @@ struct SkippedResult {
 }
 
 fn form() -> Form<'static> {
-    Form::new("results", "Mark the payouts", csv_fields("The first line names the columns."))
+    Form::new("results", "Mark the payouts", csv_fields("The first line must name the columns."))
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -38,18 +38,21 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud! {
         section.card {
-            p { strong { (grouped(open as u64)) } @if open == 1 { " payout waits for its result." } @else { " payouts wait for their results." } }
+            p { strong { (grouped(open as u64)) } @if open == 1 { " payout is waiting for its result." } @else { " \
+                payouts are waiting for their results." } }
             ul {
-                li { "Each row is found by the payout's id (pay_…), in any column. Rows of other payouts are skipped and listed." }
-                li { "A row that says it was paid marks its payout as paid, with the transaction's id as the reference." }
-                li { "A row that says it failed marks its payout as failed; its commissions go to the next run." }
-                li { "Payouts that the file does not name stay as they are. Sending a file again changes nothing." }
+                li { "Each row is matched by the payout's id (pay_…), in any column. Rows for other payouts are \
+                    skipped and listed." }
+                li { "A row with a paid status marks its payout as paid, with the transaction id as the reference." }
+                li { "A row with a failed status marks its payout as failed; its commissions go to the next run." }
+                li { "Payouts that are not in the file do not change. Importing a file again changes nothing." }
             }
             (form.within(context))
         }
         section.card {
             h2 { "Columns" }
-            p { code { "status" } " or PayPal's " code { "Transaction Status" } "; " code { "reference" } ", PayPal's " code { "Transaction ID" }
+            p { code { "status" } " or PayPal's " code { "Transaction Status" } "; " code { "reference" } ", PayPal's \
+                " code { "Transaction ID" }
                 " or Wise's " code { "ID" } "; " code { "reason" } " if it failed." }
         }
     };
@@ -67,7 +70,7 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
         skipped.push(Row::new().cell(row.row).cell(row.id.as_deref().unwrap_or("–")).cell(&row.reason));
     }
     let text = format!(
-        "{} marked as paid, {} as failed, {} had this result already, {} skipped.",
+        "{} marked as paid, {} as failed, {} already had this result, {} skipped.",
         grouped(report.paid),
         grouped(report.failed),
         grouped(report.unchanged),
@@ -77,7 +80,7 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         (Notice { tone, text: &text })
         @if !skipped.is_empty() { section { h2 { "Skipped rows" } (skipped) } }
-        p { a.button.primary href=(run_path(context.id())) { "To the run" } }
+        p { a.button.primary href=(run_path(context.id())) { "Go to the run" } }
     };
     let page = Page::new("Results", body).below(PAYOUTS_PATH, "Payouts").below(run_path(context.id()), "Payout run");
     Ok(Outcome::Once(Box::new(page.same_as(call))))

@@ -62,7 +62,7 @@ pub fn run_path(id: &str) -> String {
 /// The status of a run with its badge.
 pub fn run_badge(run: &PayoutRun) -> Badge {
     match (run.status.as_str(), run.partial) {
-        ("draft", _) => Badge::new("Draft: waits for approval", Tone::Warning),
+        ("draft", _) => Badge::new("Draft: waiting for approval", Tone::Warning),
         ("approved" | "processing", _) => Badge::new("Being paid", Tone::Active),
         ("completed", true) => Badge::new("Completed, some failed", Tone::Warning),
         ("cancelled", _) => Badge::new("Cancelled", Tone::Neutral),
@@ -111,8 +111,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let may_draft = context.allows("draft_affiliate_payout_run");
     let empty = EmptyState {
         title: "No payout runs yet",
-        text: "A run collects what partners have earned. You draft it, check it, approve it, and pay it by file or let \
-               the processor pay it.",
+        text: "A run collects what partners have earned. You draft it, review it, approve it, and pay it with a file \
+            or let the processor pay it.",
         action: may_draft.then_some(("/dashboard/affiliate/payouts/new", "Draft a run")),
     };
     let body = maud! {
@@ -134,12 +134,15 @@ async fn draft_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = draft_form();
     let body = maud! {
         section.card {
-            p { "A draft collects all commissions that are earned and in no payout. Nothing is paid before you approve it, and you can cancel it." }
+            p { "A draft collects all earned commissions that are not in a payout yet. Nothing is paid until you \
+                approve it, and you can cancel it." }
             ul {
                 li { "One payout for each partner and currency." }
-                li { "Partners below the minimum, without a payout method, suspended or under review are left out, with the reason." }
-                li { "With a key of the processor, each charge is checked first for refunds and disputes." }
-                li { "There is one draft at a time." }
+                li { "Partners below the minimum, without a payout method, suspended or under review are left out, \
+                    with the reason." }
+                li { "If you have connected an API key of the processor, each charge is first checked for refunds and \
+                    disputes." }
+                li { "There can be only one draft at a time." }
             }
             (form.within(context))
         }
@@ -157,9 +160,9 @@ async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {
     let partners =
         PartnerNames::load(context, drafted.skipped.iter().map(|skipped| skipped.affiliate_id.as_str())).await;
     let body = maud! {
-        (Notice { tone: Tone::Active, text: "Nobody is to be paid now, so no run was drafted." })
+        (Notice { tone: Tone::Active, text: "There is nobody to pay at the moment, so no run was drafted." })
         (SkippedTable { skipped: &drafted.skipped, partners: &partners })
-        p { a.button href=(PAYOUTS_PATH) { "To the payouts" } }
+        p { a.button href=(PAYOUTS_PATH) { "Go to the payouts" } }
     };
     Ok(Outcome::Once(Box::new(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call))))
 }
@@ -168,12 +171,12 @@ async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {
 fn skipped_text(reason: &str) -> String {
     match reason {
         "not_active" => "The partner is not active".into(),
-        "not_ready" => "No payout method, or not a ready one".into(),
-        "below_minimum" => "Less than the smallest payout".into(),
+        "not_ready" => "No payout method, or it is not ready".into(),
+        "below_minimum" => "Below the minimum payout".into(),
         "under_review" => "Held for your review".into(),
         "disputed" => "The payment is disputed".into(),
         "after_cutoff" => "Earned after the run's time".into(),
-        "run_full" => "The run is full; the next one takes it".into(),
+        "run_full" => "The run is full; it goes into the next one".into(),
         other => sentence_case(other),
     }
 }
@@ -187,7 +190,7 @@ pub struct SkippedTable<'s> {
 impl Renderable for SkippedTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         if self.skipped.is_empty() {
-            maud! { p.soft { "Nobody with earned commissions is left out." } }.render_to(buffer);
+            maud! { p.soft { "No partner with earned commissions is left out." } }.render_to(buffer);
             return;
         }
         let mut table = Table::new("Partners left out", &["Partner", "Amount", "Reason"]).numbers(&["Amount"]);

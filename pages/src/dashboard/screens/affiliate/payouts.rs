@@ -108,8 +108,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let table = payout_table(&found.entries, &partners, false);
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
-        title: if bar.is_active() { "No such payouts" } else { "No payouts yet" },
-        text: "A payout is what one partner gets in one currency. Payout runs make them.",
+        title: if bar.is_active() { "No matching payouts" } else { "No payouts yet" },
+        text: "A payout is what one partner gets in one currency. Payouts are created by payout runs.",
         action: None,
     };
     let body = maud! {
@@ -161,8 +161,9 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             h2 { "Commissions" }
             @if table.is_empty() {
                 p.soft {
-                    @if payout.status == "failed" { "The commissions of a failed payout are earned again, and the next run takes them." }
-                    @else { "No commission is in this payout." }
+                    @if payout.status == "failed" { "The commissions of a failed payout are earned again, and go into \
+                        the next run." }
+                    @else { "This payout has no commissions." }
                 }
             } @else {
                 @if has_more {
@@ -177,7 +178,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let path = payout.path();
     let is_manual = payout.method != "stripe";
     let page = Page::new(payout.money().text(), body).below(PAYOUTS_PATH, "Payouts").actions(maud! {
-        @if payout.is_open() && context.allows("fail_affiliate_payout") { a.button href={ (path) "/fail" } { "Mark as failed" } }
+        @if payout.is_open() && context.allows("fail_affiliate_payout") { a.button href={ (path) "/fail" } { "Mark as \
+            failed" } }
         @if payout.is_open() && is_manual && context.allows("mark_affiliate_payout_paid") {
             a.button.primary href={ (path) "/mark-paid" } { "Mark as paid" }
         }
@@ -186,10 +188,10 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn paid_form() -> Form<'static> {
-    let reference = Field::text("reference", "Reference of the payment")
+    let reference = Field::text("reference", "Payment reference")
         .required()
         .placeholder("PAYPAL-BATCH-7")
-        .help("The proof that it was paid, such as a transaction id. It cannot be changed later.");
+        .help("Proof that it was paid, such as a transaction id. It cannot be changed later.");
     Form::new("paid", "Mark as paid", vec![reference])
 }
 
@@ -209,7 +211,8 @@ async fn change_page(
     let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
     let body = maud! {
         section.card {
-            p.formula { (payout.money()) " to " (partners.link(&payout.affiliate_id)) " by " (method_name(&payout.method)) }
+            p.formula { (payout.money()) " to " (partners.link(&payout.affiliate_id)) " by \
+                " (method_name(&payout.method)) }
             ul { @for effect in effects { li { (effect) } } }
             (form.within(context))
         }
@@ -223,17 +226,17 @@ async fn paid_page(context: &Context<'_>) -> Result<View, Failure> {
         "No money moves: you have paid the partner already.",
         "The commissions of this payout become paid, and the partner sees the payment in the portal.",
         "Your webhooks get payout.paid.",
-        "A payout that is paid cannot be marked as failed any more.",
+        "A paid payout can no longer be marked as failed.",
     ];
     change_page(context, "Mark as paid", &paid_form(), &effects, "mark_affiliate_payout_paid").await
 }
 
 async fn fail_page(context: &Context<'_>) -> Result<View, Failure> {
     let effects = [
-        "The payout is failed for good.",
-        "Its commissions are earned again, and the next run takes them.",
+        "The payout fails permanently.",
+        "Its commissions are earned again, and go into the next run.",
         "After two failures in a row the partner has to set the payout method again.",
-        "Make sure first that the money did not go out: otherwise the partner is paid twice.",
+        "First make sure that the money was not sent; otherwise the partner is paid twice.",
     ];
     change_page(context, "Mark as failed", &fail_form(), &effects, "fail_affiliate_payout").await
 }

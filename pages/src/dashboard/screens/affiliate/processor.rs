@@ -28,7 +28,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 pub fn event_address(base_url: &str, program: &AffiliateProgram) -> impl Renderable {
     let url = format!("{}/processor/stripe/{}", base_url, program.id);
     maud! {
-        p { "In Stripe, add a webhook endpoint with this address:" }
+        p { "In Stripe, add a webhook endpoint with this URL:" }
         (copy_text(&url))
         details {
             summary { "The events to send" }
@@ -57,10 +57,10 @@ impl Renderable for ProcessorCard<'_> {
         let mode = match processor.livemode {
             Some(true) => "Live payments",
             Some(false) => "Test payments",
-            None => "Not known yet",
+            None => "Unknown so far",
         };
         let access = if processor.has_key { "Events and a key" } else { "Events only" };
-        let account = processor.account_id.clone().unwrap_or_else(|| "Not known".into());
+        let account = processor.account_id.clone().unwrap_or_else(|| "Unknown".into());
         let failed = processor.failed_events;
         let facts = Facts::new()
             .row("Connected by", access)
@@ -76,7 +76,7 @@ impl Renderable for ProcessorCard<'_> {
             );
         maud! {
             (facts)
-            p.small.soft { "Address for its events" }
+            p.small.soft { "URL for its events" }
             (copy_text(&processor.webhook_url))
             div.buttons {
                 @if self.test && context.allows("test_affiliate_processor") {
@@ -99,17 +99,17 @@ pub fn connect_form() -> Form<'static> {
         .ignored();
     let second = Field::new("webhook_secrets[1]", "Second signing secret", Control::Password)
         .placeholder("whsec_…")
-        .help("Only while the secret is rotated: both are accepted.")
+        .help("Only during a rotation: both secrets are accepted.")
         .ignored();
     let key = Field::new("restricted_key", "Restricted key", Control::Password).placeholder("rk_live_…").help(
         "With a key, missing details are fetched, refunds are checked before each payout run, earlier payments can be \
-         imported, and partners can be paid by Stripe transfers. Without one the program only receives events.",
+         imported, and partners can be paid by Stripe transfers. Without one, the program only receives events.",
     );
     let account = Field::text("account_id", "Account at the processor")
         .placeholder("acct_…")
-        .help("Only without a key: events of other accounts are then ignored.");
-    let base = Field::new("api_base", "Address of the processor's API", Control::Url)
-        .help("Only for a processor that speaks as Stripe does. Empty: Stripe.");
+        .help("Only without a key: events from other accounts are then ignored.");
+    let base = Field::new("api_base", "URL of the processor's API", Control::Url)
+        .help("Only for a processor with a Stripe-compatible API. Leave empty for Stripe.");
     Form::new("connect", "Connect", vec![secret, key, second, account, base])
 }
 
@@ -148,13 +148,15 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
         None => "Not known: the program only receives events",
     };
     let facts = Facts::new()
-        .row("Account", found.account_id.unwrap_or_else(|| "Not known".into()))
+        .row("Account", found.account_id.unwrap_or_else(|| "Unknown".into()))
         .row("Payments", livemode)
         .row("Last event", time_or_dash(found.last_event_at.as_deref()));
     let (tone, text) = match (found.ok, found.livemode, &found.last_event_at) {
-        (false, ..) => (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again."),
+        (false, ..) => {
+            (Tone::Warning, "The processor's response was not as expected. Check the key, and connect again.")
+        }
         (true, None, None) => (Tone::Active, "Without a key, only an event can show that the connection works."),
-        (true, None, Some(_)) => (Tone::Good, "Events of the processor arrive."),
+        (true, None, Some(_)) => (Tone::Good, "Events from the processor are arriving."),
         (true, Some(_), _) => (Tone::Good, "The processor accepts the key."),
     };
     let body = maud! {
@@ -162,9 +164,10 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
         div.card {
             (facts)
             @if found.last_event_at.is_none() {
-                p { "No event has arrived yet. Send a test event from the processor to see that the address and the secret are right." }
+                p { "No events have arrived yet. Send a test event from the processor to check the URL and the \
+                    secret." }
             }
-            p { a.button href=(PATH) { "To the program" } }
+            p { a.button href=(PATH) { "Go to the program" } }
         }
     };
     Ok(Outcome::Once(Box::new(Page::new("Test of the processor", body).below(PATH, "Affiliate program").same_as(call))))
@@ -179,7 +182,8 @@ async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         section.card {
             @if state.processor.is_some() {
-                (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, also those that stay." })
+                (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, \
+                    including unchanged ones." })
             }
             (event_address(context.backend.base_url(), &state.program))
             (form.within(context))
@@ -230,9 +234,9 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = EmptyState {
-        title: if bar.is_active() { "No such events" } else { "No events yet" },
-        text: "Paid invoices, refunds and disputes that the processor reports are listed here. An event that could not \
-               be booked is kept, and can be replayed once its cause is mended.",
+        title: if bar.is_active() { "No matching events" } else { "No events yet" },
+        text: "Paid invoices, refunds and disputes that the processor reports are listed here. An event that could \
+            not be processed is kept, and can be replayed once the cause is fixed.",
         action: None,
     };
     let body = maud! {
@@ -241,7 +245,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     };
     let page = Page::new("Events of the processor", body)
         .below(PATH, "Affiliate program")
-        .lead("Replaying an event that was booked changes nothing.");
+        .lead("Replaying an event that has already been processed changes nothing.");
     Ok(page.same_as(call).into())
 }
 

@@ -64,7 +64,9 @@ pub fn referral_path(id: &str) -> String {
 fn blocked_text(reason: &str) -> &'static str {
     match reason {
         "self_referral" => "The partner referred itself. This referral never earns a commission.",
-        "existing_customer" => "The customer paid before it was referred. This referral never earns a commission.",
+        "existing_customer" => {
+            "The customer had already paid before being referred. This referral never earns a commission."
+        }
         _ => "This referral earns no commission.",
     }
 }
@@ -109,9 +111,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     }
     let may_create = context.allows("create_affiliate_referral");
     let empty = EmptyState {
-        title: if bar.is_active() { "No such referrals" } else { "No referrals yet" },
-        text: "A referral is a person whom a partner brought. The script and the checkout record them; your server or \
-               you can add them too.",
+        title: if bar.is_active() { "No matching referrals" } else { "No referrals yet" },
+        text: "A referral is a person referred by a partner. The script and the checkout record referrals; you or \
+            your server can add them too.",
         action: may_create.then_some(("/dashboard/affiliate/referrals/new", "Add a referral")),
     };
     let body = maud! {
@@ -197,7 +199,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         section.card { (facts) }
         section {
             h2 { "Commissions" }
-            @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
+            @if table.is_empty() { p.soft { "None yet. Each invoice that this person pays becomes a \
+                commission." } } @else { (table) }
         }
         section.card { h2 { "History" } (history_view(history(referral, &lines.entries))) }
     };
@@ -218,10 +221,10 @@ fn create_form(context: &Context<'_>) -> Form<'static> {
                 .placeholder("ada")
                 .help("The token of one of the partner's links, or the partner's id (aff_…).")
                 .ignored(),
-            Field::new("email", "Email address of the person", Control::Email).required(),
+            Field::new("email", "Person's email address", Control::Email).required(),
             Field::text("processor_customer_id", "Customer at the processor")
                 .placeholder("cus_…")
-                .help("Ties later payments of this customer to the referral. Otherwise the email address does."),
+                .help("Links this customer's later payments to the referral. Without it, the email address does."),
             Field::text("sub_id", "Tag for the partner's reports"),
         ],
     )
@@ -231,7 +234,8 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     let form = create_form(context);
     let body = maud! {
         section.card {
-            p { "Payments of this person from now on earn the partner a commission. The first partner to claim a person keeps it." }
+            p { "From now on, this person's payments earn the partner a commission. The first partner to refer a \
+                person keeps the referral." }
             (form.within(context))
         }
     };

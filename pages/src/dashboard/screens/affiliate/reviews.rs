@@ -31,21 +31,17 @@ struct ReviewRow {
 fn flag_texts(flag: &str) -> (String, &'static str) {
     let (short, long) = match flag {
         "company_domain" => {
-            ("Partner's own company", "The person's email address has the domain of the partner's own.")
+            ("Partner's own company", "The person's email address has the same domain as the partner's.")
         }
         "same_ip" => ("Same network", "The partner and the person used the same network within a day."),
-        "disposable_domain" => {
-            ("Disposable address", "The email address belongs to a provider of throwaway addresses.")
-        }
-        "paid_click" => {
-            ("Paid click", "The visit came from an advertisement. The partner may be bidding on your name.")
-        }
+        "disposable_domain" => ("Disposable address", "The email address belongs to a disposable email provider."),
+        "paid_click" => ("Paid click", "The visit came from an ad. The partner may be bidding on your brand name."),
         "banned_referrer" => ("Referring site", "The visit came from a site on the program's list of sites to review."),
         "velocity" => (
-            "Very many at once",
+            "Unusually many at once",
             "The partner brought more referrals in an hour, or more bounties in a day, than the program allows.",
         ),
-        "payout_destination" => ("Shared payout destination", "Another partner is paid at the same destination."),
+        "payout_destination" => ("Shared payout destination", "Another partner has the same payout destination."),
         other => return (sentence_case(other), ""),
     };
     (short.to_owned(), long)
@@ -76,8 +72,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = EmptyState {
-        title: if status == "open" { "Nothing to review" } else { "No such reviews" },
-        text: "A referral that looks as if the partner made it up is held here. Nothing of it is paid until you decide.",
+        title: if status == "open" { "Nothing to review" } else { "No matching reviews" },
+        text: "Referrals that look fraudulent are held here. They are not paid until you decide.",
         action: None,
     };
     let body = maud! {
@@ -86,7 +82,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
-        .lead("Referrals that are held until you allow or reject them.");
+        .lead("These referrals are held until you allow or reject them.");
     Ok(page.same_as(call).live().into())
 }
 
@@ -127,10 +123,12 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             }
             @match &review {
                 Some(review) => {
-                    p { (decision_badge(&review.status)) @if review.decided_at.is_some() { " " (time_or_dash(review.decided_at.as_deref())) } }
-                    ul { @for flag in &review.flags { li { strong { (flag_texts(flag).0) } ". " (flag_texts(flag).1) } } }
+                    p { (decision_badge(&review.status)) @if review.decided_at.is_some() { " \
+                        " (time_or_dash(review.decided_at.as_deref())) } }
+                    ul { @for flag in &review.flags { li { strong { (flag_texts(flag).0) } ". \
+                        " (flag_texts(flag).1) } } }
                 }
-                None => { p { "Nothing about this referral looked suspicious. You can reject it all the same." } }
+                None => { p { "Nothing about this referral looked suspicious. You can reject it anyway." } }
             }
         }
         @if !table.is_empty() {
@@ -165,7 +163,7 @@ impl Renderable for DecisionForms<'_> {
                         h2 { "Allow" }
                         ul {
                             @if is_rejected {
-                                li { "The referral gets its former status back." }
+                                li { "The referral returns to its former status." }
                                 li { "Its reversed commissions stay reversed; you can reinstate each." }
                             } @else {
                                 li { "Its commissions are released: they are earned after their hold, and paid." }
@@ -181,11 +179,11 @@ impl Renderable for DecisionForms<'_> {
                         ul {
                             @match open {
                                 0 => { li { "There is no open commission to reverse." } }
-                                1 => { li { "Its open commission is reversed because of fraud." } }
-                                count => { li { "Its " (count) " open commissions are reversed because of fraud." } }
+                                1 => { li { "Its open commission is reversed as fraud." } }
+                                count => { li { "Its " (count) " open commissions are reversed as fraud." } }
                             }
                             li { "Later payments of " (referral.name()) " earn nothing." }
-                            li { "What was paid stays paid." }
+                            li { "What has been paid stays paid." }
                         }
                         (reject.within(context))
                     }

@@ -41,8 +41,8 @@ const AUDIT_ACCEPTED: &str = "audit_accepted";
 fn audit_box(audit: &AuditResult) -> Option<Field> {
     let label = match audit.verdict() {
         AuditVerdict::Holds => return None,
-        AuditVerdict::Running => "Approve although the audit has not ended",
-        AuditVerdict::Broken => "Approve although the audit found that the books do not add up",
+        AuditVerdict::Running => "Approve although the audit has not finished",
+        AuditVerdict::Broken => "Approve although the audit found the ledger inconsistent",
         AuditVerdict::Incomplete => "Approve although the audit did not check all rows",
     };
     Some(Field::new(AUDIT_ACCEPTED, label, Control::Checkbox).ignored())
@@ -93,8 +93,8 @@ impl Renderable for ApprovalView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { run, whole, audit, partners, .. } = *self;
         let Some(audit) = audit else {
-            let text = "This run is not a draft any more, so there is nothing to approve.";
-            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "To the run" } } }
+            let text = "This run is no longer a draft, so there is nothing to approve.";
+            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "Go to the run" } } }
                 .render_to(buffer);
             return;
         };
@@ -104,7 +104,8 @@ impl Renderable for ApprovalView<'_> {
                 h2 { "What you approve" }
                 p.formula { (totals_view(&run.totals)) }
                 ul { @for sentence in effects(whole) { li { (sentence) } } }
-                p { "This cannot be taken back: after the approval the run cannot be cancelled, and refunds do not change it any more." }
+                p { "This cannot be undone: after approval, the run cannot be cancelled, and refunds no longer change \
+                    it." }
             }
             section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
             section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
@@ -126,9 +127,9 @@ fn effects(whole: &WholePayoutRun) -> Vec<String> {
             method => format!("by {}", super::method_name(method)),
         };
         sentences.push(if method == "stripe" {
-            format!("The processor transfers {money} now, in {payouts}.")
+            format!("The processor will now transfer {money}, in {payouts}.")
         } else {
-            format!("You pay {money} yourself {by}, in {payouts}. The run's page has the file for it.")
+            format!("You pay {money} yourself {by}, in {payouts}. The file is on the run's page.")
         });
     }
     sentences
@@ -150,15 +151,16 @@ impl Renderable for Confirmation<'_> {
         if context.failure_of("approve").is_some_and(|failure| failure.status == 409) {
             // The form would send what was seen before. The person looks at the run again first.
             maud! {
-                p { "The run is not the one that you saw. Nothing was approved." }
-                p { a.button.primary href=(context.request.path) { "Show it as it is now" } }
+                p { "The run has changed since you saw it. Nothing was approved." }
+                p { a.button.primary href=(context.request.path) { "Show the current version" } }
             }
             .render_to(buffer);
             return;
         }
         let form = approve_form(run, self.audit, context.viewer.is_some_and(|viewer| viewer.has_password));
         maud! {
-            p { "You approve exactly these totals. If the run changes before, for example by a refund, nothing happens and you see the new totals." }
+            p { "You approve exactly these totals. If the run changes first, for example because of a refund, nothing \
+                is approved and you see the new totals." }
             (form.within(context))
         }
         .render_to(buffer);
@@ -172,10 +174,10 @@ async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
         return Err(Failure::field(PROOF, "Enter your password, or a one-time password, to approve the run"));
     }
     if form.get(AUDIT) != AUDIT_HOLDS && form.find(AUDIT_ACCEPTED).is_none() {
-        let text = "Tick this box to approve the run although the audit does not say that the books add up";
+        let text = "Tick this box to approve the run although the audit has not confirmed the ledger";
         return Err(Failure::field(AUDIT_ACCEPTED, text));
     }
-    let refuse = || Failure::field("totals", "The form is damaged; reload the page");
+    let refuse = || Failure::field("totals", "The form is invalid; reload the page");
     let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;
     let totals = parse_totals(form.get("totals")).ok_or_else(refuse)?;
     let call = Call::new("approve_affiliate_payout_run").id(context.id()).json(json!({"rev": rev, "totals": totals}));

@@ -76,7 +76,8 @@ fn run_actions(context: &Context<'_>, run: &PayoutRun) -> impl Renderable {
     let is_draft = run.status == "draft";
     let is_paying = matches!(run.status.as_str(), "approved" | "processing");
     maud! {
-        @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel the run" } }
+        @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel \
+            the run" } }
         @if is_draft && !run.comparing && context.allows("approve_affiliate_payout_run") {
             a.button.primary href={ (path) "/approve" } { "Approve…" }
         }
@@ -104,19 +105,23 @@ impl Renderable for RunView<'_> {
                     h2 { "Audit" }
                     @match audit {
                         Ok(audit) => { (AuditView { audit }) }
-                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: {}", failure.message) }) }
+                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: \
+                            {}", failure.message) }) }
                     }
                 }
             }
             div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
             section.card data-fragment="totals" { h2 { "Totals" } p.formula { (totals_view(&run.totals)) } (self.facts()) }
             section data-fragment="methods" { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
-            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (file_table(run, self.files)) } }
+            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by \
+                hand" } (file_table(run, self.files)) } }
             section data-fragment="payouts" {
                 h2 { "Payouts" }
-                @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
+                @if shown.is_empty() { p.soft { "The run has no \
+                    payouts." } } @else { (payout_table(shown, names, true)) }
                 @if whole.payouts.len() > SHOWN_MAX {
-                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
+                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All \
+                        " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
                 }
             }
             @if run.status == "draft" || !whole.skipped.is_empty() {
@@ -162,12 +167,13 @@ impl Renderable for ComparisonNotice<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let run = self.0;
         if run.comparing {
-            let text = "The charges are being compared with the processor. The run can be approved once that is done; reload this page.";
+            let text = "The charges are being compared with the processor. The run can be approved once that is done; \
+                reload this page.";
             Notice { tone: Tone::Active, text }.render_to(buffer);
         } else if run.uncompared_count > 0 && run.status == "draft" {
             let text = format!(
-                "{} charges could not be compared with the processor, because it did not answer. A refund of them may have \
-                 been missed.",
+                "{} charges could not be compared with the processor, because it did not answer. Refunds of these \
+                 charges may have been missed.",
                 grouped(run.uncompared_count)
             );
             Notice { tone: Tone::Warning, text: &text }.render_to(buffer);
@@ -180,7 +186,7 @@ pub fn method_table(sums: &SumsByMethod) -> impl Renderable {
     let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
         .numbers(&["Payouts", "Total"]);
     for ((method, currency), (count, amount)) in sums {
-        let how = if method == "stripe" { "By transfers of the processor" } else { "By hand, with a file" };
+        let how = if method == "stripe" { "By processor transfers" } else { "By hand, with a file" };
         table.push(
             Row::new()
                 .cell(method_name(method))
@@ -239,7 +245,8 @@ fn file_table(run: &PayoutRun, files: &[PayoutFile]) -> impl Renderable {
     }
     maud! {
         (table)
-        p.small.soft { "Upload a file where you pay, then import the file of its results here. Payouts that are settled are in no later file." }
+        p.small.soft { "Upload the file where you make payments, then import the results file here. Settled payouts \
+            are not included in later files." }
     }
 }
 
@@ -261,8 +268,8 @@ async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
         section.card {
             p.formula { (totals_view(&run.totals)) }
             ul {
-                li { "Nobody is paid. The " (grouped(whole.payouts.len() as u64)) " payouts of the draft are removed." }
-                li { "Their commissions stay earned, and the next run takes them." }
+                li { "Nobody is paid. The " (grouped(whole.payouts.len() as u64)) " payouts in the draft are removed." }
+                li { "Their commissions stay earned, and go into the next run." }
                 li { "The run stays in the list as cancelled." }
             }
             (form.within(context))

@@ -162,7 +162,7 @@ fn texts_of_strangers_are_harmless() {
 fn amounts_are_explained_by_the_api() {
     let backend = live();
     let page = html(backend.get("/affiliate/commissions/com_1"));
-    for part in ["Calculation", "59.00", "Paying customers of the partner", "20"] {
+    for part in ["Calculation", "59.00", "The partner's paying customers", "20"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let page = html(backend.get("/affiliate/partners/aff_1/ledger"));
@@ -221,15 +221,15 @@ fn an_approval_stops_at_a_wrong_password_or_a_changed_run() {
 fn an_approval_despite_the_audit_takes_a_tick() {
     let path = "/affiliate/payouts/runs/prn_1/approve";
     let backends = [
-        (live(), "Approve although the audit found that the books do not add up"),
+        (live(), "Approve although the audit found the ledger inconsistent"),
         (audited("done", false), "Approve although the audit did not check all rows"),
-        (audited("running", false), "Approve although the audit has not ended"),
+        (audited("running", false), "Approve although the audit has not finished"),
     ];
     for (backend, label) in backends {
         let backend = backend.answer("reauthenticate", json!({})).answer("approve_affiliate_payout_run", json!({}));
         let page = html(backend.get(path));
         assert!(page.contains(label) && page.contains(r#"name="audit" value="""#), "{page}");
-        assert!(!page.contains("The books add up"), "{page}");
+        assert!(!page.contains("The ledger is consistent"), "{page}");
         let fields = [("rev", "7"), ("totals", "usd=980"), ("audit", ""), ("proof", "x"), ("audit_accepted", "true")];
         let page = html(backend.post(path, "approve", &fields[..4]));
         assert!(page.contains(r#"id="approve-audit_accepted-error""#) && page.contains("Tick this box"), "{page}");
@@ -256,7 +256,7 @@ fn an_import_is_checked_first() {
     let backend = live().answer("import_affiliates", report(true));
     let page = html(backend.post("/affiliate/partners/import", "check", &[("csv", "email\n\"a@b.example\"\n")]));
     assert_harmless(&page);
-    assert!(page.contains("This person is a partner already") && page.contains("a@b.example&quot;"));
+    assert!(page.contains("This person is already a partner") && page.contains("a@b.example&quot;"));
     assert!(backend.calls("import_affiliates")[0].query.contains(&("dry_run".into(), "true".into())));
     backend.post("/affiliate/partners/import", "import", &[("csv", "email\na@b.example\n")]);
     let sent = &backend.calls("import_affiliates")[1];
@@ -319,7 +319,7 @@ fn a_change_of_somebody_else_is_not_overwritten() {
         assert!(html(backend.get(path)).contains(r#"name="seen_version" value="&quot;7&quot;""#), "{path}");
         let page = html(backend.post(path, form, &fields));
         assert_eq!(backend.calls(operation)[0].if_match.as_deref(), Some("\"6\""), "{path}");
-        assert!(page.contains("Somebody else has changed this"), "{path}: {page}");
+        assert!(page.contains("Someone else has changed this"), "{path}: {page}");
         assert!(page.contains(r#"value="&quot;6&quot;""#), "{path}: sent again, it is refused again: {page}");
     }
 }
@@ -331,7 +331,7 @@ fn only_drafts_are_audited_and_the_page_of_a_run_does_not_wait() {
     let audits = backend.calls("audit_affiliate_program");
     assert_eq!(audits[0].query, [("wait".to_owned(), "false".to_owned())]);
     let backend = live().answer("get_affiliate_payout_run", run("processing"));
-    assert!(html(backend.get("/affiliate/payouts/runs/prn_1/approve")).contains("not a draft any more"));
+    assert!(html(backend.get("/affiliate/payouts/runs/prn_1/approve")).contains("no longer a draft"));
     html(backend.get("/affiliate/payouts/runs/prn_1"));
     assert!(backend.calls("audit_affiliate_program").is_empty());
 }

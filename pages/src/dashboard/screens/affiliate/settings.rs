@@ -47,10 +47,10 @@ fn tracking_form(program: &AffiliateProgram) -> Form<'static> {
         vec![
             Field::new("website_url", "Website", Control::Url).required().value(&program.website_url),
             Field::new("attribution", "Credit goes to", Control::Radio(attribution)).value(&program.attribution),
-            Field::new("allowed_origins", "Pages that may record visits", Control::Lines { rows: 3 })
+            Field::new("allowed_origins", "Pages that can record visits", Control::Lines { rows: 3 })
                 .value(program.allowed_origins.join("\n"))
                 .placeholder("https://www.shop.example")
-                .help("One origin a line. Empty: only the website's own origin.")
+                .help("One origin per line. Leave empty for only the website's own origin.")
                 .empty(Empty::Kept),
         ],
     )
@@ -62,7 +62,7 @@ fn payments_form(program: &AffiliateProgram) -> Form<'static> {
         "Save",
         vec![
             yes_or_no("new_customers_only", "Only new customers count", program.new_customers_only)
-                .help("A customer who paid before it was referred earns nothing."),
+                .help("A customer who had already paid before being referred earns nothing."),
             yes_or_no(
                 "count_invoiceless_payments",
                 "Count checkouts without an invoice",
@@ -70,13 +70,13 @@ fn payments_form(program: &AffiliateProgram) -> Form<'static> {
             ),
             yes_or_no(
                 "suspended_accrue",
-                "Suspended partners go on earning from existing customers",
+                "Suspended partners keep earning from existing customers",
                 program.suspended_accrue,
             ),
-            Field::text("metadata_key", "Metadata key of the referral")
+            Field::text("metadata_key", "Metadata key for the referral")
                 .required()
                 .value(&program.metadata_key)
-                .help("The processor's objects name the referral under this key."),
+                .help("The processor's objects hold the referral under this key."),
             Field::text("exclude_key", "Metadata key that excludes a payment")
                 .required()
                 .value(&program.exclude_key)
@@ -101,12 +101,12 @@ fn payouts_form(program: &AffiliateProgram) -> Form<'static> {
         vec![
             Field::new("allowed_methods", "Payout methods", Control::Checkboxes(method_choices()))
                 .value(program.allowed_methods.join("\n"))
-                .help("PayPal, Wise, bank and other payments you make yourself; Stripe transfers are made by the processor.")
+                .help("You make PayPal, Wise, bank and other payments yourself; the processor makes Stripe transfers.")
                 .empty(Empty::Kept),
-            Field::new("min_payout", "Smallest payouts", Control::Area { rows: 3 })
+            Field::new("min_payout", "Minimum payouts", Control::Area { rows: 3 })
                 .value(minima.join("\n"))
                 .placeholder("usd 50.00")
-                .help("One currency a line with its amount: usd 50.00. A currency that is not named has no minimum.")
+                .help("One currency per line, with its amount: usd 50.00. Other currencies have no minimum.")
                 .ignored(),
             Field::new("payout_after_refund", "When a sale is refunded after its payout", Control::Radio(after_refund))
                 .value(&program.payout_after_refund),
@@ -129,10 +129,10 @@ fn partners_form(program: &AffiliateProgram) -> Form<'static> {
                 .placeholder("partners.shop.example")
                 .help(error(&program.portal_domain_error, "Partners sign in there and see their links and earnings."))
                 .empty(Empty::Null),
-            Field::new("terms_url", "Address of the terms", Control::Url)
+            Field::new("terms_url", "URL of the terms", Control::Url)
                 .value(text(&program.terms_url))
                 .empty(Empty::Null),
-            Field::new("mail_from", "Sender of email to partners", Control::Email)
+            Field::new("mail_from", "Sender of partner emails", Control::Email)
                 .value(text(&program.mail_from))
                 .help(error(&program.mail_error, "An address on a verified domain of the account."))
                 .empty(Empty::Null),
@@ -152,18 +152,18 @@ fn review_form(program: &AffiliateProgram) -> Form<'static> {
         "review",
         "Save",
         vec![
-            Field::new("velocity_per_hour", "Referrals an hour", count())
+            Field::new("velocity_per_hour", "Referrals per hour", count())
                 .required()
                 .value(program.velocity_per_hour.to_string())
-                .help("More referrals of one partner in an hour are held for your review."),
-            Field::new("max_bounties_per_day", "Bounties a day", count())
+                .help("If one partner brings more in an hour, they are held for your review."),
+            Field::new("max_bounties_per_day", "Bounties per day", count())
                 .required()
                 .value(program.max_bounties_per_day.to_string())
-                .help("More bounties of one partner in a day are held for your review."),
+                .help("If one partner earns more in a day, they are held for your review."),
             Field::new("banned_referrers", "Referring sites to review", Control::Lines { rows: 3 })
                 .value(program.banned_referrers.join("\n"))
                 .placeholder("coupons.example")
-                .help("One host a line. Referrals that come from pages of these hosts are held for your review.")
+                .help("One host per line. Referrals from pages on these hosts are held for your review.")
                 .empty(Empty::Kept),
         ],
     )
@@ -216,7 +216,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !is_setup {
             section.card {
                 h2 { "Currency and mode" }
-                p { "The currency is " (program.currency.to_uppercase()) ", and " (program.mode) " payments count. Neither can change once the program has been live." }
+                p { "The currency is " (program.currency.to_uppercase()) ", and " (program.mode) " payments count. \
+                    Neither can change once the program has been live." }
             }
         }
     };

@@ -11,15 +11,15 @@ use super::{PATH, labelled};
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
 
-const LEAD: &str = "Partners bring customers through their links, and earn a commission of what these pay. Four steps \
-                    set the program up.";
+const LEAD: &str = "Partners refer customers through their links, and earn a commission on what those customers pay. \
+    Set up the program in four steps.";
 
 /// The step that is missing, for people.
 pub fn missing_text(step: &str) -> &'static str {
     match step {
         "processor" => "connect the payment processor",
         "campaign" => "set the default commission",
-        _ => "finish the set-up",
+        _ => "finish the setup",
     }
 }
 
@@ -39,14 +39,14 @@ fn enable_form() -> Form<'static> {
         .required()
         .placeholder("https://shop.example")
         .help("The website that partners' links lead to.");
-    let currency = Field::text("currency", "Currency")
-        .required()
-        .value("usd")
-        .help("Three letters. Flat amounts, bounties and caps are in this currency; shares of sales stay in the currency of the sale.");
+    let currency = Field::text("currency", "Currency").required().value("usd").help(
+        "Three letters. Flat amounts, bounties and caps are in this currency; shares of sales stay in the \
+            currency of the sale.",
+    );
     let mode = Field::new(
         "mode",
         "Payments that count",
-        Control::Radio(labelled(&[("live", "Live payments"), ("test", "Test payments, to try the program out")])),
+        Control::Radio(labelled(&[("live", "Live payments"), ("test", "Test payments, to try out the program")])),
     )
     .value("live");
     Form::new("enable", "Turn the program on", vec![website, currency, mode])
@@ -62,7 +62,7 @@ pub fn first_step(context: &Context<'_>) -> View {
         if context.allows("enable_affiliate_program") {
             render(form.within(context))
         } else {
-            render(maud! { p { "An owner of the account can turn the program on." } })
+            render(maud! { p { "Only an owner of the account can turn on the program." } })
         },
     );
     let body = maud! {
@@ -124,7 +124,7 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
             (super::processor::event_address(context.backend.base_url(), &state.program))
             (form.within(context))
         } @else {
-            p { "An owner of the account can connect it." }
+            p { "Only an owner of the account can connect it." }
         }
     }
 }
@@ -192,7 +192,8 @@ fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Rend
     maud! {
         details { summary { "The script for your website" } (snippet) }
         @if state.missing.is_empty() {
-            p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause the program at any time." }
+            p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause \
+                the program at any time." }
             @if context.allows("start_affiliate_program") { (form.within(context)) }
         } @else {
             p { "First:" }

@@ -93,7 +93,7 @@ impl Campaign {
         }
         if self.second_tier_bps > 0 {
             let share = percent_text(self.second_tier_bps);
-            sentences.push(format!("Who recruited the partner earns {share} of the same sale on top."));
+            sentences.push(format!("The partner's recruiter earns an additional {share} of the same sale."));
         }
         if self.lead_bounty_cents > 0 {
             sentences
@@ -115,11 +115,12 @@ impl Campaign {
         let tax = if flat { "" } else { ", without tax" };
         match (self.commission_duration.as_str(), self.recurring_months) {
             ("once", _) => format!("A partner earns {rate} {of} a customer's first payment{tax}."),
-            (_, None) => format!("A partner earns {rate} {of} every payment of a customer{tax}, without end."),
+            (_, None) => format!("A partner earns {rate} {of} every payment of a customer{tax}, with no time limit."),
             (_, Some(months)) => {
                 let plural = if months == 1 { "" } else { "s" };
                 format!(
-                    "A partner earns {rate} {of} every payment of a customer{tax}, for {months} month{plural} after the \
+                    "A partner earns {rate} {of} every payment of a customer{tax}, for {months} month{plural} after \
+                     the \
                      first one."
                 )
             }
@@ -176,7 +177,7 @@ mod tests {
             "From 21 paying customers: 25 %.",
             "Product prod_1: no commission.",
             "At most 500.00 USD for one sale.",
-            "Who recruited the partner earns 5 % of the same sale on top.",
+            "The partner's recruiter earns an additional 5 % of the same sale.",
             "Each new lead earns 2.50 USD, whether or not it pays later.",
             "A commission is held for 30 days in case of a refund, then it is earned.",
             "A visit is credited to the partner for 60 days.",

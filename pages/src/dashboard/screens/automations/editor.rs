@@ -159,7 +159,7 @@ impl StepsEditor<'_> {
     fn save_label(&self) -> String {
         let next = self.automation.version + 1;
         match (self.automation.status.as_str(), &self.automation.activated_at) {
-            ("active", _) => format!("Save as version {next}, active at once"),
+            ("active", _) => format!("Save as version {next} and activate"),
             (_, Some(_)) => format!("Save as version {next}"),
             (_, None) => "Save".to_owned(),
         }
@@ -194,7 +194,8 @@ impl Renderable for StepsEditor<'_> {
                 input type="hidden" name="from" value="";
                 input type="hidden" name="to" value="";
                 // The first button answers the Enter key, so it saves nothing.
-                button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
+                button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the \
+                    changes" }
                 @if let Some(failure) = failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
                 (TriggerCard { card, name: find(&self.copy.head, "name") })
                 section aria-labelledby="steps-title" {
@@ -204,7 +205,8 @@ impl Renderable for StepsEditor<'_> {
                             (counts_note(automation, self.counted))
                         }
                     }
-                    @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
+                    @if self.copy.steps.is_empty() { p.soft { "There are no steps yet. Add the first one, usually an \
+                        email." } }
                     ol.step-list data-reorder=[card.may_edit.then_some(FORM_ID)] {
                         @for (n, step) in self.copy.steps.iter().enumerate() { (StepCard { card, n, step }) }
                     }
@@ -233,15 +235,16 @@ fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Re
     let (automation, counts) = (automation, automation.counts);
     let runs = format!("{}/runs", path(&automation.id));
     maud! {
-        (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
+        (grouped(counts.running + counts.waiting)) " in progress, " (grouped(counts.completed)) " completed, "
         (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
         @if counted.has_more {
-            "The counts beside the steps are of version " (automation.version) ", in the latest 1,000 runs. "
+            "The counts next to the steps are for version " (automation.version) ", in the latest 1,000 runs. "
         } @else {
-            "The counts beside the steps are of the " (grouped(counted.runs)) " runs of version " (automation.version) ". "
+            "The counts next to the steps are for the " (grouped(counted.runs)) " runs of version \
+             " (automation.version) ". "
         }
         a href=(runs) { "All runs" }
-        @if automation.status == "active" { ". Runs that have begun stay on their version." }
+        @if automation.status == "active" { ". Runs that have started stay on their version." }
     }
 }
 
@@ -265,7 +268,7 @@ impl Renderable for TriggerCard<'_> {
         let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
         maud! {
             section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
-                h2 #trigger-title { "Starts at " code { (event) } }
+                h2 #trigger-title { "Trigger " code { (event) } }
                 p.soft.small { (trigger_summary(card.fields)) }
                 details open[is_open] {
                     summary { "Edit name and trigger" }
@@ -318,7 +321,8 @@ impl Renderable for Changes<'_> {
             // The form says which field is wrong when it is sent.
             Err(failure) => {
                 maud! {
-                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
+                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": \
+                        " (plain(text)) } } }
                 }
                 .render_to(buffer);
                 return;
@@ -330,7 +334,7 @@ impl Renderable for Changes<'_> {
         }
         let title = match automation.status.as_str() {
             "active" => "Changes against the active version",
-            _ => "Changes that are not saved",
+            _ => "Unsaved changes",
         };
         maud! {
             h2 #changes { (title) }

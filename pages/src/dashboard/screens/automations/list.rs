@@ -11,7 +11,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let found = context.read_list::<AutomationDetail>(&call).await?;
     let bar = FilterBar { context, filters: &filters };
     let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
-    let columns = ["Name", "Starts at", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
+    let columns = ["Name", "Trigger", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
     let mut table = Table::new("Automations", &columns).numbers(&numbers);
     for automation in &found.entries {
         let counts = automation.counts;
@@ -30,12 +30,12 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let may_create = context.allows("create_automation");
     let is_filtered = bar.is_active();
     let empty = if is_filtered {
-        EmptyState { title: "No such automation", text: "No automation has this status.", action: None }
+        EmptyState { title: "No matching automations", text: "No automations have this status.", action: None }
     } else {
         EmptyState {
             title: "No automations yet",
-            text: "An automation starts at an event of your product, such as a sign-up, and sends emails in steps: at \
-                   once, after days, or when something did not happen.",
+            text: "An automation starts when your product sends an event, such as a sign-up, and sends emails in \
+                steps: at once, after some days, or when something has not happened.",
             action: may_create.then_some(("/dashboard/automations/new", "Create the first one")),
         }
     };
@@ -58,7 +58,7 @@ fn create_form() -> Form<'static> {
         Field::text("trigger.event", "Event that starts a run")
             .required()
             .placeholder("user.created")
-            .help("The name of an event that your product sends, or one of the service such as email.opened."),
+            .help("The name of an event that your product sends, or of a service event such as email.opened."),
     ];
     Form::new("create", "Create and add steps", fields)
 }
@@ -69,7 +69,7 @@ pub async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let example = json!({"name": "Trial", "trigger": {"event": "user.created"}, "steps": []});
     let body = maud! {
         div.card {
-            p.help { "It starts as a draft: nothing is sent before you activate it." }
+            p.help { "It starts as a draft: nothing is sent until you activate it." }
             (form.within(context))
         }
     };

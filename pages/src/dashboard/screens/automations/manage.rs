@@ -41,14 +41,15 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if may_change && has_runs {
                 section.card {
                     h2 { "Cancel its runs" }
-                    p.help { (on_their_way) " runs are on their way. They end at once; new events go on starting runs." }
+                    p.help { (on_their_way) " runs are in progress. They end at once; new events still start runs." }
                     (cancel.within(context))
                 }
             }
             @if may_change && automation.status != "archived" {
                 section.card {
                     h2 { "Archive" }
-                    p.help { "No event starts a run any more, and runs on their way are canceled. You can activate it again." }
+                    p.help { "Events no longer start runs, and runs in progress are canceled. You can activate it \
+                        again." }
                     (archive.within(context))
                 }
             }
@@ -80,7 +81,7 @@ pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let on_their_way = grouped(counts.running + counts.waiting);
     let effect = maud! {
         "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
-        " runs are on their way and end. Emails that were sent stay in the list."
+        " runs in progress end. Sent emails stay in the list."
     };
     let body = DeletionCard { context, button: "Delete the automation", name: &automation.name, effect };
     Ok(automation_page(context, automation, "Delete", body).same_as(call("delete_automation", &automation.id)).into())

@@ -86,8 +86,10 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = replay_form();
     let body = maud! {
         p.help {
-            "Past " code { (automation.event()) } " events go through the saved steps as a test: you see who would have got "
-            "which email, and what happened then. Nothing is sent. To try a change before you save it, use “Replay past "
+            "Past " code { (automation.event()) } " events are replayed through the saved steps as a test: you see \
+             who would have gotten "
+            "which email, and what happened then. Nothing is sent. To try a change before you save it, use “Replay \
+             past "
             "events” below the steps."
         }
         div.card { (form.within(context)) }
@@ -166,7 +168,7 @@ impl Renderable for Effect<'_> {
         let (event, end) = (self.event, self.end.as_deref());
         maud! {
             @match event.effect.as_str() {
-                "filtered" => { span.soft { "No run: the filter refuses the event" } }
+                "filtered" => { span.soft { "No run: the filter excludes the event" } }
                 "repeated" => { span.soft { "No run: one per person" } }
                 _ => {
                     @if event.messages.is_empty() && end.is_none() { span.soft { "No message" } }
@@ -224,7 +226,8 @@ impl ReplayResult<'_> {
                     Some(run) => {
                         a href={ (base) "/runs/" (encode(&run.id)) } { "Version " (run.automation_version) } " "
                         (run_badge(&run.status)) " "
-                        span.soft { @match run.messages_sent { 1 => { "1 message" } number => { (number) " messages" } } }
+                        span.soft { @match run.messages_sent { 1 => { "1 message" } number => { (number) " \
+                            messages" } } }
                     }
                 }
             };
@@ -245,33 +248,39 @@ impl Renderable for ReplayResult<'_> {
         maud! {
             @if totals.events == 0 {
                 div.empty {
-                    p.empty-title { "No past event" }
-                    p { "There was no event with the name " code { (event) } ". Test the steps with an event of your own instead." }
+                    p.empty-title { "No past events" }
+                    p { "There were no events with the name " code { (event) } ". Test the steps with your own event \
+                        instead." }
                     p { a.button href={ (base) "/test" } { "Test" } }
                 }
             } @else {
                 p {
                     (totals.events) " past events went through "
-                    @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not saved" }
-                    ": for " strong { (totals.reached) } " of them a message would have been sent, "
+                    @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not \
+                        saved" }
+                    ": for " strong { (totals.reached) } " of them would have been sent a message, "
                     strong { (totals.messages) } " in all. "
                     @if totals.suppressed > 0 {
-                        strong { (totals.suppressed) } " more would not be sent, because the recipients are suppressed or opted out. "
+                        strong { (totals.suppressed) } " more would not be sent, because the recipients are \
+                            suppressed or have opted out. "
                     }
                     "Failed runs: " strong { (totals.failed) } "."
                     @if !replay.complete { " There was no time for more of the " (self.limit) " events." }
                 }
-                p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " messages were sent." }
+                p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " \
+                    messages were sent." }
                 p.help {
-                    "Waits count as timed out, and delays are skipped. Stored events hold no secrets such as codes, and "
-                    "runs that another event would have canceled are not taken into account."
+                    "Waits count as timed out, and delays are skipped. Stored events contain no secrets such as \
+                     codes, and "
+                    "cancellations by other events are not taken into account."
                 }
                 @if !self.is_saved {
                     p.help { "Go back in your browser to continue editing." }
                 }
                 @if !by_step.is_empty() { section { h2 { "Messages" } (by_step) } }
                 section { h2 { "Events" } (self.table()) }
-                @if replay.events.len() > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums are of all." } }
+                @if replay.events.len() > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums \
+                    are of all." } }
             }
         }
         .render_to(buffer);

@@ -124,12 +124,12 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let is_filtered = bar.is_active();
     let test = format!("{}/test", path(&automation.id));
     let empty = if is_filtered {
-        EmptyState { title: "No such run", text: "No run fits these filters.", action: None }
+        EmptyState { title: "No matching runs", text: "No runs match these filters.", action: None }
     } else {
         EmptyState {
             title: "No runs yet",
-            text: "When the automation is active, each event that starts it makes a run of one person, with every step \
-                   and its time. Try it with a test event first.",
+            text: "While the automation is active, each event that triggers it starts a run for one person, listed \
+                here with every step and its time. Try it with a test event first.",
             action: context.allows("send_event").then_some((test.as_str(), "Test it")),
         }
     };
@@ -203,7 +203,8 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
         @if let Some(wait) = &run.wait {
             div.notice {
                 p {
-                    @if let Some(event) = &wait.event { "Waits for " code { (event) } ", at most until " } @else { "Waits until " }
+                    @if let Some(event) = &wait.event { "Waiting for " code { (event) } ", no later than \
+                        " } @else { "Waiting until " }
                     (time_or_dash(wait.until.as_deref())) "."
                 }
             }
@@ -213,7 +214,7 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
         @if may_cancel {
             section.card {
                 h2 { "Cancel" }
-                p.help { "No further step is carried out. Emails that were sent stay sent." }
+                p.help { "No further steps are carried out. Sent emails are not affected." }
                 (cancel.within(context))
             }
         }
@@ -227,7 +228,7 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The steps of a run with their times and results.
 pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
-    let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
+    let mut table = Table::new("Steps of this run", &["Step", "Status", "Result", "Began", "Ended"]);
     for step in steps {
         table.push(
             Row::new()
@@ -257,9 +258,9 @@ pub fn step_result(step: &RunStepDetail) -> impl Renderable {
         } @else if let Some(reason) = text("withheld") {
             "Not sent: " (reason)
         } @else if let Some(holds) = output["result"].as_bool() {
-            @if holds { "It holds" } @else { "It does not hold" }
+            @if holds { "True" } @else { "False" }
         } @else if let Some(received) = output["received"].as_bool() {
-            @if received { "The event came" } @else { "The event did not come" }
+            @if received { "The event occurred" } @else { "The event did not occur" }
         } @else if let Some(until) = text("until") {
             "Ends " (time_or_dash(Some(until)))
         } @else if let Some(body) = text("body") {

@@ -24,7 +24,7 @@ pub fn summary(kind: StepKind, step: &Pairs) -> String {
     let value = |name: &str| find(step, name).trim();
     match kind {
         StepKind::SendEmail => match (value("template"), value("subject")) {
-            ("", "") => "Choose a template, or write subject and body".into(),
+            ("", "") => "Choose a template, or write a subject and a body".into(),
             ("", subject) => format!("“{subject}”"),
             (template, _) => format!("Template {template}"),
         },
@@ -118,10 +118,10 @@ pub fn comparison_list(card: &CardContext<'_>, prefix: &str, title: &str, action
         fieldset.comparisons {
             legend { (title) }
             div.field {
-                label.hidden for=(mode_id) { "How they are joined" }
+                label.hidden for=(mode_id) { "Combine with" }
                 select id=(mode_id) name={ (prefix) "mode" } {
-                    option value="all" { "All of these hold" }
-                    option value="any" selected[is_any] { "At least one of these holds" }
+                    option value="all" { "All of these are true" }
+                    option value="any" selected[is_any] { "At least one of these is true" }
                 }
             }
             @for n in 0..rows {
@@ -189,7 +189,7 @@ impl Renderable for StepCard<'_, '_> {
         let is_open = self.has_errors() || card.focus == Some(n) || self.is_edited();
         let name = find(self.step, "name");
         let comparisons = match kind {
-            StepKind::Condition => Some((format!("{prefix}."), "It holds if")),
+            StepKind::Condition => Some((format!("{prefix}."), "True if")),
             StepKind::WaitForEvent => Some((format!("{prefix}.filter."), "Only events for which")),
             _ => None,
         };
@@ -296,7 +296,8 @@ impl Renderable for InsertStep<'_, '_> {
         maud! {
             details.insert open[self.card.steps == 0] {
                 summary {
-                    @if at == self.card.steps { "Add a step" } @else { "Insert a step" span.hidden { " before step " (at + 1) } }
+                    @if at == self.card.steps { "Add a step" } @else { "Insert a step" span.hidden { " before step \
+                        " (at + 1) } }
                 }
                 div.buttons {
                     @for kind in StepKind::ALL {

@@ -77,20 +77,22 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
     match kind {
         StepKind::SendEmail => vec![
             field("template", "Template", Control::Select(templates.to_vec())),
-            text("subject", "Subject").help("Empty: the subject of the template."),
+            text("subject", "Subject").help("Leave empty for the template's subject."),
             field("variables", "Variables", Control::Json { rows: 3 })
                 .placeholder("{\"name\": \"{{event.data.name}}\"}")
-                .help("Values for the template; {{event.data.name}} takes them from the event."),
-            field("html", "HTML", Control::Code { rows: 5 }).help("Without a template: the body of the email."),
+                .help("Values for the template; {{event.data.name}} takes a value from the event."),
+            field("html", "HTML", Control::Code { rows: 5 }).help("The body of the email, if there is no template."),
             field("text", "Plain text", Control::Code { rows: 4 }),
-            field("to", "To", Control::Lines { rows: 1 }).placeholder("{{event.email}}").help("Empty: the person."),
-            text("from", "From").placeholder("Acme <hi@example.com>").help("Empty: the author of the template."),
+            field("to", "To", Control::Lines { rows: 1 })
+                .placeholder("{{event.email}}")
+                .help("Leave empty for the person."),
+            text("from", "From").placeholder("Acme <hi@example.com>").help("Leave empty for the template's sender."),
             field("reply_to", "Reply to", Control::Lines { rows: 1 }),
             field(
                 "category",
                 "Category",
                 Control::Select(choices(&[
-                    ("", "That of the template"),
+                    ("", "The template's category"),
                     ("transactional", "Transactional"),
                     ("product", "Product"),
                     ("newsletter", "Newsletter"),
@@ -98,46 +100,46 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
             ),
             field("tags", "Tags", Control::Lines { rows: 1 })
                 .placeholder("campaign: trial")
-                .help("Name: value, one a line."),
+                .help("Name: value, one per line."),
             field("template_version", "Version of the template", Control::Number { min: Some(1), max: None })
-                .help("Empty: the published version at that time."),
+                .help("Leave empty for the version that is published at that time."),
         ],
         StepKind::Delay => vec![
             text("duration", "For").placeholder("2d4h").help("Weeks, days, hours, minutes, seconds: 1w, 2d4h, 90m."),
             text("until", "Or until")
                 .placeholder("{{event.data.trial_ends_at}}")
-                .help("A time, or a value of the event."),
-            field("window.days", "Ends only on", Control::Checkboxes(choices(&DAYS))),
-            text("window.hours", "Ends only between").placeholder("09:00-17:00"),
-            text("window.tz", "Time zone of days and hours").placeholder("Europe/Berlin"),
+                .help("A time, or a value from the event."),
+            field("window.days", "End only on", Control::Checkboxes(choices(&DAYS))),
+            text("window.hours", "End only between").placeholder("09:00-17:00"),
+            text("window.tz", "Time zone for days and hours").placeholder("Europe/Berlin"),
         ],
         StepKind::WaitForEvent => vec![
             text("event", "Event").required().placeholder("user.activated"),
             text("timeout", "At most").required().placeholder("3d").help("Weeks, days, hours, minutes: 1w, 2d4h, 90m."),
             field(
                 "on_timeout",
-                "If it does not come",
+                "If it does not occur",
                 Control::Select(choices(&[
-                    ("continue", "Go on with the next step"),
+                    ("continue", "Continue with the next step"),
                     ("stop", "End the run"),
                     ("fail", "Let the run fail"),
                 ])),
             ),
             field(
                 "match",
-                "Same person by",
+                "Match the person by",
                 Control::Select(choices(&[
                     ("auto", "User id, else email address"),
                     ("user_id", "User id"),
                     ("email", "Email address"),
                 ])),
             ),
-            field("include_machine", "Opens and clicks by machines count too", Control::Checkbox),
+            field("include_machine", "Also count opens and clicks by machines", Control::Checkbox),
         ],
         StepKind::Condition => vec![
             field(
                 "on_false",
-                "If it does not hold",
+                "If it is false",
                 Control::Select(choices(&[("stop", "End the run"), ("skip_to", "Go to a later step")])),
             ),
             text("target", "That step").placeholder("last").help("The key of a later step."),
@@ -153,7 +155,7 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
 pub fn naming_fields(prefix: &str) -> [Field; 2] {
     [
         Field::new(format!("{prefix}.name"), "Name of the step", Control::Text),
-        Field::new(format!("{prefix}.key"), "Key", Control::Text).help("Conditions name it to go to this step."),
+        Field::new(format!("{prefix}.key"), "Key", Control::Text).help("Conditions refer to it to jump to this step."),
     ]
 }
 
@@ -163,17 +165,17 @@ pub fn trigger_fields() -> Vec<Field> {
         Field::text("trigger.event", "Event that starts a run").required().placeholder("user.created"),
         Field::new("trigger.cancel_on_events", "Events that cancel it", Control::Lines { rows: 1 })
             .placeholder("subscription.started")
-            .help("One a line: they end the runs of the same person."),
+            .help("One per line: they end the runs of the same person."),
         Field::new(
             "trigger.reentry",
-            "Runs of one person",
+            "Runs per person",
             Control::Select(choices(&[
                 ("always", "Every event starts a run"),
                 ("while_not_running", "One at a time"),
                 ("once", "One, ever"),
             ])),
         ),
-        Field::new("trigger.include_machine", "Opens and clicks by machines count too", Control::Checkbox),
+        Field::new("trigger.include_machine", "Also count opens and clicks by machines", Control::Checkbox),
     ]
 }
 

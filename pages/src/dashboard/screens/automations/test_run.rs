@@ -57,7 +57,7 @@ fn test_form(event: &PastEvent) -> Form<'static> {
     let fields = vec![
         Field::new("email", "Email address", Control::Email).value(event.email.clone().unwrap_or_default()),
         Field::text("user_id", "User id").value(event.user_id.clone().unwrap_or_default()),
-        Field::new("data", "Data of the event", Control::Json { rows: 7 })
+        Field::new("data", "Event data", Control::Json { rows: 7 })
             .value(serde_json::to_string_pretty(&data).unwrap_or_default()),
         Field::new("mode", "What to do", Control::Radio(modes.into())).value("dry_run").ignored(),
     ];
@@ -88,15 +88,16 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = test_form(&event);
     let body = maud! {
         p.help {
-            "A test runs the saved steps with one " code { (automation.event()) } " event, at once and to the end: delays are "
-            "skipped, and events that a step waits for do not come. The run is not stored."
+            "A test runs the saved steps with one " code { (automation.event()) } " event, at once and to the end: \
+             delays are "
+            "skipped, and events that a step waits for do not occur. The run is not stored."
         }
         div.columns.wide-first {
             div.card { (form.within(context)) }
             section.card {
                 h2 { "Take a past event" }
                 @if examples.is_empty() {
-                    p.soft { "There was no event of this name yet." }
+                    p.soft { "There have been no events with this name yet." }
                 } @else {
                     ul.bare {
                         @for example in &examples {
@@ -163,7 +164,8 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
     let page = maud! {
         p {
             "The steps as you entered them, which are not saved, ran "
-            @if is_past { "with the latest " code { (name) } " event" } @else { "with an example of the event " code { (name) } }
+            @if is_past { "with the latest " code { (name) } " event" } @else { "with an example of the event \
+                " code { (name) } }
             " of " (event.person()) "."
         }
         p.help { "Go back in your browser to continue editing." }
@@ -199,9 +201,9 @@ impl Renderable for TestResult<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let run = self.run;
         let (tone, text) = match (run.status.as_str(), self.is_sent) {
-            ("failed", _) => (Tone::Bad, "The run fails: the steps say where and why."),
-            (_, true) => (Tone::Good, "The run went through, and its emails were accepted."),
-            (_, false) => (Tone::Good, "The run goes through. Nothing was sent."),
+            ("failed", _) => (Tone::Bad, "The run fails: the steps show where and why."),
+            (_, true) => (Tone::Good, "The run completed, and its emails were accepted."),
+            (_, false) => (Tone::Good, "The run completes. Nothing was sent."),
         };
         let emails = run.steps.iter().filter(|step| step.output["html"].is_string() || step.output["text"].is_string());
         let emails: Vec<_> = emails.collect();
@@ -219,9 +221,10 @@ impl Renderable for TestResult<'_> {
                     }
                     @match (output["html"].is_string(), self.mail_path(step.index)) {
                         (true, Some(source)) => {
-                            iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step " (step.index + 1) } {}
+                            iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step \
+                                " (step.index + 1) } {}
                         }
-                        _ if output["text"].is_null() => { p.soft { "The HTML is shown when the steps are saved." } }
+                        _ if output["text"].is_null() => { p.soft { "The HTML is shown once the steps are saved." } }
                         _ => { pre.wrap tabindex="0" { (output["text"].as_str().unwrap_or_default()) } }
                     }
                 }

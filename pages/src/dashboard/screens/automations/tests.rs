@@ -105,7 +105,7 @@ fn a_change_of_somebody_else_is_kept() {
     let current = rest.split('"').next().unwrap_or_default().to_owned();
     let entered = |seen: &'static str| [("name", "Trial"), ("trigger.event", "user.created"), ("seen_version", seen)];
     let page = html(fake.post(PATH, "steps", &entered("2020-01-01T00:00:00.000Z")));
-    assert!(page.contains("Somebody else has changed this") && fake.calls("update_automation").is_empty(), "{page}");
+    assert!(page.contains("Someone else has changed this") && fake.calls("update_automation").is_empty(), "{page}");
     assert!(page.contains(r#"name="seen_version" value="2020-01-01T00:00:00.000Z""#), "{page}");
     assert!(!current.is_empty());
 }
@@ -187,7 +187,7 @@ fn entered_steps_are_replayed_and_tested_without_being_saved() {
     let entered = [("trigger.event", "user.created"), ("steps[0].type", "delay"), ("steps[0].duration", "5d")];
     let page = html(fake.post(&format!("{PATH}/replay"), "steps", &entered));
     assert!(page.contains("1</strong> more would not be sent") && page.contains("not sent: suppressed"), "{page}");
-    for part in ["not saved", "run_1", "3 messages", "Ends at step 2", "the filter refuses", "no time for more"] {
+    for part in ["not saved", "run_1", "3 messages", "Ends at step 2", "the filter excludes", "no time for more"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let CallBody::Json(sent) = &fake.calls("replay_automation")[0].body else { panic!("no body") };

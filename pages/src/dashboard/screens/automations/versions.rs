@@ -65,7 +65,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     @if is_current {
                         span.dash { "–" }
                     } @else {
-                        a href=(compare) { "With the current one" span.hidden { ", version " (item.version) } }
+                        a href=(compare) { "Compare with current" span.hidden { ", version " (item.version) } }
                     }
                 }),
         );
@@ -74,7 +74,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let restored = from.filter(|item| may_restore && item.version != automation.version);
     let form = restored.map(|item| restore_form(item.version));
     let body = maud! {
-        p.help { "Each save of an automation that was active once makes a version. Runs stay on the version they began with." }
+        p.help { "Once an automation has been active, each save creates a version. Runs stay on the version they \
+            started with." }
         (table)
         (Pager { context, next_cursor: found.next_cursor.as_deref() })
         @if found.entries.len() > 1 {
@@ -84,7 +85,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if let (Some(from), Some(to)) = (from, to) {
                     div data-fragment="list" {
                         p.soft { "From version " (from.version) " to version " (to.version) "." }
-                        (LineDiff { caption: "Differences of two versions", before: &from.text(), after: &to.text() })
+                        (LineDiff { caption: "Differences between two \
+                            versions", before: &from.text(), after: &to.text() })
                     }
                 }
             }

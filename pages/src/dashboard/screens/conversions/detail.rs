@@ -63,7 +63,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         let money = Some(one.money()).filter(|money| !money.is_empty());
         facts = facts
             .row("Source of the first visit", one.source.clone().unwrap_or_else(|| "not measured".to_owned()))
-            .optional("Came from, as they say", one.came_from.as_ref())
+            .optional("Self-reported source", one.came_from.as_ref())
             .optional("Sign-up method", one.signup_method.as_ref())
             .optional("Google Ads click", one.gclid.as_ref())
             .optional("Value", money);
@@ -72,13 +72,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         div.card { (facts) }
         section {
-            h2 { "Emails in the 30 days before" }
+            h2 { "Emails in the previous 30 days" }
             @if event.person.email.is_none() {
-                p.soft { "The event names no address, so its emails are not known." }
+                p.soft { "The event has no email address, so the person's emails are unknown." }
             } @else if table.is_empty() {
-                p.soft { "The person got no email from you in this time: something else led here." }
+                p.soft { "The person got no emails from you during this time: something else led to the conversion." }
             } @else {
-                p.soft { "The latest comes first. Emails that were opened or clicked may have led here." }
+                p.soft { "Newest first. Emails that were opened or clicked may have led to the conversion." }
                 (table)
             }
         }

@@ -52,14 +52,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let none = EmptyState {
-        title: "No such conversion",
-        text: "No sign-up or subscription fits the filters, or older ones are on the next page.",
+        title: "No matching conversions",
+        text: "No sign-ups or subscriptions match the filters, or older ones are on the next page.",
         action: Some((LIST, "Show all")),
     };
     let empty = EmptyState {
         title: "No conversions yet",
-        text: "Send user.created when somebody signs up and subscription.started when somebody pays, with data.id. Each \
-               counts once, with the source of the person's first visit.",
+        text: "Send user.created when someone signs up and subscription.started when someone pays, with data.id. Each \
+            counts once, with the source of the person's first visit.",
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
     };
     let body = maud! {

@@ -36,7 +36,7 @@ fn conversions_are_listed_and_exported() {
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(filtered.calls("list_conversions")[0].query, expected);
     let none = FakeBackend::new().answer("list_conversions", json!({"conversions": []}));
-    assert!(html(none.get("/conversions?kind=sign_up")).contains("No such conversion"));
+    assert!(html(none.get("/conversions?kind=sign_up")).contains("No matching conversions"));
     assert!(html(none.get("/conversions")).contains("No conversions yet"));
     let PageContent::File { content, .. } = backend().get("/conversions/export.csv").content else { panic!("no file") };
     assert!(content.contains("ae_1,subscription"));

@@ -80,7 +80,7 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
     let api = ApiTable::load();
     let mut operations: Vec<_> = activity.operations.iter().collect();
     operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
-    let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
+    let columns = ["Operation", "Requests", "Refused", "Required scope", "Last"];
     let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
     for (id, calls) in operations {
         let operation = api.operation(id);
@@ -100,14 +100,15 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
     let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
     maud! {
         section {
-            h2 { "What it did" }
+            h2 { "Activity" }
             p.soft {
                 "From the last " (grouped(activity.requests)) " requests of the account"
                 @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
                 "."
             }
             @if could_be_smaller {
-                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
+                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create \
+                    one, put it in place, and delete this key." })
             }
             @if table.is_empty() {
                 p.card { "It made none of these requests. If no program uses it, delete it." }

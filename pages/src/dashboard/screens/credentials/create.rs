@@ -9,7 +9,7 @@ fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
     let mut fields = vec![name_field()];
     if pages.is_api_key {
         let scopes = vec![
-            ("sending".to_owned(), "Sending only: send email, and read what was sent".to_owned()),
+            ("sending".to_owned(), "Sending only: send email, and read sent email".to_owned()),
             ("full".to_owned(), "Full access: everything in the account".to_owned()),
         ];
         fields.push(Field::new("scope", "Scope", Control::Radio(scopes)).value("sending"));
@@ -44,11 +44,14 @@ pub(super) async fn submit(context: &Context<'_>, pages: &CredentialPages) -> Re
 fn rotate_form<'a>() -> Form<'a> {
     let grace = Field::new(
         "grace_hours",
-        "Hours for which the old secret stays valid",
+        "Hours that the old secret stays valid",
         Control::Number { min: Some(0), max: Some(336) },
     )
     .value("24")
-    .help("Replace it everywhere within this time. 0: the old secret is refused at once; choose it if it leaked.");
+    .help(
+        "Replace it everywhere within this time. With 0, the old secret is refused at once; choose this if it has \
+        leaked.",
+    );
     Form::new("rotate", "Replace the secret", vec![grace])
 }
 
@@ -57,7 +60,8 @@ pub(super) async fn show_rotate(context: &Context<'_>, pages: &CredentialPages) 
     let form = rotate_form();
     let body = maud_borrow! {
         div.card {
-            p { "You get a new secret; name, rights and addresses stay. The current one is " code { (credential.hint) } "." }
+            p { "You get a new secret; the name, permissions and addresses stay the same. The current one is \
+                " code { (credential.hint) } "." }
             (form.within(context))
         }
     };
@@ -113,7 +117,7 @@ fn api_uses(context: &Context<'_>, secret: &str, from: &str) -> Vec<SecretUse> {
     let to = context.viewer.map_or("you@example.net", |viewer| &viewer.email);
     let call = Call::new("send_email").json(json!({"from": from, "to": [to], "subject": "Hello", "text": "It works."}));
     let environment = SecretUse {
-        title: "Environment of your program",
+        title: "Your program's environment",
         code: format!("export POSTRIDER_API_KEY={secret}\nexport POSTRIDER_BASE_URL={base_url}"),
     };
     let calls = SnippetLanguage::ALL

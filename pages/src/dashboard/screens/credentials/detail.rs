@@ -108,14 +108,16 @@ pub(super) async fn edit(context: &Context<'_>, pages: &CredentialPages) -> Resu
 
 pub(super) async fn show_delete(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
     let credential = pages.read(context).await?;
-    let form = Form::new("delete", "Delete for good", vec![confirm_field(&credential.name)]).danger();
+    let form = Form::new("delete", "Delete permanently", vec![confirm_field(&credential.name)]).danger();
     let body = maud_borrow! {
         div.card {
-            p { "Programs that use it are refused at once, and it cannot be brought back. Emails that were accepted are still sent." }
+            p { "Programs that use it are refused at once, and it cannot be restored. Emails that have been accepted \
+                are still sent." }
             p {
                 @match credential.last_used_at.as_deref().and_then(Time::parse) {
-                    Some(time) => { "It was last used " (time) @if let Some(ip) = &credential.last_used_ip { " from " code { (ip) } } "." }
-                    None => "It was never used.",
+                    Some(time) => { "It was last used " (time) @if let Some(ip) = &credential.last_used_ip { " from \
+                        " code { (ip) } } "." }
+                    None => "It has never been used.",
                 }
             }
             (form.within(context))

@@ -8,7 +8,7 @@ fn form<'a>() -> Form<'a> {
     let name = Field::text("name", "Domain")
         .required()
         .placeholder("mail.example.com")
-        .help("Use a subdomain for newsletters, so that their reputation does not touch your other email.");
+        .help("Use a subdomain for newsletters, so that their reputation does not affect your other email.");
     Form::new("add", "Add the domain", vec![name])
 }
 
@@ -21,7 +21,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let call = Call::new("create_domain").json(json!({"name": "example.com"}));
     let page = Page::new("Add a domain", body).below(PATH, TITLE).same_as(call);
-    Ok(page.lead("Next you publish a few DNS records; most providers can do it with one click.").into())
+    Ok(page.lead("Next, you publish a few DNS records; many providers can do that with one click.").into())
 }
 
 /// A domain of another account can be claimed by whom controls its DNS.
@@ -41,7 +41,8 @@ fn claim_offer<'a>(context: &'a Context<'a>, failure: &'a Failure) -> impl Rende
                         "Publish this TXT record."
                         dl.record {
                             div { dt { "Name" } dd { code { (name) } (CopyButton { text: &name, label: "the name" }) } }
-                            div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the value" }) } }
+                            div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the \
+                                value" }) } }
                         }
                     }
                     li { "Verify it. The other account is notified and has 72 hours to object." }

@@ -31,7 +31,7 @@ impl DomainClaim {
             _ => Tone::of(&self.status),
         };
         let label = match self.status.as_str() {
-            "pending" => "Waits for the record",
+            "pending" => "Waiting for the record",
             "verified" => "Proven",
             "blocked" => "Proven, waits",
             "completed" => "Completed",
@@ -49,18 +49,20 @@ impl DomainClaim {
     /// The next step, in words.
     fn next_step(&self) -> &'static str {
         match (self.status.as_str(), self.blocked_reason.as_deref()) {
-            ("pending", _) => "Publish the record below, then verify. DNS changes can take some minutes to be seen.",
-            ("completed", _) => "The domain belongs to this account now.",
+            ("pending", _) => {
+                "Publish the record below, then verify. DNS changes can take a few minutes to become visible."
+            }
+            ("completed", _) => "The domain now belongs to this account.",
             ("expired", _) => "The record was not found in time. Add the domain again to start a new claim.",
-            ("cancelled", _) => "The claim was canceled; the domain stays where it is.",
+            ("cancelled", _) => "The claim was canceled; the domain stays with the other account.",
             (_, Some("grace_period")) => {
                 "The other account was notified and can object until the end of its grace period. Keep the record."
             }
             (_, Some("recent_owner_activity")) => {
-                "The other account has sent from the domain recently. Verify again when it has stopped."
+                "The other account has recently sent from the domain. Verify again once it has stopped."
             }
             (_, Some("pending_scheduled_emails")) => {
-                "The other account has scheduled emails from the domain. Verify again when they are sent."
+                "The other account has scheduled emails from the domain. Verify again once they have been sent."
             }
             _ => "The record was found. Verify again to complete the claim.",
         }
@@ -82,7 +84,7 @@ pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
     }
     let empty = EmptyState {
         title: "No claims",
-        text: "If a domain of yours belongs to another account, add it here and you are offered to claim it.",
+        text: "If a domain of yours belongs to another account, add it here: you can then claim it.",
         action: context.allows("create_domain").then_some(("/dashboard/domains/new", "Add a domain")),
     };
     let body = maud_borrow! {
@@ -101,7 +103,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let facts = Facts::new()
         .row("State", claim.badge())
         .optional(
-            "Grace period of the other account ends",
+            "Grace period for the other account ends",
             claim.grace_ends_at.as_deref().map(|time| time_or_dash(Some(time))),
         )
         .row("Started", time_or_dash(Some(&claim.created_at)))
@@ -110,7 +112,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.card {
             (facts)
             p { (claim.next_step()) }
-            @if claim.status == "completed" { p { a.button.primary href=(domain_page(&claim.name)) { "To the domain" } } }
+            @if claim.status == "completed" { p { a.button.primary href=(domain_page(&claim.name)) { "Go to the \
+                domain" } } }
         }
         @if claim.is_open() {
             section { h2 { "Record to publish" } (RecordCard { record: &claim.record, domain: &claim.name }) }

@@ -8,14 +8,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
     let force =
         Field::new("force", "Delete it even if emails from it are scheduled; they will not be sent", Control::Checkbox);
-    let form = Form::new("delete", "Delete for good", vec![confirm_field(&domain.name), force.ignored()]).danger();
+    let form = Form::new("delete", "Delete permanently", vec![confirm_field(&domain.name), force.ignored()]).danger();
     let body = maud_borrow! {
         div.card {
             ul.plain {
-                li { "No email can be sent from " b { (domain.name) } " any more" @if domain.inbound_enabled { ", and mail to it is refused" } "." }
-                li { "API keys and SMTP credentials that may only send from it stop working." }
-                li { "Its signing keys are deleted. To use it again you must publish new records." }
-                li { "Emails that were sent stay in the list." }
+                li { "Email can no longer be sent from " b { (domain.name) } @if domain.inbound_enabled { ", and \
+                    mail to it is refused" } "." }
+                li { "API keys and SMTP credentials that are restricted to it stop working." }
+                li { "Its signing keys are deleted. To use the domain again, you must publish new records." }
+                li { "Sent emails stay in the list." }
             }
             (form.within(context))
         }

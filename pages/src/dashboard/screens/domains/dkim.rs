@@ -16,7 +16,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("New selector", dkim.pending_selector.as_ref().map(|selector| maud! { code { (selector) } }))
         .optional("Former selector", dkim.former_selector.as_ref().map(|selector| maud! { code { (selector) } }))
         .optional("Keep its record until", dkim.former_until.as_deref().map(|time| time_or_dash(Some(time))));
-    let rotate = Form::new("rotate", "Make new keys", Vec::new());
+    let rotate = Form::new("rotate", "Create new keys", Vec::new());
     let cancel = Form::new("cancel", "Cancel the rotation", Vec::new()).secondary();
     let is_new = |name: &str| dkim.pending_selector.as_deref().is_some_and(|selector| name.starts_with(selector));
     let new_records: Vec<_> = domain.records.iter().filter(|one| one.purpose == "dkim" && is_new(&one.name)).collect();
@@ -24,19 +24,23 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let content = maud_borrow! {
         div.card { (facts) }
         @if is_rotating {
-            (Notice { tone: Tone::Active, text: "New keys were made. Publish their record; as soon as it is found, they sign. Until then the current keys do." })
+            (Notice { tone: Tone::Active, text: "New keys have been created. Publish their record: once it is found, \
+                email is signed with them. Until then, the current keys are used." })
             @if !new_records.is_empty() {
-                section { h2 { "Record of the new keys" } @for record in &new_records { (RecordCard { record, domain: &domain.name }) } }
+                section { h2 { "Record of the new \
+                    keys" } @for record in &new_records { (RecordCard { record, domain: &domain.name }) } }
             }
         }
         section {
             h2 { "Rotation" }
             div.card {
                 @if is_rotating {
-                    p { "If you cancel, the new keys are deleted and the current ones go on signing." }
+                    p { "If you cancel, the new keys are deleted and the current ones stay in use." }
                     @if context.allows("cancel_domain_dkim_rotation") { (cancel.within(context)) }
                 } @else {
-                    p { "Replace the keys once or twice a year, or if a key may have leaked. Nothing changes until you have published the new record; the former record must stay until all email signed by it has arrived." }
+                    p { "Replace the keys once or twice a year, or if a key may have leaked. Nothing changes until \
+                        you have published the new record. Keep the old record until all email signed with the old \
+                        key has arrived." }
                     @if context.allows("rotate_domain_dkim") { (rotate.within(context)) }
                 }
             }

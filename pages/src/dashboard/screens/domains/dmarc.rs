@@ -82,8 +82,8 @@ impl DmarcReport {
         let Some(policy) = &self.policy else {
             return (
                 Tone::Warning,
-                "No DMARC policy was found. Publish the DMARC record: it makes receivers send these reports, and large \
-                 ones demand it."
+                "No DMARC policy was found. Publish the DMARC record: it makes receivers send these reports, and \
+                 large receivers require it."
                     .into(),
             );
         };
@@ -92,30 +92,27 @@ impl DmarcReport {
         match policy.p.as_str() {
             _ if ours_failed > 0 => (
                 Tone::Warning,
-                format!(
-                    "{} emails that this service sent failed. Check the records of the domain.",
-                    grouped(ours_failed)
-                ),
+                format!("{} emails sent by this service failed. Check the domain's records.", grouped(ours_failed)),
             ),
             _ if messages < ENOUGH => {
-                (Tone::Neutral, "There are too few reports yet to say more. They arrive once a day.".into())
+                (Tone::Neutral, "There are too few reports to say more yet. They arrive once a day.".into())
             }
             "none" if failed == 0 => (
                 Tone::Good,
-                "Everything passes. You can ask receivers to act on failures: change p=none to p=quarantine in the DMARC \
-                 record, and to p=reject some weeks later."
+                "Everything passes. You can ask receivers to act on failures: change p=none to p=quarantine in the \
+                 DMARC record, and to p=reject a few weeks later."
                     .into(),
             ),
             "none" => (
                 Tone::Warning,
-                "Some email fails. Look at the sources below: those that you use must sign with DKIM or be in your SPF \
-                 record before the policy can be made stricter; the others send in your name."
+                "Some email fails. Look at the sources below: the ones that you use must sign with DKIM or be in your \
+                 SPF record before you make the policy stricter; the others are sending in your name."
                     .into(),
             ),
             "quarantine" if failed == 0 => {
                 (Tone::Good, "Everything passes. You can change p=quarantine to p=reject in the DMARC record.".into())
             }
-            _ => (Tone::Good, "Receivers act on email that fails; that protects your name.".into()),
+            _ => (Tone::Good, "Receivers act on email that fails, which protects your name.".into()),
         }
     }
 
@@ -159,7 +156,7 @@ impl DmarcReport {
                     .cell(if source.ours {
                         Badge::new("This service", Tone::Good)
                     } else {
-                        Badge::new("Another", Tone::Neutral)
+                        Badge::new("Other", Tone::Neutral)
                     })
                     .cell(grouped(tally.messages))
                     .cell(percent(tally.passed, tally.messages))
@@ -210,8 +207,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let report: DmarcReport = context.read_field("dmarc", &call).await?;
     let (tone, text) = report.advice();
     let empty = EmptyState {
-        title: "No reports in this time",
-        text: "Receivers such as Gmail send one report a day as soon as the DMARC record is published and they got email from the domain.",
+        title: "No reports in this period",
+        text: "Receivers such as Gmail send one report a day once the DMARC record is published and they have \
+            received email from the domain.",
         action: None,
     };
     let (sources, reporters, days) = (report.sources(), report.reporters(), report.days());
@@ -257,7 +255,7 @@ mod tests {
         assert!(report(None, 0, 0).advice().1.contains("Publish the DMARC record"));
         assert!(report(Some("none"), 0, 0).advice().1.contains("p=quarantine"));
         assert!(report(Some("none"), 0, 5).advice().1.contains("sources"));
-        assert!(report(Some("reject"), 3, 3).advice().1.contains("that this service sent failed"));
+        assert!(report(Some("reject"), 3, 3).advice().1.contains("sent by this service failed"));
         assert_eq!(
             (percent(999, 1_000), percent(0, 0), percent(9_999, 10_000)),
             ("99.9%".into(), "–".into(), "99.9%".into())

@@ -41,9 +41,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let new = format!("{PATH}/new");
     let may_add = context.allows("create_domain");
     let lead =
-        "Email is sent from a domain of yours. Its DNS records prove that it is yours and that we may send for it.";
+        "You send email from your own domain. Its DNS records prove that it is yours and that we may send for it.";
     let empty = if bar.is_active() {
-        EmptyState { title: "No such domain", text: "No domain fits the filters.", action: Some((PATH, "Show all")) }
+        EmptyState {
+            title: "No matching domains",
+            text: "No domains match the filters.",
+            action: Some((PATH, "Show all")),
+        }
     } else {
         EmptyState { title: "No domains yet", text: lead, action: may_add.then_some((&new, "Add the first one")) }
     };

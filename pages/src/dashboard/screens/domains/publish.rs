@@ -13,8 +13,7 @@ fn common_fields() -> [Field; 2] {
     ];
     [
         Field::new("dry_run", "What to do", Control::Radio(modes)).value("true").ignored(),
-        Field::new("merge_spf", "Add this service to an SPF record that is there already", Control::Checkbox)
-            .value("true"),
+        Field::new("merge_spf", "Add this service to an existing SPF record", Control::Checkbox).value("true"),
     ]
 }
 
@@ -22,14 +21,14 @@ fn saved_form<'a>(saved: &[String]) -> Form<'a> {
     let choices = saved.iter().map(|id| (id.clone(), providers::title(id).to_owned())).collect();
     let mut fields = vec![Field::new("provider", "Provider", Control::Select(choices))];
     fields.extend(common_fields());
-    Form::new("apply-saved", "Go on", fields)
+    Form::new("apply-saved", "Continue", fields)
 }
 
 fn token_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
     let mut fields = vec![Field::hidden("provider", provider.id)];
     fields.extend(provider.fields());
     fields.extend(common_fields());
-    Form::new("apply", "Go on", fields)
+    Form::new("apply", "Continue", fields)
 }
 
 /// The provider in the address, or of the form that was refused.
@@ -67,24 +66,24 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.columns {
             @if !saved.is_empty() {
                 section.card {
-                    h2 { "With saved access" }
+                    h2 { "With saved DNS access" }
                     (saved_form.within(context))
                     p.small { a href={ (PATH) "/dns-credentials" } { "Saved DNS access" } }
                 }
             }
             section.card {
                 h2 { "With an API token" }
-                p.soft { "Records of others are never overwritten. The token is used once and not stored." }
+                p.soft { "Other records are never overwritten. The token is used once and not stored." }
                 (provider_choice(&path, chosen))
                 @if let Some(form) = &token_form { (form.within(context)) }
             }
             section.card {
-                h2 { "By signing in at your provider" }
+                h2 { "By signing in to your provider" }
                 p.soft { "Providers with Domain Connect let you approve the records on their own page." }
                 @if context.allows("connect_domain_dns") { (connect.within(context)) }
             }
             section.card {
-                h2 { "By hand" }
+                h2 { "Manually" }
                 p.soft { "Import the zone file, or copy the records one by one." }
                 div.buttons {
                     a.button href={ (domain.page()) "/zone-file" } { "Download zone file" }
@@ -138,8 +137,8 @@ fn action_badge(change: &DnsChange) -> Badge {
     match (change.action.as_str(), change.outcome.as_str()) {
         ("conflict", _) => Badge::new("Conflict", Tone::Bad),
         (_, "failed") => Badge::new("Failed", Tone::Bad),
-        (_, "unclear") => Badge::new("Unclear", Tone::Warning),
-        ("skip", _) | (_, "unchanged") => Badge::new("Already right", Tone::Good),
+        (_, "unclear") => Badge::new("Unknown", Tone::Warning),
+        ("skip", _) | (_, "unchanged") => Badge::new("Already correct", Tone::Good),
         ("create", "done") => Badge::new("Created", Tone::Good),
         ("update", "done") => Badge::new("Changed", Tone::Good),
         ("create", _) => Badge::new("Will be created", Tone::Active),
@@ -167,11 +166,11 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
         );
     }
     let (tone, text) = match (is_dry_run, applied.applied) {
-        (true, _) => (Tone::Neutral, "Nothing was changed yet. This is what would happen:"),
+        (true, _) => (Tone::Neutral, "Nothing has been changed yet. This is what would happen:"),
         (false, true) => {
-            (Tone::Good, "All records are published. It can take some minutes until they are seen everywhere.")
+            (Tone::Good, "All records are published. It can take a few minutes until they are visible everywhere.")
         }
-        (false, false) => (Tone::Warning, "Not all records could be published; the table says why."),
+        (false, false) => (Tone::Warning, "Not all records could be published; see the table for the reasons."),
     };
     let path = domain.page();
     let back = format!("{path}/publish?provider={}", encode(provider));
@@ -179,8 +178,8 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
         (Notice { tone, text })
         @if table.is_empty() { p.card { "There is nothing to change." } } @else { (table) }
         div.buttons {
-            @if is_dry_run { a.button.primary href=(back) { "Back, to publish them" } }
-            a.button href=(path) { "To the records" }
+            @if is_dry_run { a.button.primary href=(back) { "Go back to publish them" } }
+            a.button href=(path) { "Go to the records" }
         }
     };
     let title = if is_dry_run { "What would change" } else { "Published" };
@@ -198,10 +197,11 @@ pub(super) async fn connect(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_web = connect.url.starts_with("https://");
     let body = maud_borrow! {
         div.card {
-            p { "Your provider supports Domain Connect. Sign in there and approve the records; then come back and verify." }
+            p { "Your provider supports Domain Connect. Sign in there and approve the records; then come back and \
+                verify." }
             div.buttons {
                 @if is_web { a.button.primary href=(connect.url) rel="noreferrer" { "Continue at your provider" } }
-                a.button href=(path) { "To the records" }
+                a.button href=(path) { "Go to the records" }
             }
             p.help { code { (connect.url) } }
         }

@@ -81,10 +81,12 @@ impl Renderable for RecordCard<'_> {
                         dt { "Name" }
                         dd {
                             code { (record.name) } (CopyButton { text: &record.name, label: "the name" })
-                            @if host != record.name { p.help { "If your provider adds the domain itself: " code { (host) } } }
+                            @if host != record.name { p.help { "If your provider appends the domain automatically: \
+                                " code { (host) } } }
                         }
                     }
-                    div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the value" }) } }
+                    div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the \
+                        value" }) } }
                 }
                 @if let Some(finding) = &finding { p.dns-error { (finding.what) " " (finding.advice) } }
                 @if let Some((found, right)) = &nearest { (CharDiff { found, right }) }
@@ -114,7 +116,7 @@ fn state(domain: &SendingDomain) -> (Tone, String) {
     let mut sentences = vec![explanation.statement.clone()];
     sentences.extend(others.flat_map(|finding| [finding.what.clone(), finding.advice.clone()]));
     if domain.wrong_records().next().is_some() {
-        sentences.push("Publish what is marked below at your DNS provider, then verify.".into());
+        sentences.push("Publish the marked records at your DNS provider, then verify.".into());
     } else if domain.last_checked_at.is_none() {
         sentences.push("Publish these records at your DNS provider, then verify.".into());
     }
@@ -136,7 +138,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (Notice { tone, text: &text })
         div.buttons {
             @if context.allows("verify_domain") { (verify.within(context)) }
-            @if context.allows("apply_domain_dns") { a.button href={ (domain.page()) "/publish" } { "Publish at your provider" } }
+            @if context.allows("apply_domain_dns") { a.button href={ (domain.page()) "/publish" } { "Publish at your \
+                provider" } }
             a.button href={ (domain.page()) "/zone-file" } { "Download zone file" }
             @if domain.last_checked_at.is_some() {
                 span.soft.small { "Checked " (time_or_dash(domain.last_checked_at.as_deref())) }

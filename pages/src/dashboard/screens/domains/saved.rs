@@ -9,7 +9,7 @@ const SAVED: &str = "/dashboard/domains/dns-credentials";
 const NEW: &str = "/dashboard/domains/dns-credentials/new";
 const SAVED_TITLE: &str = "DNS access";
 const LEAD: &str =
-    "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
+    "Saved DNS provider tokens can publish the records of any domain. They are stored encrypted and never shown.";
 
 #[derive(Debug, Deserialize)]
 struct SavedAccess {
@@ -43,7 +43,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             },
         ));
     }
-    let empty = EmptyState { title: "No saved access", text: LEAD, action: may_save.then_some((NEW, "Save a token")) };
+    let empty =
+        EmptyState { title: "No saved DNS access", text: LEAD, action: may_save.then_some((NEW, "Save a token")) };
     let body = maud_borrow! { @if table.is_empty() { (empty) } @else { (table) } };
     let page = Page::new(SAVED_TITLE, body).below(PATH, TITLE).same_as(call);
     if table.is_empty() {
@@ -90,10 +91,11 @@ pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> 
         return Err(Failure::not_found());
     }
     let title = providers::title(provider);
-    let form = Form::new("delete", "Delete for good", vec![confirm_field(title)]).danger();
+    let form = Form::new("delete", "Delete permanently", vec![confirm_field(title)]).danger();
     let body = maud_borrow! {
         div.card {
-            p { "Records that were published stay. New records cannot be published at " (title) " until you save access again. Revoke the token at the provider, too." }
+            p { "Published records stay. New records cannot be published at " (title) " until you save access again. \
+                Also revoke the token at the provider." }
             (form.within(context))
         }
     };

@@ -8,7 +8,7 @@ fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {
     let flag = |read: fn(&SendingDomain) -> bool| domain.is_some_and(read).to_string();
     let modes = vec![
         ("opportunistic".to_owned(), "TLS if the receiver offers it".to_owned()),
-        ("enforced".to_owned(), "Only with TLS; otherwise the email waits and then fails".to_owned()),
+        ("enforced".to_owned(), "Only with TLS; without it, the email waits and then fails".to_owned()),
     ];
     let host = domain.and_then(|domain| domain.tracking_host.clone()).unwrap_or_default();
     Form::new(
@@ -17,25 +17,34 @@ fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {
         vec![
             Field::new("open_tracking", "Count opens", Control::Checkbox)
                 .value(flag(|domain| domain.open_tracking))
-                .help("By an invisible picture. Many mail programs load it by themselves, so it tells little."),
+                .help(
+                    "With an invisible image. Many email programs load it automatically, so the counts are not \
+                    reliable.",
+                ),
             Field::new("click_tracking", "Count clicks", Control::Checkbox)
                 .value(flag(|domain| domain.click_tracking))
-                .help("Links lead through a tracking host first."),
-            Field::text("tracking_host", "Tracking host of your own")
+                .help("Links go through a tracking host first."),
+            Field::text("tracking_host", "Your own tracking host")
                 .value(host)
                 .placeholder("links.example.com")
                 .empty(Empty::Null)
-                .help("Links then show your domain. You publish one more record. Empty: the host of this service."),
-            Field::new("tls_mode", "Encryption on the way", Control::Radio(modes))
+                .help(
+                    "Links then show your domain. Requires one more DNS record. Leave empty for this service's \
+                    host.",
+                ),
+            Field::new("tls_mode", "Encryption in transit", Control::Radio(modes))
                 .value(domain.map_or("opportunistic", |domain| &domain.tls_mode)),
             Field::new("inbound_enabled", "Receive mail for this domain", Control::Checkbox)
                 .value(flag(|domain| domain.inbound_enabled))
-                .help("You publish one more record (MX). Do not use a domain that receives mail elsewhere: take a subdomain."),
+                .help(
+                    "Requires one more DNS record (MX). If the domain receives mail elsewhere, use a subdomain \
+                    instead.",
+                ),
             Field::new("inbound_addresses", "Addresses that receive", Control::Lines { rows: 3 })
                 .value(domain.map(|domain| domain.inbound_addresses.join("\n")).unwrap_or_default())
                 .placeholder("support@example.com")
                 .empty(Empty::Kept)
-                .help("One a line; support+*@example.com takes sub-addresses. Empty: all addresses."),
+                .help("One per line; support+*@example.com accepts sub-addresses. Leave empty for all addresses."),
         ],
     )
 }

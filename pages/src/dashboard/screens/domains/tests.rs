@@ -65,7 +65,7 @@ fn a_domain_shows_its_wrong_record() {
         "{page}"
     );
     // The words of the command line and the assistants' tools.
-    assert!(page.contains("The record for senders (SPF) has another value than it should."), "{page}");
+    assert!(page.contains("The record for senders (SPF) has the wrong value."), "{page}");
     assert!(page.contains("to the value shown, then check the domain again."), "{page}");
     assert!(html(backend().get("/domains")).contains("Permitted senders (SPF)"));
     let viewer = backend().forbid("verify_domain").forbid("delete_domain").forbid("apply_domain_dns");

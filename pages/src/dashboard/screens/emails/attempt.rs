@@ -7,7 +7,7 @@ use crate::dashboard::prelude::*;
 /// Attempts, newest first.
 pub(super) fn email_attempts(attempts: &[EmailAttempt]) -> impl Renderable {
     maud! {
-        @if attempts.is_empty() { p.soft { "It was not tried yet." } }
+        @if attempts.is_empty() { p.soft { "It has not been attempted yet." } }
         @for (n, attempt) in attempts.iter().enumerate() { (email_attempt_view(attempt, format!("try-{}", attempts.len() - n))) }
     }
 }
@@ -27,7 +27,7 @@ fn email_attempt_view(attempt: &EmailAttempt, id: String) -> impl Renderable {
             p { (result) }
             (attempt.facts())
             @if attempt.transcript.is_empty() {
-                p.soft { "There was no conversation." }
+                p.soft { "There was no SMTP conversation." }
             } @else {
                 (transcript_view(&attempt.transcript))
             }
@@ -60,8 +60,8 @@ impl EmailAttempt {
     fn facts(&self) -> Facts {
         let (encryption, proof) = match &self.tls {
             Some(tls) => (format!("{}, {}", tls.version, tls.cipher), tls.proof()),
-            None if self.has_connected() => ("None: the conversation was readable on its way".into(), "–"),
-            None => ("None: it was not connected".into(), "–"),
+            None if self.has_connected() => ("None: the conversation was not encrypted".into(), "–"),
+            None => ("None: no connection was made".into(), "–"),
         };
         Facts::new()
             .optional("Mail host", self.mx_host.as_deref())
@@ -70,7 +70,7 @@ impl EmailAttempt {
             .row("Encryption", encryption)
             .row("Certificate", proof)
             .optional("Policy", self.tls.as_ref().map(EmailAttemptTls::policy_in_words))
-            .optional("Next try", self.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))))
+            .optional("Next attempt", self.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))))
     }
 
     fn has_connected(&self) -> bool {
@@ -85,16 +85,16 @@ impl EmailAttemptTls {
             ("dane", true) => "Proven by the TLSA records of the host (DANE)",
             ("mta-sts", true) => "Proven: valid for the host that the domain's MTA-STS policy names",
             (_, true) => "Proven: issued for this host by a known authority",
-            ("dane" | "mta-sts", false) => "Not proven, though the domain demands it",
-            (_, false) => "Not proven; nobody demanded a proof",
+            ("dane" | "mta-sts", false) => "Not proven, although the domain requires it",
+            (_, false) => "Not proven; no proof was required",
         }
     }
 
     fn policy_in_words(&self) -> &str {
         match self.policy.as_str() {
-            "dane" => "DANE: only with the key of the TLSA records",
+            "dane" => "DANE: only with a key from the TLSA records",
             "mta-sts" => "MTA-STS: only with a valid certificate",
-            "opportunistic" => "Opportunistic: encrypted if the host can",
+            "opportunistic" => "Opportunistic: encrypted if the host supports it",
             other => other,
         }
     }
@@ -105,10 +105,10 @@ fn phase_in_words(phase: &str) -> &str {
     match phase {
         "dns" => "The lookup of the mail hosts",
         "connect" => "The connection",
-        "greeting" => "The greeting of the host",
+        "greeting" => "The host's greeting",
         "ehlo" => "The introduction (EHLO)",
-        "tls" | "starttls" => "The start of encryption",
-        "auth" => "The login at the host",
+        "tls" | "starttls" => "STARTTLS",
+        "auth" => "The login to the host",
         "mail" => "The sender (MAIL)",
         "rcpt" => "The recipient (RCPT)",
         "data" => "The content (DATA)",
@@ -132,7 +132,7 @@ mod tests {
             ..EmailAttempt::default()
         };
         let html = render(email_attempts(&[attempt]));
-        for part in ["Refused", "550 5.1.1 &lt;No&gt;", "TLSA records of the host (DANE)", "no conversation"] {
+        for part in ["Refused", "550 5.1.1 &lt;No&gt;", "TLSA records of the host (DANE)", "no SMTP conversation"] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(

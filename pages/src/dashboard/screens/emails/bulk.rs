@@ -53,12 +53,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let is_empty = emails.is_empty();
     let rest = emails.len() - scheduled.len() - resendable.len();
     let empty = EmptyState {
-        title: "No email is selected",
-        text: "Mark emails in the list, then come back here.",
-        action: Some((LIST, "To the list")),
+        title: "No emails selected",
+        text: "Select emails in the list, then come back here.",
+        action: Some((LIST, "Go to the list")),
     };
     let cancel_label = format!("Cancel {}", emails_in_words(scheduled.len()));
-    let resend_label = format!("Send {} again", emails_in_words(resendable.len()));
+    let resend_label = format!("Resend {}", emails_in_words(resendable.len()));
     let cancel = form("cancel", &cancel_label, context).danger();
     let resend = form("resend", &resend_label, context);
     let (cancel, resend) = (with_ids(cancel, &scheduled), with_ids(resend, &resendable));
@@ -67,7 +67,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !scheduled.is_empty() && context.allows("cancel_email") {
             section {
                 h2 { "Cancel" }
-                p { "These are scheduled. They will not be sent to anybody." }
+                p { "These are scheduled. They will not be sent to anyone." }
                 (table("Emails that are cancelled", &scheduled))
                 (cancel.within(context))
             }
@@ -75,12 +75,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !resendable.is_empty() && context.allows("resend_email") {
             section {
                 h2 { "Send again" }
-                p { "A new email goes to all recipients of each, also to those who have it already. Attached files are left out." }
+                p { "A new email goes to all recipients of each, including those who already have it. Attachments are \
+                    left out." }
                 (table("Emails that are sent again", &resendable))
                 (resend.within(context))
             }
         }
-        @if rest > 0 { p.soft { "Being sent, cannot be changed: " (emails_in_words(rest)) "." } }
+        @if rest > 0 { p.soft { "Being sent, so cannot be changed: " (emails_in_words(rest)) "." } }
     };
     Ok(Page::new("Selected emails", body).below(LIST, "Emails").into())
 }
@@ -143,7 +144,7 @@ async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) ->
     let body = maud! {
         p { (failed) " of " (emails_in_words(ids.len())) " could not be changed." }
         (table)
-        p { a.button href=(LIST) { "To the list" } }
+        p { a.button href=(LIST) { "Go to the list" } }
     };
     Ok(Outcome::Once(Box::new(Page::new("Selected emails", body).below(LIST, "Emails"))))
 }

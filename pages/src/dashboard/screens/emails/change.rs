@@ -30,7 +30,7 @@ fn too_late(title: &str, email: &WholeEmail, text: &str) -> View {
     page(title, email, maud! { (Notice { tone: Tone::Warning, text }) }).into()
 }
 
-const SENT_ALREADY: &str = "This email is no longer scheduled: it was sent, or cancelled. Nothing can be changed.";
+const SENT_ALREADY: &str = "This email is no longer scheduled: it has been sent or cancelled. Nothing can be changed.";
 
 fn cancel_form() -> Form<'static> {
     Form::new("cancel", "Cancel the email", Vec::new()).danger()
@@ -43,7 +43,7 @@ pub(super) async fn show_cancel(context: &Context<'_>) -> Result<View, Failure> 
     }
     let form = cancel_form();
     let body = maud! {
-        p { "It will not be sent to anybody. It stays in the list as cancelled, and you can send it again from there." }
+        p { "It will not be sent to anyone. It stays in the list as cancelled, and you can resend it from there." }
         (form.within(context))
     };
     Ok(page("Cancel the email", email, body).same_as(Call::new("cancel_email").id(context.id())).into())
@@ -83,7 +83,7 @@ pub(super) async fn reschedule(context: &Context<'_>) -> Result<Outcome, Failure
 pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> {
     let email = &WholeEmail::read(context, context.id()).await?;
     if !email.item.is_resendable() {
-        let text = "This email was not sent yet. Cancel it, or send it at another time, instead.";
+        let text = "This email has not been sent yet. Reschedule or cancel it instead.";
         return Ok(too_late("Send again", email, text));
     }
     let form = Form::new("resend", "Send it again", vec![form_key::field(context)]);
@@ -91,7 +91,8 @@ pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> 
     let body = maud! {
         p {
             "A new email with the same content goes to "
-            @if count == 1 { "the recipient" } @else { "all " (count) " recipients, also to those who have it already" }
+            @if count == 1 { "the recipient" } @else { "all " (count) " recipients, including those who already have \
+                it" }
             ". It has new tracking and unsubscribe links."
         }
         @match email.attachments.len() {

@@ -61,7 +61,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form(context, template.as_ref(), &sender_help(context).await?);
     let body = maud! {
         @if let Some(template) = &template {
-            p { "The content comes from the template “" (template.name) "”. " a href={ (LIST) "/new" } { "Write without a template" } }
+            p { "The content comes from the template “" (template.name) "”. " a href={ (LIST) "/new" } { "Write \
+                without a template" } }
         } @else if !templates.templates.is_empty() {
             form.filters method="get" action={ (LIST) "/new" } {
                 div.field {
@@ -100,12 +101,12 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     let verified: Vec<_> =
         domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
     Ok(match verified.as_slice() {
-        [] => "No domain is verified yet: add and verify one first, under Domains".into(),
+        [] => "No domain is verified yet: first add and verify one under Domains".into(),
         names => format!("An address of a verified domain: {}", names[..names.len().min(5)].join(", ")),
     })
 }
 
-const ADDRESSES: &str = "One address a line, or separated by commas";
+const ADDRESSES: &str = "One address per line, or separated by commas";
 
 fn form(context: &Context<'_>, template: Option<&TemplateChoice>, sender_help: &str) -> Form<'static> {
     let query = context.query();
@@ -126,14 +127,14 @@ fn form(context: &Context<'_>, template: Option<&TemplateChoice>, sender_help: &
     fields.extend([
         Field::new("category", "Category", Control::Select(categories.collect()))
             .value(default)
-            .help("Newsletter and product mail is not sent to people who opted out of it"),
-        Field::new("scheduled_at", "Send later, at", Control::DateTime)
-            .help("In Coordinated Universal Time (UTC). Left empty, it is sent now"),
+            .help("Newsletter and product emails are not sent to people who have opted out of them"),
+        Field::new("scheduled_at", "Send later at", Control::DateTime)
+            .help("In Coordinated Universal Time (UTC). Leave empty to send now"),
         Field::new("tags", "Tags", Control::Area { rows: 1 })
             .ignored()
             .placeholder("order: 1043")
-            .help("One a line, name: value. You find the email by them later"),
-        addresses("reply_to", "Replies go to", 1).help("Left empty, they go to the sender"),
+            .help("One per line, as name: value. You can find the email by them later"),
+        addresses("reply_to", "Replies go to", 1).help("Leave empty for the sender"),
         Field::new("attachments", "Attached files", Control::Files { accept: "" })
             .help("At most 10 files of 10 MB each"),
     ]);
@@ -145,13 +146,13 @@ fn content_fields(template: Option<&TemplateChoice>) -> Vec<Field> {
         return vec![
             Field::text("subject", "Subject").required(),
             Field::new("text", "Text", Control::Area { rows: 8 })
-                .help("Text, HTML, or both: readers without HTML see the text"),
+                .help("Text, HTML, or both: recipients whose email program does not show HTML see the text"),
             Field::new("html", "HTML", Control::Code { rows: 8 }),
         ];
     };
     let subject = Field::text("subject", "Subject");
     let subject = match &template.subject {
-        Some(own) => subject.help(format!("Left empty, it is the template's: {own}")),
+        Some(own) => subject.help(format!("Leave empty for the template's: {own}")),
         None => subject.required(),
     };
     let mut fields = vec![Field::hidden("template.id", &template.id), subject];
@@ -161,14 +162,14 @@ fn content_fields(template: Option<&TemplateChoice>) -> Vec<Field> {
         let name = format!("template.variables.{}", variable.key);
         let mut field = Field::new(name, variable.key.clone(), control);
         if variable.r#type != "string" {
-            field = field.help(format!("A value of the type {}, as JSON", variable.r#type));
+            field = field.help(format!("A value of type {}, as JSON", variable.r#type));
         }
         match &variable.fallback_value {
             Value::Null if variable.required => field = field.required(),
             Value::Null => {}
             fallback => {
                 let text = fallback.as_str().map_or_else(|| fallback.to_string(), str::to_owned);
-                field = field.help(format!("Left empty: {text}"));
+                field = field.help(format!("Default: {text}"));
             }
         }
         fields.push(field);
@@ -196,10 +197,11 @@ pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let content = maud! {
         div.notice.warning role="status" {
-            p { "The email was accepted, with a remark:" }
+            p { "The email was accepted, with a warning:" }
             ul { @for warning in &answer.warnings { li { (warning) } } }
         }
-        p { a.button.primary href=(email_path(&answer.id)) { "To the email" } " " a.button href={ (LIST) "?" (filters_kept(context)) } { "To the list" } }
+        p { a.button.primary href=(email_path(&answer.id)) { "Go to the email" } " \
+            " a.button href={ (LIST) "?" (filters_kept(context)) } { "Go to the list" } }
     };
     Ok(Outcome::Once(Box::new(Page::new("Email accepted", content).below(LIST, "Emails"))))
 }
@@ -216,7 +218,7 @@ fn read_tags(text: &str) -> Result<Map<String, Value>, Failure> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, value) = line
             .split_once([':', '='])
-            .ok_or_else(|| Failure::field("tags", format!("“{line}” is no tag; write name: value")))?;
+            .ok_or_else(|| Failure::field("tags", format!("“{line}” is not a tag; enter name: value")))?;
         tags.insert(name.trim().to_owned(), value.trim().into());
     }
     Ok(tags)
@@ -266,7 +268,7 @@ mod tests {
     fn tags_are_lines() {
         let tags = read_tags("order: 1043\n\n flow=a:b ").unwrap();
         assert_eq!(Value::from(tags), json!({"order": "1043", "flow": "a:b"}));
-        assert!(read_tags("order").unwrap_err().fields["tags"].contains("“order” is no tag"));
+        assert!(read_tags("order").unwrap_err().fields["tags"].contains("“order” is not a tag"));
     }
 
     #[test]

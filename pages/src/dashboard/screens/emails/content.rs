@@ -58,7 +58,8 @@ impl Renderable for EmailContent<'_> {
                 }
                 @match shown {
                     "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
-                    "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
+                    "text" => { (Code::new("The email as \
+                     text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
                     _ => { (email_field_tables(self.email, self.context.allows("get_email_attachment"))) }
                 }
             }
@@ -123,7 +124,7 @@ pub(in crate::dashboard::screens) fn source(raw: &[u8], file: &str) -> impl Rend
     maud! {
         p.soft {
             (size) ". " a href=(file) download { "Download .eml" }
-            @if is_cut { " Only the beginning is shown here; the file has all of it." }
+            @if is_cut { " Only the beginning is shown here; the file contains all of it." }
         }
         (Code::new("Source of the email", &text).wrapped())
     }

@@ -25,16 +25,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 div.sections data-fragment="standing" {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
-                        h2 #attempts { "Tries" }
+                        h2 #attempts { "Attempts" }
                         (email_attempts(&attempts.entries))
-                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
+                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All \
+                            attempts" } } }
                     }
                 }
                 // Outside the parts that are refreshed: the frame would load again at every event.
                 (EmailContent { context, email })
             }
             div.sections data-fragment="facts" {
-                section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
+                section aria-labelledby="facts" { h2 #facts { "Details" } div.card { (facts(email)) } }
                 (SimilarEmails(email))
                 section aria-labelledby="history" {
                     h2 #history { "What happened" }
@@ -134,6 +135,6 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
-    let page = Page::new("Tries to deliver", body).below(LIST, "Emails").below(email_path(id), "Email");
+    let page = Page::new("Delivery attempts", body).below(LIST, "Emails").below(email_path(id), "Email");
     Ok(page.same_as(call).live().into())
 }

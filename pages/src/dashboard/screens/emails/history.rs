@@ -15,7 +15,7 @@ pub(super) fn history(events: &[EmailEvent]) -> Timeline {
         let details = maud! {
             @if let Some(recipient) = &event.recipient { p { (recipient) } }
             @if let Some(remark) = &remark { p.soft { (remark) } }
-            @if let Some(next) = next { p.soft { "Next try: " (time_or_dash(Some(next))) } }
+            @if let Some(next) = next { p.soft { "Next attempt: " (time_or_dash(Some(next))) } }
             @if let Some(at) = scheduled { p.soft { "To be sent: " (time_or_dash(Some(at))) } }
         };
         timeline.push(tone, title, Some(&event.created_at), details);

@@ -91,14 +91,14 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
-            title: "No email matches the filters",
-            text: "All filters must match. Take one away, or widen the days.",
+            title: "No emails match the filters",
+            text: "All filters must match. Remove one, or widen the date range.",
             action: Some((LIST, "Show all emails")),
         };
     }
     EmptyState {
         title: "No emails yet",
-        text: "Every email that you send is listed here, with what happened to it at each recipient.",
+        text: "Every email that you send is listed here, with what happened for each recipient.",
         action: context.allows("send_email").then_some(("/dashboard/emails/new", "Write the first one")),
     }
 }

@@ -39,8 +39,8 @@ impl Standings<'_> {
         let has = |standing| self.email.recipients.iter().any(|one| explain(one).standing == standing);
         match (has(DeliveryState::Waiting), has(DeliveryState::Stopped), has(DeliveryState::Arrived)) {
             (true, ..) if self.email.item.is_scheduled() => "When it is sent",
-            (true, ..) => "Why it is not there yet",
-            (false, true, true) => "Who has it, and who does not",
+            (true, ..) => "Why it has not arrived yet",
+            (false, true, true) => "Who has received it, and who has not",
             (false, true, false) => "Why it did not arrive",
             _ => "Where it is",
         }
@@ -64,8 +64,8 @@ impl RecipientCard<'_> {
 
     fn next_lead(&self) -> &'static str {
         match self.explanation.next_step {
-            Some(NextStep::Reschedule) => " It is sent: ",
-            _ => " Next try: ",
+            Some(NextStep::Reschedule) => " Scheduled for: ",
+            _ => " Next attempt: ",
         }
     }
 

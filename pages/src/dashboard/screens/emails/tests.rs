@@ -72,14 +72,14 @@ fn an_empty_list_says_what_to_do() {
     let empty = |has_more: bool| json!({"emails": [], "has_more": has_more, "next_cursor": has_more.then_some("n")});
     let backend = FakeBackend::new().answer("list_emails", empty(false)).answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/emails")).contains("Write the first one"));
-    assert!(html(backend.get("/emails?q=x")).contains("No email matches the filters"));
+    assert!(html(backend.get("/emails?q=x")).contains("No emails match the filters"));
     let backend = FakeBackend::new().answer("list_emails", empty(true)).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?q=x"));
     assert!(page.contains("Nothing found so far") && page.contains("Continue the search"));
     let failure = Failure::field("status", "`status`: must be one of <b>");
     let backend = FakeBackend::new().refuse("list_emails", failure).answer("list_domains", json!({"domains": []}));
     let page = html(backend.get("/emails?status=x"));
-    assert!(page.contains("The list was not read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
+    assert!(page.contains("The list could not be read: status: must be one of &lt;b&gt;") && page.contains("filter-q"));
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn the_detail_answers_why_it_is_not_there() {
     let page = html(backend.get("/emails/msg_1"));
     assert_harmless(&page);
     for part in [
-        "Why it is not there yet",
-        "It is in the queue after 1 try.",
-        "Next try: ",
+        "Why it has not arrived yet",
+        "It is in the queue after 1 attempt.",
+        "Next attempt: ",
         "MTA-STS policy names",
         "iframe sandbox=",
         "/dashboard/emails/msg_1/html",
-        "Show pictures",
-        "All tries",
+        "Show images",
+        "All attempts",
         "data-live=",
         "?category=newsletter",
     ] {
@@ -162,7 +162,7 @@ fn emails_are_changed() {
     let body = json!({"scheduled_at": "2026-12-02T08:30:00Z"});
     assert_eq!(backend.calls("update_email")[0].body, CallBody::Json(body));
     assert!(html(with_email("delivered").get("/emails/msg_1/cancel")).contains("no longer scheduled"));
-    assert!(html(with_email("queued").get("/emails/msg_1/resend")).contains("was not sent yet"));
+    assert!(html(with_email("queued").get("/emails/msg_1/resend")).contains("has not been sent yet"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn an_email_is_written() {
     let CallBody::Json(body) = &backend.calls("send_email")[0].body else { panic!() };
     assert_eq!(*body, expected);
     let page = html(backend.post("/emails/new", "send", &[("subject", HOSTILE), ("tags", "x")]));
-    assert!(page.contains("“x” is no tag") && page.contains("&#x202E;"), "the person's text stays: {page}");
+    assert!(page.contains("“x” is not a tag") && page.contains("&#x202E;"), "the person's text stays: {page}");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn several_emails_are_changed_at_once() {
     let backend = with_email("scheduled").answer("list_emails", other.clone()).answer("cancel_email", json!({}));
     let page = html(backend.get("/emails/selected?id=msg_1&id=msg_1"));
     assert_harmless(&page);
-    assert!(page.contains("Cancel 1 email") && !page.contains("Send 1 email again"));
+    assert!(page.contains("Cancel 1 email") && !page.contains("Resend 1 email"));
     let answer = backend.post("/emails/selected", "cancel", &[("ids", "msg_1 msg_2")]);
     assert_eq!(location(answer), "/dashboard/emails?done=canceled");
     let failure = Failure { status: 409, message: HOSTILE.into(), ..Failure::default() };
@@ -239,7 +239,7 @@ fn several_emails_are_changed_at_once() {
     let page = html(backend.post("/emails/selected", "resend", &[("ids", "msg_1")]));
     assert!(page.contains("1 of 1 email could not be changed"));
     assert_harmless(&page);
-    assert!(html(backend.get("/emails/selected")).contains("No email is selected"));
+    assert!(html(backend.get("/emails/selected")).contains("No emails selected"));
     let backend = with_email("scheduled").answer("list_emails", json!({"emails": [item("scheduled")]}));
     assert!(html(backend.get("/emails/selected?q=a&id=msg_1")).contains("Cancel 1 email"));
     assert!(backend.calls("get_email").is_empty(), "the list has them");

@@ -25,16 +25,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         section {
             h2 { "Data" }
             @if has_data {
-                (Code::new("Data of the event", &data))
-                p.soft.small { "Passwords, tokens and codes are stored as REDACTED; automations got the values as you sent them." }
+                (Code::new("Event data", &data))
+                p.soft.small { "Passwords, tokens and codes are stored as REDACTED; automations received the values \
+                    as you sent them." }
             } @else {
-                p.soft { "The event came without data." }
+                p.soft { "The event has no data." }
             }
         }
         p { a href=(same_name) { "All " (event.name) " events" } }
     };
     let actions = maud! {
-        @if context.allows("send_event") { a.button href=(again(event)) { "Send one like it" } }
+        @if context.allows("send_event") { a.button href=(again(event)) { "Send a similar event" } }
     };
     let title = event.name.clone();
     Ok(Page::new(title, body).below(LIST, "Events").actions(actions).same_as(call).into())
@@ -54,7 +55,7 @@ fn effect(context: &Context<'_>) -> Option<String> {
     let number = |name: &str| context.query().get(name).parse::<u32>().ok();
     let (started, resumed, ended) = (number("started")?, number("resumed")?, number("ended")?);
     if started + resumed + ended == 0 {
-        return Some("The event was recorded. No active automation waits for it.".to_owned());
+        return Some("The event was recorded. No active automation is waiting for it.".to_owned());
     }
     let times = |count: u32, one: &str, many: &str| {
         (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))

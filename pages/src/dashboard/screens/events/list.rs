@@ -54,7 +54,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !found.entries.is_empty() { a.button href={ (LIST) "/export.csv?" (exported) } { "Export as CSV" } }
         @if context.allows("send_event") { a.button.primary href={ (LIST) "/new" } { "Send a test event" } }
     };
-    let page = Page::new("Events", body).lead("What people did in your product. Events start automations.");
+    let page = Page::new("Events", body).lead("What people do in your product. Events start automations.");
     let page = page.actions(actions).same_as(call).live();
     Ok(if is_counted { page.same_as(count_call) } else { page }.into())
 }
@@ -62,15 +62,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
-            title: "No event matches the filters",
-            text: "All filters must match. Take one away, or choose a longer range.",
+            title: "No events match the filters",
+            text: "All filters must match. Remove one, or choose a longer range.",
             action: Some((LIST, "Show the last 30 days")),
         };
     }
     EmptyState {
         title: "No events in the last 30 days",
         text: "Send what happens in your product, such as user.created or subscription.started. Events start \
-               automations, fill the funnels, and show what one person did.",
+            automations, fill funnels, and show what a person has done.",
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
     }
 }

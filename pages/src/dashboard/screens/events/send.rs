@@ -37,7 +37,10 @@ fn form(context: &Context<'_>) -> Form<'static> {
             Field::new("data", "Data", Control::Json { rows: 8 })
                 .value(given("data"))
                 .placeholder("{\"plan\": \"trial\"}")
-                .help("A JSON object for conditions and templates. With \"internal\": true the event is no sign-up or subscription."),
+                .help(
+                    "A JSON object for conditions and templates. With \"internal\": true, the event does not count \
+                    as a sign-up or subscription.",
+                ),
             form_key::field(context),
         ],
     )
@@ -47,7 +50,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form(context);
     let body = maud! {
         div.notice.warning role="note" {
-            p { "This event counts like one of your product, and starts the automations that wait for it: they send real emails." }
+            p { "This event counts like one from your product, and starts the automations that wait for it: they send \
+                real emails." }
         }
         div.card { (form.within(context)) }
     };

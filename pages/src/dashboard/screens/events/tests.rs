@@ -47,7 +47,7 @@ fn empty_lists_say_what_to_do() {
         backend.answer("count_events", json!({"totals": [], "counts": []}))
     };
     assert!(html(none().get("/events")).contains("No events in the last 30 days"));
-    assert!(html(none().get("/events?name=x")).contains("No event matches the filters"));
+    assert!(html(none().get("/events?name=x")).contains("No events match the filters"));
     assert!(!html(none().forbid("send_event").get("/events")).contains("Send a test event"));
 }
 
@@ -57,7 +57,7 @@ fn one_event_is_shown_with_its_effect() {
     assert_harmless(&page);
     assert!(page.contains("The event was recorded: 2 automations started, 1 run was cancelled."));
     let page = html(backend().get("/events/ae_1?started=0&resumed=0&ended=0"));
-    assert!(page.contains("No active automation waits for it."));
+    assert!(page.contains("No active automation is waiting for it."));
     assert!(!html(backend().get("/events/ae_1?started=x")).contains("was recorded"));
 }
 

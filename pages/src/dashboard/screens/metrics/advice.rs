@@ -36,13 +36,13 @@ impl Renderable for Advice {
                 div.notice.bad role="status" {
                     p {
                         strong { "Complaints are above 0.1 %: " (Unit::Percent.exact(*rate)) }
-                        " (" (grouped(counts.complained)) " of " (grouped(counts.delivered)) " delivered). Gmail and Yahoo \
-                         ask for less than 0.1 % and refuse mail from senders above 0.3 %."
+                        " (" (grouped(counts.complained)) " of " (grouped(counts.delivered)) " delivered). Gmail and \
+                         Yahoo require less than 0.1 %, and refuse mail from senders above 0.3 %."
                     }
                     p {
-                        "What to do: find out below which tag or template is reported; send it only to people who \
-                         asked for it; show the unsubscribe link at the top; stop mailing people who have not opened \
-                         anything for months. Addresses that complained are suppressed: "
+                        "What to do: find out below which tag or template is being reported; send it only to people \
+                         who asked for it; put the unsubscribe link at the top; stop mailing people who have not \
+                         opened anything for months. Addresses that complain are suppressed: "
                         a href="/dashboard/suppressions?reason=complaint" { "see who complained" } "."
                     }
                 }
@@ -51,13 +51,14 @@ impl Renderable for Advice {
                 div.notice.warning role="status" {
                     p {
                         strong { "Bounces are above 2 %: " (Unit::Percent.exact(*rate)) }
-                        " (" (grouped(counts.bounced)) " recipients). Providers take many unknown addresses as a sign of \
-                         a bought or old list, and slow down or refuse all of your mail."
+                        " (" (grouped(counts.bounced)) " recipients). To providers, many unknown addresses are a sign \
+                         of a bought or old list, so they slow down or refuse all your mail."
                     }
                     p {
                         "What to do: look at the reasons; check addresses when people enter them, and confirm them by \
-                         an email; do not import old lists. Addresses that bounce are suppressed and get no further mail: "
-                        a href={ "/dashboard/emails?status=bounced&after=" (after) "&before=" (before) } { "see the bounced emails" } "."
+                         email; do not import old lists. Addresses that bounce are suppressed and get no more mail: "
+                        a href={ "/dashboard/emails?status=bounced&after=" (after) "&before=" (before) } { "see the \
+                            bounced emails" } "."
                     }
                 }
             }

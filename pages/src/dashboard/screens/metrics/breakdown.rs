@@ -60,7 +60,7 @@ impl Breakdown<'_> {
         let mut chart =
             Chart::new(ChartKind::Lines, title, Unit::Percent, self.range.step.title(), self.range.labels());
         if table.rows.len() > LINES_MAX {
-            chart = chart.note(format!("The {LINES_MAX} with the most emails; the table has all."));
+            chart = chart.note(format!("The {LINES_MAX} with the most emails; the table has them all."));
         }
         for (value, periods) in table.rows.iter().take(LINES_MAX) {
             let rates = periods.iter().map(|counts| counts.rate(rate, self.is_provider())).collect();
@@ -84,9 +84,7 @@ impl Breakdown<'_> {
             let sum = Counts::sum(periods);
             let volume = if self.is_provider() { sum.settled() } else { sum.sent };
             let row = match self.by {
-                Dimension::Category if value == UNKNOWN_CATEGORY => {
-                    Row::new().cell("Counted before there were categories")
-                }
+                Dimension::Category if value == UNKNOWN_CATEGORY => Row::new().cell("Before categories existed"),
                 // An overflow row has no value that can be chosen.
                 _ if value == OTHER => Row::new().cell(self.by.others()),
                 Dimension::Category => Row::new().link(self.link("category", value), value),
@@ -108,15 +106,15 @@ impl Renderable for Breakdown<'_> {
         maud! {
             section #breakdown {
                 h2 { "By domain, category, tag, template and provider" }
-                nav.tabs aria-label="Group the figures by" {
+                nav.tabs aria-label="Group by" {
                     @for by in Dimension::ALL {
                         a href={ (self.link("by", by.word())) "#breakdown" } aria-current=[(by == self.by).then_some("page")] { (by.title()) }
                     }
                 }
                 @match self.table {
-                    None => { p.soft { "There are more values than one answer can hold; choose a shorter range." } }
+                    None => { p.soft { "There are too many values; choose a shorter range." } }
                     Some(table) if table.rows.is_empty() => {
-                        p.soft { "No email of this range has a " (self.by.word()) "." }
+                        p.soft { "No email in this range has a " (self.by.word()) "." }
                     }
                     Some(table) => {
                         p.small.rates {
@@ -128,10 +126,12 @@ impl Renderable for Breakdown<'_> {
                         (self.chart(table))
                         (self.rows(table))
                         @if table.values().any(|value| value == OTHER) {
-                            p.soft.small { (self.by.others()) ": an hour counts 100 values apart, and the rest together." }
+                            p.soft.small { (self.by.others()) ": each hour counts 100 values separately, and the rest \
+                                together." }
                         }
                         @if table.rows.len() > ROWS_MAX {
-                            p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the export has all." }
+                            p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the \
+                                export has all." }
                         }
                     }
                 }

@@ -30,7 +30,7 @@ impl InboxTime<'_> {
         let of = match delivered.checked_sub(measured) {
             None | Some(0) => "all deliveries".to_owned(),
             Some(_) => format!(
-                "{} of {} deliveries: the others were made before times were measured",
+                "{} of {} deliveries: the others took place before times were measured",
                 grouped(measured),
                 grouped(delivered)
             ),
@@ -60,8 +60,8 @@ impl Renderable for InboxTime<'_> {
             return;
         }
         let text = match self.delivered() {
-            0 => "No email was delivered in this range.",
-            _ => "The emails of this range were delivered before times were measured.",
+            0 => "No emails were delivered in this range.",
+            _ => "The emails in this range were delivered before times were measured.",
         };
         maud! {
             figure.card.chart {
@@ -104,6 +104,6 @@ mod tests {
         let none = InboxTime { range, periods: &[], total: None, counts: &[delivered(2)] };
         assert!(render(none).contains("before times were measured"));
         let none = InboxTime { range, periods: &[], total: None, counts: &[] };
-        assert!(render(none).contains("No email was delivered"));
+        assert!(render(none).contains("No emails were delivered"));
     }
 }

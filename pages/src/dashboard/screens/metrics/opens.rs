@@ -41,7 +41,7 @@ impl Renderable for Opens {
         maud! {
             @match &self.0 {
                 Some(map) => { (map) }
-                None => { p.soft { "There are too many values to show opens by the hour; choose a shorter range." } }
+                None => { p.soft { "There are too many values to show opens by hour; choose a shorter range." } }
             }
         }
         .render_to(buffer);

@@ -43,7 +43,8 @@ impl MetricsOverview<'_> {
         let before = self.range.before_words();
         maud! {
             (metric_tiles(&tiles, &before))
-            p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by machines are left out." }
+            p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by \
+                machines are left out." }
         }
     }
 
@@ -58,14 +59,14 @@ impl MetricsOverview<'_> {
     pub(super) fn charts(&self) -> impl Renderable + use<> {
         let column = |count: fn(&Counts) -> u64| self.counts.iter().map(count).collect::<Vec<_>>();
         let results = self
-            .chart(ChartKind::Bars, "What became of the emails", Unit::Count)
-            .note("When the result became known.")
+            .chart(ChartKind::Bars, "Results", Unit::Count)
+            .note("By the time when the result became known.")
             .series(Series::counts("Delivered", &column(|counts| counts.delivered)))
             .series(Series::counts("Bounced", &column(|counts| counts.bounced)))
             .series(Series::counts("Failed", &column(|counts| counts.failed)));
         let bounces = self
             .chart(ChartKind::Lines, Rate::Bounce.title(), Unit::Percent)
-            .note("Recipients whose server refused the email for good.")
+            .note("Recipients whose server permanently refused the email.")
             .series(Series::new("Bounced", self.rates(Rate::Bounce)))
             .threshold(BOUNCES_MAX, "Stay below 2 %");
         let complaints = self
@@ -81,7 +82,7 @@ impl MetricsOverview<'_> {
         };
         let engagement = self
             .chart(ChartKind::Lines, "Delivered, opened, clicked", Unit::Count)
-            .note("Recipients on the day of the delivery, the open or the click; shares of the whole range below.")
+            .note("Recipients by day of the delivery, open or click; percentages for the whole range below.")
             .series(engaged("Delivered", Rate::Delivery, &column(|counts| counts.delivered)))
             .series(engaged("Opened", Rate::Open, &column(|counts| counts.opened)))
             .series(engaged("Clicked", Rate::Click, &column(|counts| counts.clicked)));

@@ -88,7 +88,7 @@ fn figures_are_of_a_category_and_a_domain() {
     };
     assert!(calls.iter().filter(of_both).count() >= 3, "now, before, opens: {calls:?}");
     let page = html(backend.get("/metrics?only=tag:a:b&category=newsletter"));
-    assert!(page.contains("The figures are of all categories"), "{page}");
+    assert!(page.contains("The figures cover all categories"), "{page}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn overflow_rows_are_named_and_have_no_link() {
     ]);
     let backend = backend().answer("get_email_metrics", metrics(rows));
     let page = html(backend.get("/metrics?only=domain:b.example&category=newsletter&by=category"));
-    assert!(page.contains("Other categories") && page.contains("an hour counts 100 values apart"), "{page}");
+    assert!(page.contains("Other categories") && page.contains("each hour counts 100 values separately"), "{page}");
     assert!(page.contains("70 recipients of this domain were counted under other categories"), "{page}");
     assert!(!page.contains("(other)"), "{page}");
     assert!(html(backend.get("/metrics?by=tag")).contains("Other tags"));
@@ -123,7 +123,7 @@ fn pages_without_figures_say_what_to_do() {
     assert!(html(none().get("/metrics")).contains("Send the first email"));
     assert!(html(none().get("/metrics?range=7")).contains("Nothing was sent in this range"));
     let page = html(none().forbid("send_email").get("/metrics"));
-    assert!(page.contains("No figures yet") && !page.contains("Send the first email"));
+    assert!(page.contains("No data yet") && !page.contains("Send the first email"));
 }
 
 #[test]

@@ -78,7 +78,8 @@ impl Renderable for WaitingEmails {
                             }
                         }
                     }
-                    p.soft.small { "Emails without any delivered recipient, now, of all domains, counted up to 100. Deferred emails were tried, and are tried again." }
+                    p.soft.small { "Emails not yet delivered to any recipient, across all domains, counted up to 100. \
+                        Deferred emails have been attempted and will be retried." }
                 }
             }
         }

@@ -66,30 +66,32 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if table.is_empty() {
                 (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.next_cursor.as_deref(), searched_until: None })
                 // The person may have got emails without ever sending an event.
-                @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of " (asked.label()) } } }
+                @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of \
+                    " (asked.label()) } } }
             } @else {
                 (table)
-                p.soft.small { "People of " @match found.entries.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
+                p.soft.small { "People of " @match found.entries.len() { 1 => { "one \
+                    event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
                 (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
         }
     };
     let page =
-        Page::new("People", body).lead("Everybody who did something in your product, and what they got from you.");
+        Page::new("People", body).lead("Everyone who has done something in your product, and what they got from you.");
     Ok(page.same_as(call).live().into())
 }
 
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() {
         return EmptyState {
-            title: "Nobody with this address or id sent an event",
+            title: "There are no events for this address or id",
             text: "Addresses and ids must be complete.",
             action: Some((LIST, "Show all people")),
         };
     }
     EmptyState {
         title: "No people yet",
-        text: "Send events with user_id or email, and everybody appears here with what they did and received.",
+        text: "Send events with user_id or email, and everyone appears here with what they did and received.",
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
     }
 }

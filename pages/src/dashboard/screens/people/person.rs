@@ -154,7 +154,7 @@ impl History {
             steps.push((&opt_out.created_at, Tone::Warning, format!("Opted out of {}", opt_out.category), details));
         }
         for suppression in &self.suppressions {
-            let details = render(maud! { p { (suppression.email) " gets no mail, by " (suppression.source) } });
+            let details = render(maud! { p { (suppression.email) " gets no mail, because of " (suppression.source) } });
             let title = format!("Suppressed: {}", sentence_case(&suppression.reason).to_lowercase());
             steps.push((&suppression.created_at, Tone::Bad, title, details));
         }
@@ -182,12 +182,16 @@ impl History {
             .row("Events", count(self.events.len()))
             .row("Emails", count(self.emails.len()))
             .row("Opted out of", if opted_out.is_empty() { "nothing".to_owned() } else { texts(&opted_out) })
-            .row("Gets mail", maud! {
-                @match self.suppressions.first() {
-                    None => { "yes" }
-                    Some(one) => { (Badge::new(format!("no: {}", sentence_case(&one.reason).to_lowercase()), Tone::Bad)) }
-                }
-            })
+            .row(
+                "Gets mail",
+                maud! {
+                    @match self.suppressions.first() {
+                        None => { "yes" }
+                        Some(one) => { (Badge::new(format!("no: \
+                            {}", sentence_case(&one.reason).to_lowercase()), Tone::Bad)) }
+                    }
+                },
+            )
     }
 }
 
@@ -198,8 +202,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let history = &History::read(context, person).await?;
     let empty = EmptyState {
-        title: "Nothing is known of this person",
-        text: "There is no event with this user id or address, and no email to the address.",
+        title: "Nothing is known about this person",
+        text: "There are no events with this user id or address, and no emails to the address.",
         action: Some((LIST, "All people")),
     };
     let body = maud! {

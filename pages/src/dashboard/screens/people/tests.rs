@@ -50,5 +50,5 @@ fn roles_see_what_they_may_read() {
         .answer("list_events", json!({"events": []}))
         .answer("list_emails", json!({"emails": []}))
         .answer("list_category_opt_outs", json!({"category_opt_outs": []}));
-    assert!(html(unknown.get("/people/person?email=x%40y.example")).contains("Nothing is known of this person"));
+    assert!(html(unknown.get("/people/person?email=x%40y.example")).contains("Nothing is known about this person"));
 }

@@ -17,7 +17,7 @@ fn reply_form(context: &Context<'_>) -> Form<'static> {
         "Send the reply",
         vec![
             form_key::field(context),
-            Field::new("text", "Text", Control::Area { rows: 10 }).help("Either text or HTML is needed"),
+            Field::new("text", "Text", Control::Area { rows: 10 }).help("Either text or HTML is required"),
             Field::new("html", "HTML", Control::Code { rows: 6 }),
         ],
     )
@@ -34,13 +34,13 @@ pub(super) async fn show_reply(context: &Context<'_>) -> Result<View, Failure> {
         div.columns {
             div.card { (facts) (form.within(context)) }
             section aria-labelledby="their-mail" {
-                h2 #their-mail { "Their mail" }
-                (Code::new("Their mail", text).wrapped())
+                h2 #their-mail { "Original email" }
+                (Code::new("Original email", text).wrapped())
             }
         }
     };
     let call =
-        Call::new("reply_to_received_email").id(context.id()).json(json!({"text": "Thank you, we look into it."}));
+        Call::new("reply_to_received_email").id(context.id()).json(json!({"text": "Thank you, we will look into it."}));
     Ok(page("Reply", &mail, body).same_as(call).into())
 }
 
@@ -56,8 +56,8 @@ fn forward_form(context: &Context<'_>) -> Form<'static> {
             form_key::field(context),
             Field::new("to", "To", Control::Lines { rows: 2 })
                 .required()
-                .help("One address a line, or separated by commas"),
-            Field::new("text", "Your words", Control::Area { rows: 5 }).help("They come before the forwarded mail"),
+                .help("One address per line, or separated by commas"),
+            Field::new("text", "Your message", Control::Area { rows: 5 }).help("It comes before the forwarded email"),
         ],
     )
 }
@@ -66,7 +66,7 @@ pub(super) async fn show_forward(context: &Context<'_>) -> Result<View, Failure>
     let mail = WholeReceived::read(context).await?;
     let form = forward_form(context);
     let body = maud! {
-        p { "The mail is attached as it arrived, with its header and files." }
+        p { "The email is attached as it arrived, with its header and attachments." }
         div.card { (form.within(context)) }
     };
     let call = Call::new("forward_received_email").id(context.id()).json(json!({"to": ["team@example.org"]}));
@@ -94,7 +94,8 @@ pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> 
     let facts = Facts::new().row("Subject", mail.item.title()).row("From", mail.item.from.as_str());
     let body = maud! {
         div.card { (facts) }
-        p { "The mail and its files are deleted for good. What your webhooks got of it stays where they stored it." }
+        p { "The email and its attachments are deleted permanently. Copies that your webhooks have stored are not \
+            affected." }
         (form.within(context))
     };
     Ok(page("Delete the mail", &mail, body).same_as(Call::new("delete_received_email").id(context.id())).into())

@@ -15,8 +15,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.columns.wide-first {
             div.sections { (received_content(context, mail)) (ReceivedFiles { context, mail }) }
             div.sections {
-                section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(mail)) } }
-                section aria-labelledby="proofs" { h2 #proofs { "Is it really from there?" } div.card { (SenderProofs(mail)) } }
+                section aria-labelledby="facts" { h2 #facts { "Details" } div.card { (facts(mail)) } }
+                section aria-labelledby="proofs" { h2 #proofs { "Is the sender \
+                    genuine?" } div.card { (SenderProofs(mail)) } }
                 section aria-labelledby="like-this" {
                     h2 #like-this { "All like this" }
                     ul.chips { @for (label, query) in like_this(mail) { li { a href={ (LIST) "?" (query) } { (label) } } } }
@@ -45,11 +46,11 @@ fn facts(mail: &WholeReceived) -> Facts {
     Facts::new()
         .row("Received", time_or_dash(Some(&item.received_at)))
         .row("Received for", item.rcpt_to.as_str())
-        .row("Envelope sender", item.envelope_from.as_deref().unwrap_or("None: it is a notice of a mail host"))
+        .row("Envelope sender", item.envelope_from.as_deref().unwrap_or("None: it is a notice from a mail host"))
         .row("Spam", spam)
         .optional("Spam score", score)
         .row("Size", file_size(mail.size))
-        .optional("Answers", mail.in_reply_to.as_ref().map(|id| maud! { code { (id) } }))
+        .optional("Auto-replies", mail.in_reply_to.as_ref().map(|id| maud! { code { (id) } }))
         .row("Id", maud! { code { (item.email_id) } })
 }
 
@@ -60,13 +61,13 @@ impl SenderProofs<'_> {
     fn meaning(&self) -> &'static str {
         let auth = &self.0.item.auth;
         match (auth.dmarc.as_str(), auth.spf.as_str(), auth.dkim.as_str()) {
-            ("pass", ..) => "The domain in the sender's address confirms this mail.",
-            ("fail", ..) => "The domain in the sender's address does not confirm this mail: the sender may be forged.",
+            ("pass", ..) => "The domain in the sender's address confirms this email.",
+            ("fail", ..) => "The domain in the sender's address does not confirm this email: the sender may be forged.",
             ("temperror" | "permerror", ..) => "The policy of the sender's domain could not be read.",
             (_, "pass", _) | (_, _, "pass") => {
                 "The sending host or a signature is proven, but the domain has no DMARC policy."
             }
-            _ => "Nothing proves who sent this mail: anybody can write this sender's address.",
+            _ => "Nothing proves who sent this email: anyone can use this sender address.",
         }
     }
 }
@@ -169,7 +170,7 @@ impl Renderable for ReceivedFiles<'_> {
         maud! {
             section aria-labelledby="files" {
                 h2 #files { "Files" }
-                p.small.soft { "Open files of strangers with care: they are not checked for viruses." }
+                p.small.soft { "Be careful with files from strangers: they have not been checked for viruses." }
                 (table)
             }
         }

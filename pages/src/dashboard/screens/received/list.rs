@@ -15,8 +15,8 @@ async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
         Filter::text("from", "Sender", "grace@example.net"),
         Filter::text("to", "Recipient", "support@example.com"),
         Filter::words("spam_status", "Spam", &["not_spam", "spam", "not_checked"]),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
         domain_filter(context, "Receiving domain").await?,
     ])
 }
@@ -85,16 +85,16 @@ fn table(mails: &[ReceivedItem]) -> Table {
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
     if bar.is_active() || !context.query().get("cursor").is_empty() {
         return EmptyState {
-            title: "No mail matches the filters",
-            text: "All filters must match. Take one away, or widen the days.",
+            title: "No emails match the filters",
+            text: "All filters must match. Remove one, or widen the date range.",
             action: Some((LIST, "Show all mail")),
         };
     }
     EmptyState {
-        title: "No mail was received yet",
-        text: "Mail to your domains arrives here, is checked, and is passed on to your webhooks. Turn on receiving for a \
-               domain, and publish its MX record.",
-        action: context.allows("update_domain").then_some(("/dashboard/domains", "To your domains")),
+        title: "No email has been received yet",
+        text: "Mail to your domains arrives here, is checked, and is passed on to your webhooks. Turn on receiving \
+            for a domain, then publish its MX record.",
+        action: context.allows("update_domain").then_some(("/dashboard/domains", "Go to your domains")),
     }
 }
 

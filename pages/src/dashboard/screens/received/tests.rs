@@ -74,11 +74,11 @@ fn lists_filter_and_export() {
     let backend =
         FakeBackend::new().answer("list_received_emails", json!({})).answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/received")).contains("Turn on receiving"));
-    assert!(html(backend.get("/received?from=x")).contains("No mail matches"));
+    assert!(html(backend.get("/received?from=x")).contains("No emails match"));
     let backend = FakeBackend::new()
         .refuse("list_received_emails", Failure::field("domain_id", "no id"))
         .answer("list_domains", json!({"domains": []}));
-    assert!(html(backend.get("/received?domain_id=x")).contains("The list was not read"));
+    assert!(html(backend.get("/received?domain_id=x")).contains("The list could not be read"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn items(readings: &StartReadings, now: Timestamp) -> Vec<AttentionIt
 
 fn of_account(account: &AccountUsage, items: &mut Vec<AttentionItem>) {
     if account.account.suspended {
-        let text = "All of its email is rejected. Ask the operator of this server why.";
+        let text = "All its email is rejected. Ask the operator of this server why.";
         items.push(AttentionItem::new(Tone::Bad, "Account", "The account is suspended", text, "/billing"));
     }
     if account.account.access_level == "sandbox" {
@@ -90,7 +90,7 @@ fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) 
         Some(AttentionItem::new(
             Tone::Warning,
             "Quota",
-            format!("The {title} are almost used: {percent}%"),
+            format!("The {title} are almost used up: {percent}%"),
             text,
             "/billing",
         ))
@@ -116,7 +116,7 @@ fn wrong_record(domain: &StartDomain) -> Option<String> {
 }
 
 fn degraded(domain: &StartDomain) -> AttentionItem {
-    let text = wrong_record(domain).unwrap_or_else(|| "A required record is not found any more.".into());
+    let text = wrong_record(domain).unwrap_or_else(|| "A required record is no longer found.".into());
     AttentionItem::new(
         Tone::Bad,
         "Domain",
@@ -130,7 +130,7 @@ fn unverified(domain: &StartDomain) -> AttentionItem {
     let text = match (wrong_record(domain), &domain.last_checked_at) {
         (Some(text), _) => text,
         (None, None) => "Publish its records, then verify.".into(),
-        (None, Some(_)) => "Its records were found; verify it again.".into(),
+        (None, Some(_)) => "Its records have been found; verify it again.".into(),
     };
     AttentionItem::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
 }
@@ -141,14 +141,12 @@ fn of_webhook(webhook: &StartWebhook) -> Option<AttentionItem> {
         Some(AttentionItem::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
     };
     match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
-        (Some("gone"), _) => {
-            item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back.")
-        }
+        (Some("gone"), _) => item(Tone::Bad, "is turned off", "It answered 410 Gone. Enable it again when it is back."),
         (Some("failing"), _) => {
-            item(Tone::Bad, "is switched off", "It failed for too long. Fix it, enable it and replay what it missed.")
+            item(Tone::Bad, "is turned off", "It failed for too long. Fix it, enable it, and replay what it missed.")
         }
         (None, Some(_)) => {
-            item(Tone::Warning, "fails", "Deliveries are tried again; if they keep failing, it is switched off.")
+            item(Tone::Warning, "fails", "Deliveries are retried; if they keep failing, it is turned off.")
         }
         _ => None,
     }
@@ -163,7 +161,7 @@ fn of_key(key: &StartKey, now: Timestamp) -> Option<AttentionItem> {
     if let Some(ends) = key.expires_at.as_deref().and_then(time) {
         let left = ends.duration_since(now);
         if left.is_negative() || left.is_zero() {
-            let text = "Programs that use it are refused. Create another one, or delete it.";
+            let text = "Programs that use it are refused. Create a new one, or delete it.";
             return Some(AttentionItem::new(
                 Tone::Warning,
                 "Key",
@@ -179,14 +177,14 @@ fn of_key(key: &StartKey, now: Timestamp) -> Option<AttentionItem> {
                 1 => format!("The key {} expires in a day", key.name),
                 days => format!("The key {} expires in {days} days", key.name),
             };
-            let text = "Create another one in time and put it in place.";
+            let text = "Create a new one in time, and put it in place.";
             return Some(AttentionItem::new(Tone::Warning, "Key", title, text, &path));
         }
     }
     let is_old = time(&key.created_at).is_some_and(|created| now.duration_since(created) > IDLE_AFTER);
     (key.last_used_at.is_none() && is_old).then(|| {
         let text = "If no program needs it, delete it.";
-        AttentionItem::new(Tone::Neutral, "Key", format!("The key {} was never used", key.name), text, &path)
+        AttentionItem::new(Tone::Neutral, "Key", format!("The key {} has never been used", key.name), text, &path)
     })
 }
 
@@ -196,7 +194,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
         items.push(AttentionItem::new(
             Tone::Warning,
             "Affiliate",
-            "Referrals wait for your review",
+            "Referrals are waiting for your review",
             text,
             "/affiliate/reviews",
         ));
@@ -210,14 +208,14 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
                 items.push(AttentionItem::new(
                     Tone::Warning,
                     "Affiliate",
-                    "A payout run waits for approval",
+                    "A payout run is waiting for approval",
                     text,
                     &path,
                 ));
             }
             (_, true) => {
-                let text = "Look at the failed payouts and pay them in another way.";
-                items.push(AttentionItem::new(Tone::Warning, "Affiliate", "A payout run failed in part", text, &path));
+                let text = "Look at the failed payouts, and pay them another way.";
+                items.push(AttentionItem::new(Tone::Warning, "Affiliate", "A payout run partly failed", text, &path));
             }
             _ => {}
         }
@@ -230,7 +228,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
             Tone::Warning,
             "Affiliate",
             title,
-            "Look at them and try them again.",
+            "Look at them, then replay them.",
             "/affiliate/processor/events",
         ));
     }
@@ -256,7 +254,7 @@ mod tests {
         let now: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
         let title = |key: StartKey| of_key(&key, now).map(|item| item.title);
         assert_eq!(title(key(true, None, true)), None);
-        assert_eq!(title(key(false, None, true)).unwrap(), "The key shop was never used");
+        assert_eq!(title(key(false, None, true)).unwrap(), "The key shop has never been used");
         assert_eq!(title(key(false, None, false)), None);
         assert_eq!(title(key(true, Some("2026-11-22T01:00:00Z"), true)).unwrap(), "The key shop expires in 2 days");
         assert_eq!(title(key(true, Some("2026-11-19T01:00:00Z"), true)).unwrap(), "The key shop has expired");

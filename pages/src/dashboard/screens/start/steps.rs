@@ -51,11 +51,16 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
         ),
         step(
             "Choose a plan",
-            "With a payment method, sending continues beyond the free amount.",
+            "With a payment method, you can keep sending beyond the free amount.",
             "/billing",
             readings.account.as_ref().map(|one| one.account.plan != "free"),
         ),
-        step("Invite your team", "Everybody signs in as themselves.", "/team", readings.users.map(|users| users > 1)),
+        step(
+            "Invite your team",
+            "Everyone signs in with their own account.",
+            "/team",
+            readings.users.map(|users| users > 1),
+        ),
     ];
     all.into_iter().flatten().collect()
 }

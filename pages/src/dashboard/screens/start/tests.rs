@@ -47,9 +47,13 @@ fn what_needs_attention_is_named() {
         );
     let page = html(backend.get(""));
     assert_harmless(&page);
-    for text in
-        ["will lose its verification", "is switched off", "wait for your review", "waits for approval", "2 events"]
-    {
+    for text in [
+        "will lose its verification",
+        "is turned off",
+        "are waiting for your review",
+        "is waiting for approval",
+        "2 events",
+    ] {
         assert!(page.contains(text), "{text}: {page}");
     }
 }

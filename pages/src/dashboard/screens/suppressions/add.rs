@@ -31,9 +31,9 @@ fn form() -> Form<'static> {
         Field::new("emails", "Addresses", Control::Lines { rows: 5 })
             .required()
             .placeholder("grace@example.net")
-            .help("One a line, up to 1,000. “@example.net” suppresses the whole domain."),
+            .help("One per line, up to 1,000. “@example.net” suppresses the whole domain."),
         Field::text("note", "Note").help("Why, for you and your team."),
-        Field::new("expires_at", "Until (UTC)", Control::DateTime).help("Empty means for good."),
+        Field::new("expires_at", "Until (UTC)", Control::DateTime).help("Leave empty for no expiry."),
     ];
     Form::new("add", "Add", fields)
 }
@@ -41,7 +41,7 @@ fn form() -> Form<'static> {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! { div.card { (form.within(context)) } };
-    let example = json!({"email": "grace@example.net", "note": "Asked by phone"});
+    let example = json!({"email": "grace@example.net", "note": "Requested by phone"});
     let page = Page::new("Add suppressions", body).below(LIST, "Suppressions");
     Ok(page
         .lead("Nothing more is sent to these addresses.")
@@ -60,7 +60,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
     if is_clean {
         return Ok(Outcome::done(LIST, "added"));
     }
-    let mut table = Table::new("What became of each address", &["Address", "Result", "Remarks"]);
+    let mut table = Table::new("Result for each address", &["Address", "Result", "Remarks"]);
     for (email, entry) in emails.iter().zip(&added) {
         let badge = match entry.status.as_str() {
             "created" => Badge::new("Added", Tone::Good),
@@ -79,7 +79,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let body = maud! {
         (table)
-        div.buttons { a.button href=(LIST) { "To the list" } a.button href={ (LIST) "/new" } { "Add more" } }
+        div.buttons { a.button href=(LIST) { "Go to the list" } a.button href={ (LIST) "/new" } { "Add more" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Some addresses need a look", body).below(LIST, "Suppressions"))))
+    Ok(Outcome::Once(Box::new(Page::new("Some addresses need attention", body).below(LIST, "Suppressions"))))
 }

@@ -28,7 +28,7 @@ fn form(entered: &str) -> Form<'static> {
         .required()
         .value(entered)
         .placeholder("grace@example.net")
-        .help("One a line, up to 1,000.");
+        .help("One per line, up to 1,000.");
     Form::new("check", "Check", vec![emails])
 }
 
@@ -46,7 +46,7 @@ fn page(context: &Context<'_>, entered: &str, results: Option<&Table>) -> Page {
     let example = Call::new("check_suppressions").json(json!({"emails": ["grace@example.net"]}));
     Page::new("Check addresses", body)
         .below(LIST, "Suppressions")
-        .lead("Says for each address whether mail goes to it, and if not, why.")
+        .lead("Shows for each address whether mail is sent to it, and if not, why.")
         .same_as(example)
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
         let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
             (Some(_), ..) => Badge::new("No address", Tone::Warning),
             (None, true, _) => Badge::new("Not sent", Tone::Bad),
-            (None, false, false) => Badge::new("Sent in part", Tone::Warning),
+            (None, false, false) => Badge::new("Partly sent", Tone::Warning),
             (None, false, true) => Badge::new("Sent", Tone::Good),
         };
         let row = match &address.suppression_id {
@@ -80,7 +80,7 @@ pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
             }
         });
         let until = match (&address.expires_at, address.suppressed) {
-            (None, true) => "For good",
+            (None, true) => "Permanently",
             _ => "",
         };
         let row = row

@@ -7,7 +7,7 @@ use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::prelude::*;
 
 pub(super) const COMPLAINT: &str =
-    "The recipient reported an email as spam. Another one harms the reputation of your domain for all recipients.";
+    "The recipient reported an email as spam. Another report would harm your domain's reputation with all recipients.";
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let suppression = Suppression::read(context, context.id()).await?;
@@ -53,7 +53,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The field that allows to remove what a complaint caused.
 pub(super) fn force_field() -> Field {
-    Field::new("force", "The recipient asked to get email again", Control::Checkbox).ignored()
+    Field::new("force", "The recipient has asked to get email again", Control::Checkbox).ignored()
 }
 
 pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> {
@@ -66,7 +66,8 @@ pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> 
         @if suppression.is_complaint() { (Notice { tone: Tone::Bad, text: COMPLAINT }) }
         div.card {
             p {
-                @if suppression.is_domain() { "Mail goes to addresses of this domain again." } @else { "Mail goes to this address again." }
+                @if suppression.is_domain() { "Mail is sent to addresses in this domain again." } @else { "Mail is \
+                    sent to this address again." }
                 " If it bounces or is reported again, the address is suppressed again."
             }
             @if !suppression.is_complaint() { p.soft { (reason_text(&suppression.reason)) } }
@@ -90,7 +91,7 @@ pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     confirm(context, &suppression.email)?;
     let is_forced = context.form().find("force").is_some();
     if suppression.is_complaint() && !is_forced {
-        return Err(Failure::field("force", "Without this the suppression stays, because of the spam report"));
+        return Err(Failure::field("force", "Without this, the suppression stays because of the spam report"));
     }
     context.perform(&remove_call(&suppression.id, is_forced)).await?;
     Ok(Outcome::done(LIST, "deleted"))

@@ -51,12 +51,13 @@ struct ListLine {
 
 fn form() -> Form<'static> {
     let fields = vec![
-        Field::new("file", "CSV file", Control::File { accept: ".csv,.txt,text/csv,text/plain" })
-            .ignored()
-            .help("Exports of Amazon SES, Postmark, SendGrid, Mailgun and of this server are understood, and any list with a column of addresses."),
+        Field::new("file", "CSV file", Control::File { accept: ".csv,.txt,text/csv,text/plain" }).ignored().help(
+            "Accepts exports from Amazon SES, Postmark, SendGrid, Mailgun and this server, and any list with a \
+                column of addresses.",
+        ),
         Field::new("csv", "Or paste the list", Control::Code { rows: 6 })
             .placeholder("email,reason\ngrace@example.net,bounce")
-            .help("One entry a line. The file counts if both are there."),
+            .help("One entry per line. If you also choose a file, the file is used."),
     ];
     Form::new("dry-run", "Show what would happen", fields)
 }
@@ -67,7 +68,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! { div.card { (form.within(context)) } };
     Ok(Page::new("Import suppressions", body)
         .below(LIST, "Suppressions")
-        .lead("Nothing is changed yet: the next page shows what would happen to each line.")
+        .lead("Nothing changes yet: the next page shows what would happen to each line.")
         .actions(maud! {
             @if lists_imports { a.button href={ (LIST) "/imports" } { "Earlier imports" } }
         })
@@ -115,13 +116,13 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
             (import.within(context))
             p { a href={ (LIST) "/import" } { "Choose another list" } }
         }
-        (section("Lines that would be left out", &report.left_out, report.counts.invalid))
+        (section("Lines that would be skipped", &report.left_out, report.counts.invalid))
         (section("Other lines", &report.lines, report.counts.total - report.counts.invalid.min(report.counts.total)))
     };
     let page = Page::new("What the import would do", body)
         .below(LIST, "Suppressions")
         .below(format!("{LIST}/import"), "Import")
-        .lead("Nothing is changed yet.")
+        .lead("Nothing has been changed yet.")
         .same_as(Call::new("dry_run_suppression_import").json(json!({"csv": EXAMPLE})));
     Ok(Outcome::Once(Box::new(page)))
 }
@@ -133,9 +134,9 @@ impl DryRun {
         Facts::new()
             .row("Lines with entries", grouped(counts.total))
             .row("Would be added", grouped(counts.created))
-            .row("Suppressed already", grouped(exists))
+            .row("Already suppressed", grouped(exists))
             .row("Repeated in the list", grouped(counts.repeated))
-            .row("Would be left out", grouped(counts.invalid))
+            .row("Would be skipped", grouped(counts.invalid))
             .optional("Your plan has no room for", (counts.refused > 0).then(|| grouped(counts.refused)))
     }
 }
@@ -147,9 +148,9 @@ fn section(title: &'static str, lines: &[ListLine], all: u64) -> impl Renderable
     for line in lines {
         let badge = match line.result.as_str() {
             "created" => Badge::new("Added", Tone::Good),
-            "exists" => Badge::new("Already there", Tone::Neutral),
+            "exists" => Badge::new("Already present", Tone::Neutral),
             "repeated" => Badge::new("Repeated", Tone::Neutral),
-            _ => Badge::new("Left out", Tone::Warning),
+            _ => Badge::new("Skipped", Tone::Warning),
         };
         let remark = line.message.as_deref().unwrap_or_default().replace('`', "");
         let existing = line.existing_reason.as_deref().map(reason_badge);

@@ -41,8 +41,8 @@ impl Import {
     fn standing(&self) -> &'static str {
         match self.status.as_str() {
             "queued" => "The list is waiting to be read.",
-            "completed" => "The whole list was read.",
-            "failed" => "The import stopped by an error of the server. What it added stays; import the list again.",
+            "completed" => "The whole list has been read.",
+            "failed" => "The import was stopped by a server error. What it added stays; import the list again.",
             _ => "The list is being read.",
         }
     }
@@ -52,7 +52,7 @@ impl Import {
 pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_suppression_imports").query("cursor", context.query().get("cursor"));
     let found: List<Import> = context.read(&call).await?;
-    let columns = ["Started", "Status", "Lines read", "Added", "Suppressed already", "Left out"];
+    let columns = ["Started", "Status", "Lines read", "Added", "Already suppressed", "Left out"];
     let mut table = Table::new("Imports", &columns).numbers(&columns[2..]);
     for import in &found.entries {
         let counts = &import.counts;
@@ -69,7 +69,7 @@ pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = EmptyState {
-        title: "No list was imported yet",
+        title: "No lists imported yet",
         text: "If you move from another service, import its list of bounces and complaints before you send.",
         action: context.allows("import_suppressions").then_some(("/dashboard/suppressions/import", "Import a list")),
     };
@@ -90,12 +90,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let counts = &import.counts;
     let facts = Facts::new()
         .row("Added", grouped(counts.created))
-        .row("Suppressed already", grouped(counts.exists))
-        .row("Left out: not valid", grouped(counts.invalid))
-        .optional("Left out: plan is full", (counts.refused > 0).then(|| grouped(counts.refused)))
+        .row("Already suppressed", grouped(counts.exists))
+        .row("Skipped: invalid", grouped(counts.invalid))
+        .optional("Skipped: plan limit reached", (counts.refused > 0).then(|| grouped(counts.refused)))
         .row("Started", time_or_dash(Some(&import.created_at)))
         .row("Ended", time_or_dash(import.completed_at.as_deref()));
-    let mut errors = Table::new("Lines that were left out", &["Line", "Why"]).numbers(&["Line"]);
+    let mut errors = Table::new("Skipped lines", &["Line", "Why"]).numbers(&["Line"]);
     for error in &import.errors {
         errors.push(Row::new().cell(error.line).cell(error.message.replace('`', "")));
     }
@@ -109,16 +109,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (progress)
                 (facts)
                 div.buttons {
-                    @if !import.is_over() { a.button href=(path) { "Look again" } }
+                    @if !import.is_over() { a.button href=(path) { "Refresh" } }
                     a.button href={ (LIST) "?source=import" } { "Show imported suppressions" }
                 }
             }
             @if !errors.is_empty() {
                 section {
-                    h2 { "Lines that were left out" }
+                    h2 { "Skipped lines" }
                     (errors)
                     @if counts.invalid > import.errors.len() as u64 {
-                        p.soft.small { "The first " (import.errors.len()) " of " (grouped(counts.invalid)) " are shown." }
+                        p.soft.small { "The first " (import.errors.len()) " of " (grouped(counts.invalid)) " are \
+                            shown." }
                     }
                 }
             }

@@ -14,8 +14,8 @@ fn filters() -> [Filter; 5] {
         Filter::text("email", "Address or domain", "@example.net"),
         Filter::words("reason", "Reason", REASONS),
         Filter::words("source", "Added by", SOURCES),
-        Filter::date("after", "From day"),
-        Filter::date("before", "To day"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
     ]
 }
 
@@ -114,14 +114,16 @@ fn table(suppressions: &[Suppression], can_remove: bool) -> Table {
 fn empty(context: &Context<'_>, is_filtered: bool) -> EmptyState<'static> {
     if is_filtered {
         return EmptyState {
-            title: "No suppression matches the filters",
-            text: "An address is found only if it is complete; a whole domain by its name. To see whether mail goes to an address, check it.",
+            title: "No suppressions match the filters",
+            text: "Enter the complete address, or the name of a whole domain. To see whether mail is sent to an \
+                address, check it.",
             action: Some((LIST, "Show all suppressions")),
         };
     }
     EmptyState {
         title: "No suppressions yet",
-        text: "Addresses that bounce, complain or unsubscribe come here by themselves, so that nothing more is sent to them. If you move from another service, import its list before you send.",
+        text: "Addresses that bounce, complain or unsubscribe are added here automatically, so that nothing more is \
+            sent to them. If you are moving from another service, import its list before you send.",
         action: context.allows("import_suppressions").then_some(("/dashboard/suppressions/import", "Import a list")),
     }
 }

@@ -67,14 +67,15 @@ pub(super) fn reason_badge(reason: &str) -> Badge {
 pub(super) fn reason_text(reason: &str) -> &'static str {
     match reason {
         "hard_bounce" => {
-            "The mail host of the recipient refused an email for good: the mailbox does not exist, or takes no mail."
+            "The recipient's mail host permanently refused an email: the mailbox does not exist, or does not accept \
+             mail."
         }
-        "soft_bounce" => "Emails came back several times, each time for a passing reason.",
+        "soft_bounce" => "Emails bounced several times, each time for a temporary reason.",
         "complaint" => "The recipient reported an email as spam.",
         "unsubscribe" => "The recipient unsubscribed from all emails.",
-        "smtp_failure" => "A mail host refused an email for good.",
-        "manual" => "Somebody of your account added it.",
-        "import" => "It was in a list that was imported.",
+        "smtp_failure" => "A mail host permanently refused an email.",
+        "manual" => "Someone in your account added it.",
+        "import" => "It was in an imported list.",
         _ => "",
     }
 }

@@ -32,14 +32,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let bar = FilterBar { context, filters: &filters };
     let empty = if bar.is_active() || !query.get("cursor").is_empty() {
         EmptyState {
-            title: "No opt-out matches the filters",
-            text: "An address is found only if it is complete.",
+            title: "No opt-outs match the filters",
+            text: "Enter the complete address.",
             action: Some((OPT_OUTS, "Show all opt-outs")),
         }
     } else {
         EmptyState {
             title: "No opt-outs yet",
-            text: "Recipients who unsubscribe from one category, for example the newsletter, are listed here. They still get other mail, such as receipts.",
+            text: "Recipients who unsubscribe from one category, for example the newsletter, are listed here. They \
+                still get other mail, such as receipts.",
             action: None,
         }
     };
@@ -51,7 +52,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
     let page = Page::new("Opt-outs", body).actions(actions);
-    Ok(page.lead("These recipients get no mail of a category, but all other mail.").same_as(call).live().into())
+    Ok(page.lead("These recipients get no mail in one category, but all other mail.").same_as(call).live().into())
 }
 
 fn table(context: &Context<'_>, opt_outs: &[CategoryOptOut]) -> Table {
@@ -97,7 +98,7 @@ pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let example = json!({"email": "grace@example.net", "category": "newsletter"});
     Ok(Page::new("Add an opt-out", body)
         .below(OPT_OUTS, "Opt-outs")
-        .lead("The recipient gets no more mail of the category, but all other mail.")
+        .lead("The recipient gets no more mail in this category, but all other mail.")
         .same_as(Call::new("create_category_opt_out").json(example))
         .into())
 }
@@ -113,7 +114,7 @@ async fn read(context: &Context<'_>) -> Result<CategoryOptOut, Failure> {
     let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
     let found: List<CategoryOptOut> = context.read(&call).await?;
     let found = found.entries.into_iter().find(|opt_out| opt_out.id == context.id());
-    found.ok_or_else(|| Failure { message: "There is no such opt-out any more".into(), ..Failure::not_found() })
+    found.ok_or_else(|| Failure { message: "This opt-out no longer exists".into(), ..Failure::not_found() })
 }
 
 pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> {
@@ -121,7 +122,8 @@ pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> 
     let form = Form::new("remove", "Remove the opt-out", vec![confirm_field(&opt_out.email)]).danger();
     let body = maud_borrow! {
         div.card {
-            p { (opt_out.email) " gets mail of the category “" (opt_out.category_label) "” again. Remove it only if the recipient asked for that." }
+            p { (opt_out.email) " will get mail in the category “" (opt_out.category_label) "” again. Remove the \
+                opt-out only if the recipient has asked for it." }
             (form.within(context))
         }
     };

@@ -38,7 +38,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let label = format!("Remove {}", in_words(found.len()));
     let mut form = Form::new("remove", &label, vec![Field::hidden("ids", ids.join(" ")).ignored()]).danger();
     if has_complaints {
-        form.fields.push(force_field().help("Without this, suppressions because of a spam report stay."));
+        form.fields.push(force_field().help("Without this, suppressions caused by spam reports stay."));
     }
     let mut table = Table::new("Suppressions that are removed", &["Address", "Reason", "Added"]);
     for suppression in &found {
@@ -50,15 +50,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = EmptyState {
-        title: "No suppression is selected",
-        text: "Mark suppressions in the list, then come back here.",
-        action: Some((LIST, "To the list")),
+        title: "No suppressions selected",
+        text: "Select suppressions in the list, then come back here.",
+        action: Some((LIST, "Go to the list")),
     };
     let body = maud_borrow! {
         @if found.is_empty() {
             (empty)
         } @else {
-            p { "Mail goes to these again. An address that bounces or complains again is suppressed again." }
+            p { "Mail is sent to these again. An address that bounces or complains again is suppressed again." }
             (table)
             @if has_complaints { (Notice { tone: Tone::Bad, text: COMPLAINT }) }
             (form.within(context))
@@ -100,7 +100,7 @@ pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         p { (in_words(kept)) " of " (found.len()) " stayed." }
         (table)
-        p { a.button href=(LIST) { "To the list" } }
+        p { a.button href=(LIST) { "Go to the list" } }
     };
     Ok(Outcome::Once(Box::new(Page::new("Remove suppressions", body).below(LIST, "Suppressions"))))
 }

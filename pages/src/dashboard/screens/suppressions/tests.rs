@@ -59,7 +59,7 @@ fn imports_are_listed_with_their_progress() {
         assert!(page.contains(part), "{part}: {page}");
     }
     let none = FakeBackend::new().answer("list_suppression_imports", json!({"imports": []}));
-    assert!(html(none.get("/suppressions/imports")).contains("No list was imported yet"));
+    assert!(html(none.get("/suppressions/imports")).contains("No lists imported yet"));
 }
 
 #[test]
@@ -116,12 +116,13 @@ fn checked_addresses_say_whether_mail_goes_to_them() {
     let checked = json!({"data": [
         {"email": "a@example.net", "suppressed": true, "reason": "complaint", "categories": [], "suppression_id": "sup_1"},
         {"email": "b@example.net", "suppressed": false, "reason": null, "categories": ["newsletter"]},
-        {"email": HOSTILE, "suppressed": false, "reason": null, "categories": [], "error": {"message": "is no address"}},
+        {"email": HOSTILE, "suppressed": false, "reason": null, "categories": [], "error": {"message": "is no \
+            address"}},
     ]});
     let backend = backend("manual").answer("check_suppressions", checked);
     let page = html(backend.post("/suppressions/check", "check", &[("emails", "a@example.net\nb@example.net")]));
     assert_harmless(&page);
-    for text in ["Not sent", "Sent in part", "Newsletter", "No address", "is no address"] {
+    for text in ["Not sent", "Partly sent", "Newsletter", "No address", "is no address"] {
         assert!(page.contains(text), "{text}");
     }
 }
@@ -146,7 +147,7 @@ fn a_list_is_tried_before_it_is_imported() {
     let page = html(backend.post_files("/suppressions/import", "dry-run", &[("csv", "")], vec![file]));
     assert_harmless(&page);
     for text in
-        ["Repeated", "Already there", "The first 100 of 1\u{202f}001", "Your plan has no room for", "Import the list"]
+        ["Repeated", "Already present", "The first 100 of 1\u{202f}001", "Your plan has no room for", "Import the list"]
     {
         assert!(page.contains(text), "{text}: {page}");
     }
@@ -175,7 +176,7 @@ fn lists_without_entries_say_what_to_do() {
         .answer("list_suppressions", json!({"suppressions": []}))
         .answer("list_category_opt_outs", json!({"category_opt_outs": []}));
     assert!(html(backend.get("/suppressions")).contains("Import a list"));
-    assert!(html(backend.get("/suppressions?reason=manual")).contains("No suppression matches"));
+    assert!(html(backend.get("/suppressions?reason=manual")).contains("No suppressions match"));
     assert!(html(backend.get("/suppressions/opt-outs")).contains("No opt-outs yet"));
-    assert!(html(backend.get("/suppressions/selected")).contains("No suppression is selected"));
+    assert!(html(backend.get("/suppressions/selected")).contains("No suppressions selected"));
 }

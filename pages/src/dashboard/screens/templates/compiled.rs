@@ -29,7 +29,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section.card {
                 h2 { "Convert to HTML" }
                 p.help {
-                    "From then on you edit this HTML. The MJML source of the draft is removed; published versions keep \
+                    "From then on, you edit this HTML. The draft's MJML source is removed; published versions keep \
                      theirs."
                 }
                 (form.within(context))

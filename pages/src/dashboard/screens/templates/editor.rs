@@ -47,13 +47,13 @@ fn content_fields(format: SourceFormat) -> Vec<Field> {
     };
     vec![
         Field::text("subject", "Subject").empty(Empty::Null).placeholder("Welcome, {{name}}"),
-        Field::text("preheader", "Preview line")
+        Field::text("preheader", "Preview text")
             .empty(Empty::Null)
-            .help("Mail programs show it after the subject, before the email is opened."),
+            .help("Email programs show it after the subject, before the email is opened."),
         source.empty(Empty::Null),
         Field::new("text", "Plain text", Control::Code { rows: 8 })
             .empty(Empty::Null)
-            .help("Empty: it is made from the HTML body."),
+            .help("Leave empty to generate it from the HTML body."),
     ]
 }
 
@@ -361,7 +361,7 @@ impl Renderable for Editor<'_> {
                     }
                     div.choice {
                         input id="remote" type="checkbox" name="remote" value="true" checked[remote];
-                        label for="remote" { "Load pictures of other hosts" }
+                        label for="remote" { "Load remote images" }
                     }
                 }
             }
@@ -379,7 +379,7 @@ fn variables_card(editor: &Editor<'_>) -> impl Renderable {
             h2 #variables-title { "Variables" }
             p.help {
                 "An email without a required variable is refused. Variables that are not listed are required. "
-                "Clear a name to remove it."
+                "Clear a name to remove the variable."
             }
             div.variables {
                 @for n in 0..rows {

@@ -6,8 +6,8 @@ use crate::dashboard::prelude::*;
 
 /// The categories of emails with what they mean.
 pub const CATEGORIES: [(&str, &str); 3] = [
-    ("transactional", "Transactional: an answer to what somebody did"),
-    ("product", "Product: news of a product that somebody uses"),
+    ("transactional", "Transactional: a response to what someone did"),
+    ("product", "Product: news about a product that someone uses"),
     ("newsletter", "Newsletter: to those who asked for it"),
 ];
 
@@ -49,12 +49,12 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let may_create = context.allows("create_template");
     let is_filtered = bar.is_active();
     let empty = if is_filtered {
-        EmptyState { title: "No such template", text: "No template has this status and category.", action: None }
+        EmptyState { title: "No matching templates", text: "No templates have this status and category.", action: None }
     } else {
         EmptyState {
             title: "No templates yet",
-            text: "A template has a subject and bodies with variables. Emails and automations name it, so a text is \
-                   changed in one place and without a deployment.",
+            text: "A template has a subject and bodies with variables. Emails and automations refer to it, so you can \
+                change a text in one place, without a deployment.",
             action: may_create.then_some(("/dashboard/templates/new", "Create the first one")),
         }
     };
@@ -62,7 +62,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if is_filtered || !table.is_empty() { (bar) }
         (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
     };
-    let page = Page::new("Templates", body).lead("Texts of emails with variables, in published versions.");
+    let page = Page::new("Templates", body).lead("Email texts with variables, in published versions.");
     let page = if may_create {
         page.actions(maud! { a.button.primary href="/dashboard/templates/new" { "New template" } })
     } else {
@@ -73,7 +73,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The formats of the HTML body's source with what they mean.
 const FORMATS: [(&str, &str); 2] =
-    [("html", "HTML: as it is sent"), ("mjml", "MJML: sections and columns, compiled to HTML for all mail programs")];
+    [("html", "HTML: sent as it is"), ("mjml", "MJML: sections and columns, compiled to HTML for all email programs")];
 
 /// The source of a new template in MJML.
 const MJML_START: &str = include_str!("start.mjml");
@@ -83,9 +83,9 @@ fn create_form() -> Form<'static> {
     let formats = FORMATS.map(|(word, label)| (word.to_owned(), label.to_owned()));
     let fields = vec![
         Field::text("name", "Name").required().placeholder("Welcome"),
-        Field::text("alias", "Alias").placeholder("welcome").help(
-            "The name in API calls: “template”: “welcome”. You can change it; calls with the former one then fail.",
-        ),
+        Field::text("alias", "Alias")
+            .placeholder("welcome")
+            .help("The name in API calls: “template”: “welcome”. You can change it; calls with the old one then fail."),
         Field::new("category", "Category", Control::Radio(categories.into()))
             .value("transactional")
             .help("Product emails and newsletters always have an unsubscribe link."),

@@ -156,7 +156,7 @@ impl PreviewPanel<'_> {
                         formaction={ (base) "/frame" } formtarget="entered-mail" { "Show the HTML" }
                 }
                 PreviewFrame::Stored { .. } if !fits => {
-                    p.empty { "The sample data are too long for the frame; shorten them." }
+                    p.empty { "The sample data is too long for the frame; shorten it." }
                 }
                 PreviewFrame::Stored { version, revision } => {
                     iframe.mail sandbox="" title="The email as HTML" src={
@@ -181,11 +181,13 @@ impl Renderable for PreviewPanel<'_> {
             }
             div.as-text {
                 @match &rendered.text {
-                    None => { p.empty { "There is no plain text. It is made from the HTML body when an email is sent." } }
+                    None => { p.empty { "There is no plain text. It is generated from the HTML body when an email is \
+                        sent." } }
                     Some(text) => { pre.wrap tabindex="0" role="group" aria-label="The email as plain text" { (text) } }
                 }
             }
-            (size_meter(if self.is_compiled { "Compiled HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
+            (size_meter(if self.is_compiled { "Compiled \
+                HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
             (variable_findings(rendered))
         }
         .render_to(buffer);
@@ -217,7 +219,7 @@ fn variable_findings(rendered: &RenderedPreview) -> impl Renderable {
         @if !rendered.missing_variables.is_empty() {
             div.notice.warning {
                 p { strong { "Missing in the sample: " } (names(&rendered.missing_variables)) }
-                p { "An email without them is refused. Send them, or declare a fallback." }
+                p { "Emails without them are refused. Send them, or define a fallback." }
             }
         }
         @if !rendered.unused_variables.is_empty() {

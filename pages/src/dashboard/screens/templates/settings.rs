@@ -17,16 +17,16 @@ fn settings_form(template: &TemplateDetail) -> Form<'static> {
         Field::text("alias", "Alias")
             .empty(Empty::Null)
             .value(template.alias.clone().unwrap_or_default())
-            .help("The name in API calls. Calls with the former alias fail after a change."),
+            .help("The name in API calls. After a change, calls with the old alias fail."),
         Field::text("from", "From")
             .empty(Empty::Null)
             .value(template.from.clone().unwrap_or_default())
             .placeholder("Acme <hi@example.com>")
-            .help("Used if a request names no author."),
+            .help("Used if a request sets no sender."),
         Field::new("reply_to", "Reply to", Control::Lines { rows: 2 })
             .empty(Empty::Null)
             .value(template.reply_to.join("\n"))
-            .help("One address a line."),
+            .help("One address per line."),
         Field::new("category", "Category", Control::Radio(categories.into())).value(template.category.clone()),
         unsubscribe,
     ];
@@ -35,7 +35,7 @@ fn settings_form(template: &TemplateDetail) -> Form<'static> {
 
 fn duplicate_form() -> Form<'static> {
     let fields = vec![
-        Field::text("name", "Name of the copy").help("Empty: the name with “(copy)”."),
+        Field::text("name", "Name of the copy").help("Leave empty for the name with “(copy)”."),
         Field::text("alias", "Alias of the copy"),
     ];
     Form::new("duplicate", "Duplicate", fields).secondary()
@@ -47,7 +47,7 @@ fn status_form(template: &TemplateDetail) -> Form<'static> {
         return Form::new("status", "Archive", vec![Field::hidden("status", "archived")]).secondary();
     }
     let restored = if template.published_version.is_some() { "published" } else { "draft" };
-    Form::new("status", "Take out of the archive", vec![Field::hidden("status", restored)]).secondary()
+    Form::new("status", "Restore", vec![Field::hidden("status", restored)]).secondary()
 }
 
 /// The settings.
@@ -61,7 +61,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.columns.wide-first {
             div.card {
                 h2 { "Settings of the draft" }
-                p.help { "Category, author and unsubscribe link are used after you publish; name and alias at once." }
+                p.help { "The category, sender and unsubscribe link take effect when you publish; the name and alias \
+                    at once." }
                 @if may_change { (settings.within(context)) }
             }
             div.stack {
@@ -71,7 +72,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if may_change {
                     section.card {
                         h2 { "Archive" }
-                        p.help { "An archived template is refused in new emails. Its versions are kept." }
+                        p.help { "New emails cannot use an archived template. Its versions are kept." }
                         (status.within(context))
                     }
                 }
@@ -119,8 +120,8 @@ pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let effect = maud! {
-        "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
-        "steps of automations that send it fail. Emails that were sent stay in the list."
+        "The draft and all versions of “" (template.name) "” are deleted. Requests that use it are refused, and "
+        "automation steps that send it fail. Sent emails stay in the list."
     };
     let body = DeletionCard { context, button: "Delete the template", name: &template.name, effect };
     Ok(template_page(context, template, "Delete", body).same_as(call("delete_template", &template.id)).into())

@@ -7,11 +7,11 @@ use crate::dashboard::prelude::*;
 
 fn test_form(viewer: &str, versions: Vec<(String, String)>, from: &str, sample: &Value) -> Form<'static> {
     let fields = vec![
-        Field::new("to", "To", Control::Lines { rows: 2 }).required().value(viewer).help("One address a line."),
+        Field::new("to", "To", Control::Lines { rows: 2 }).required().value(viewer).help("One address per line."),
         Field::text("from", "From")
             .value(from)
             .placeholder("Acme <hi@example.com>")
-            .help("Empty: the author of the template."),
+            .help("Leave empty for the template's sender."),
         Field::new("version", "Version", Control::Select(versions)).value("draft"),
         Field { name: "variables".into(), ..sample_field("variables", sample) },
     ];
@@ -30,7 +30,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         @if let Some(sent) = &sent { p { a href=(sent) { "Look at the email" } " and what happened to it." } }
         div.card {
-            p.help { "A test email is an email like any other: it counts, and suppressed addresses are refused." }
+            p.help { "A test email is like any other email: it counts towards your plan, and suppressed addresses are \
+                refused." }
             (form.within(context))
         }
     };

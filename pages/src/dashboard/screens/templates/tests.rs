@@ -163,7 +163,7 @@ fn sources_of_mjml_are_compared() {
     assert!(page.contains("<summary>MJML</summary>") && page.contains("<summary>Compiled HTML</summary>"), "{page}");
     // The compiled HTML differs; the source does not.
     let page = html(with_source("<mjml>").get(&format!("{PATH}/diff?from=1&to=draft")));
-    assert!(page.contains("There is no difference"), "{page}");
+    assert!(page.contains("There are no differences"), "{page}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub async fn version_choices(
 fn settings_text(content: &TemplateDetail) -> String {
     let mut lines = vec![
         format!("Subject: {}", content.subject.as_deref().unwrap_or_default()),
-        format!("Preview line: {}", content.preheader.as_deref().unwrap_or_default()),
+        format!("Preview text: {}", content.preheader.as_deref().unwrap_or_default()),
         format!("From: {}", content.from.as_deref().unwrap_or_default()),
         format!("Reply to: {}", content.reply_to.join(", ")),
         format!("Category: {}", content.category),
@@ -92,7 +92,7 @@ impl Renderable for ContentDiff<'_> {
         ];
         let is_equal = parts.iter().all(|(_, before, after)| before == after);
         maud! {
-            @if is_equal { p.soft { "There is no difference." } }
+            @if is_equal { p.soft { "There are no differences." } }
             @for (title, before, after) in &parts {
                 @if before != after {
                     section { h2 { (title) } (LineDiff { caption: title, before, after }) }
@@ -122,14 +122,14 @@ pub async fn show_publish(context: &Context<'_>) -> Result<View, Failure> {
     let form = publish_form();
     let body = maud! {
         @match &published {
-            None => { p { "This is the first version: emails can use the template after it is published." } }
+            None => { p { "This is the first version: emails can use the template once it is published." } }
             Some(version) => {
                 p {
                     @if is_changed {
-                        "Emails from now on use the draft instead of version " (version.item.number)
-                        ". Emails that are accepted already do not change."
+                        "From now on, emails use the draft instead of version " (version.item.number)
+                        ". Emails that have already been accepted do not change."
                     } @else {
-                        "The draft equals version " (version.item.number) ", which is published."
+                        "The draft is identical to version " (version.item.number) ", which is published."
                     }
                 }
             }
@@ -169,7 +169,9 @@ pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
                 .cell(version.note.as_deref().unwrap_or("–"))
                 .cell(time_or_dash(Some(&version.published_at)))
                 .cell(&version.published_by)
-                .cell(maud! { a href=(compare) { "With the draft" span.hidden { ", version " (version.number) } } }),
+                .cell(
+                    maud! { a href=(compare) { "Compare with draft" span.hidden { ", version " (version.number) } } },
+                ),
         );
     }
     let publish = format!("{}/publish", path(&template.id));
@@ -190,7 +192,11 @@ pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn roll_back_form() -> Form<'static> {
-    Form::new("roll-back", "Publish this version again", vec![note_field("For your team: why it is published again.")])
+    Form::new(
+        "roll-back",
+        "Publish this version again",
+        vec![note_field("For your team: why you are publishing it again.")],
+    )
 }
 
 pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
@@ -210,7 +216,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
         .row("Note", version.item.note.as_deref().unwrap_or("–"))
         .row("Category", sentence_case(&content.category))
         .row("From", content.from.as_deref().unwrap_or("–"))
-        .row("Preview line", content.preheader.as_deref().unwrap_or("–"));
+        .row("Preview text", content.preheader.as_deref().unwrap_or("–"));
     let form = roll_back_form();
     let is_published = template.published_version == Some(version.item.number);
     let may_roll_back = context.allows("roll_back_template") && !is_published;
@@ -238,7 +244,8 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(mjml) = &content.mjml {
                 details { summary { "MJML" } pre.wrap tabindex="0" { (mjml) } }
             }
-            details { summary { @if content.mjml.is_some() { "Compiled HTML" } @else { "HTML" } } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
+            details { summary { @if content.mjml.is_some() { "Compiled \
+                HTML" } @else { "HTML" } } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
             details { summary { "Plain text" } pre.wrap tabindex="0" { (content.text.as_deref().unwrap_or_default()) } }
         }
     };

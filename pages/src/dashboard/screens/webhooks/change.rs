@@ -41,7 +41,7 @@ fn form<'a>(name: &'a str, submit: &'a str, webhook: &Webhook, domains: Vec<(Str
     let choice = |value: &str, label: String| (value.to_owned(), label);
     let subscription = vec![
         choice("all", format!("All events, except {}", event_choices::named_events())),
-        choice("chosen", "The events marked below".to_owned()),
+        choice("chosen", "The events selected below".to_owned()),
     ];
     let retries = vec![
         choice("default", "For 5 minutes: at once, then after 5 s, 30 s, 2 min and 2 min".to_owned()),
@@ -52,7 +52,7 @@ fn form<'a>(name: &'a str, submit: &'a str, webhook: &Webhook, domains: Vec<(Str
             .required()
             .value(&webhook.url)
             .placeholder("https://example.com/webhooks")
-            .help("HTTPS, at a public address. Events are posted to it; it answers 2xx within 15 seconds."),
+            .help("HTTPS, at a public address. Events are posted to it; it must respond with 2xx within 15 seconds."),
         Field::text("description", "Description")
             .value(webhook.description.as_deref().unwrap_or_default())
             .empty(Empty::Null)
@@ -63,20 +63,23 @@ fn form<'a>(name: &'a str, submit: &'a str, webhook: &Webhook, domains: Vec<(Str
         Field::new("events", "Events", Control::CheckboxGroups(event_choices::groups(&webhook.events)))
             .value(webhook.events.join("\n"))
             .empty(Empty::Kept),
-        Field::new("retry_policy", "How long a delivery is tried", Control::Radio(retries))
+        Field::new("retry_policy", "Retry schedule", Control::Radio(retries))
             .value(if webhook.retry_policy.is_empty() { "default" } else { &webhook.retry_policy }),
-        Field::new("inbound_addresses", "Only received mail for these addresses", Control::Lines { rows: 2 })
+        Field::new("inbound_addresses", "Only mail received for these addresses", Control::Lines { rows: 2 })
             .value(webhook.inbound_addresses.join("\n"))
             .placeholder("support@example.com")
             .empty(Empty::Kept)
-            .help("One a line: an address, its sub-addresses (support+*@example.com), or a domain (*@example.com). Other events are not affected."),
+            .help(
+                "One per line: an address, its sub-addresses (support+*@example.com), or a domain (*@example.com). \
+                Other events are not affected.",
+            ),
     ];
     if domains.len() > 1 || !webhook.domain_ids.is_empty() {
         fields.push(
-            Field::new("domain_ids", "Only events of these sending domains", Control::Checkboxes(domains))
+            Field::new("domain_ids", "Only events for these sending domains", Control::Checkboxes(domains))
                 .value(webhook.domain_ids.join("\n"))
                 .empty(Empty::Kept)
-                .help("Mark none for all domains."),
+                .help("Select none for all domains."),
         );
     }
     Form::new(name, submit, fields)
@@ -93,7 +96,7 @@ fn read(context: &Context<'_>) -> Result<Value, Failure> {
     if entered.get(SUBSCRIPTION) == "all" {
         body["events"] = json!([]);
     } else if body["events"].as_array().is_none_or(Vec::is_empty) {
-        return Err(Failure::field("events", "Mark at least one event, or choose all events above"));
+        return Err(Failure::field("events", "Select at least one event, or choose all events above"));
     }
     Ok(body)
 }
@@ -112,7 +115,7 @@ pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_webhook").json(read(context)?);
     let created: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::Once(Box::new(secret::page("The endpoint is created", &created))))
+    Ok(Outcome::Once(Box::new(secret::page("Endpoint created", &created))))
 }
 
 pub(super) async fn show_edit(context: &Context<'_>) -> Result<View, Failure> {

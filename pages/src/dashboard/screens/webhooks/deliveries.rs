@@ -27,8 +27,8 @@ impl Deliveries {
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
-            Filter::date("after", "From day"),
-            Filter::date("before", "To day"),
+            Filter::date("after", "From date"),
+            Filter::date("before", "To date"),
         ];
         Ok(Self { call, list, refused, filters })
     }
@@ -47,8 +47,9 @@ pub(super) struct DeliverySection<'s> {
 
 impl DeliverySection<'_> {
     fn table(&self) -> Table {
-        let mut table = Table::new("Deliveries", &["Event", "Status", "Tries", "Last answer", "Next try", "Created"])
-            .numbers(&["Tries"]);
+        let mut table =
+            Table::new("Deliveries", &["Event", "Status", "Attempts", "Last response", "Next attempt", "Created"])
+                .numbers(&["Attempts"]);
         for delivery in &self.deliveries.list.entries {
             let answer = delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string());
             let next = match delivery.status.as_str() {
@@ -72,14 +73,14 @@ impl DeliverySection<'_> {
     fn empty(&self, is_filtered: bool) -> EmptyState<'static> {
         if is_filtered {
             EmptyState {
-                title: "No delivery matches the filters",
+                title: "No deliveries match the filters",
                 text: "Deliveries are kept for 30 days.",
                 action: None,
             }
         } else {
             EmptyState {
                 title: "No deliveries yet",
-                text: "Events that happen from now on are listed here with each try. Send a test to see one.",
+                text: "Events from now on are listed here with each attempt. Send a test to see one.",
                 action: None,
             }
         }
@@ -97,7 +98,7 @@ impl Renderable for DeliverySection<'_> {
             section {
                 div.section-head {
                     h2 { "Deliveries" }
-                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Send past deliveries again" } }
+                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Replay past deliveries" } }
                 }
                 (bar)
                 div data-fragment="list" {

@@ -26,7 +26,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 p { (standing) }
                 (facts)
                 @if is_pending {
-                    p { a.button href=(delivery_path(&webhook.id, &delivery.id)) { "Look again" } }
+                    p { a.button href=(delivery_path(&webhook.id, &delivery.id)) { "Refresh" } }
                 }
                 @if can_replay {
                     (again.within(context))
@@ -35,7 +35,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
             }
             section {
-                h2 { "Tries" }
+                h2 { "Attempts" }
                 @if delivery.attempts.is_empty() { p.soft { "None yet." } }
                 @for (n, attempt) in delivery.attempts.iter().rev().enumerate() { (attempt_view(attempt, n == 0)) }
             }
@@ -55,9 +55,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn facts(delivery: &Delivery, context: &Context<'_>) -> Facts {
     Facts::new()
         .row("Status", delivery.badge())
-        .row("Next try", delivery.next_try(context.now()))
+        .row("Next attempt", delivery.next_try(context.now()))
         .row("Created", time_or_dash(Some(&delivery.created_at)))
-        .optional("Arrived", delivery.delivered_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .optional("Delivered", delivery.delivered_at.as_deref().map(|at| time_or_dash(Some(at))))
         .row("Event", maud! { code { (delivery.event_id) } })
 }
 
@@ -66,7 +66,7 @@ fn attempt_view(attempt: &Attempt, is_last: bool) -> impl Renderable + use<'_> {
     let badge = match attempt.response_status {
         Some(status @ 200..300) => Badge::new(status.to_string(), Tone::Good),
         Some(status) => Badge::new(status.to_string(), Tone::Bad),
-        None => Badge::new("No answer", Tone::Bad),
+        None => Badge::new("No response", Tone::Bad),
     };
     maud! {
         details.card.attempt id={ "try-" (attempt.n) } open[is_last] {
@@ -80,7 +80,7 @@ fn attempt_view(attempt: &Attempt, is_last: bool) -> impl Renderable + use<'_> {
             @if !attempt.response_body.is_empty() {
                 (Code::new("Answer", &attempt.response_body).wrapped())
             } @else if attempt.error.is_none() {
-                p.soft.small { "The answer had no content." }
+                p.soft.small { "The response had no content." }
             }
         }
     }

@@ -24,18 +24,19 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     @if webhook.enabled && context.allows("test_webhook") {
                         section.card {
                             h2 { "Send a test" }
-                            p.small.soft { "An example of the event, tried once. Its data has " code { "\"test\": true" } "." }
+                            p.small.soft { "An example of the event, sent once. Its data has " code { "\"test\": \
+                                true" } "." }
                             (test.within(context))
                         }
                     }
                     @if context.allows("update_webhook") {
                         section.card {
                             @if webhook.enabled {
-                                p.small.soft { "Nothing is sent to a disabled endpoint, also not later." }
+                                p.small.soft { "Nothing is sent to a disabled endpoint, not even later." }
                                 (disable.within(context))
                             } @else {
                                 h2 { "Disabled" }
-                                p.small.soft { "Events are sent again from the moment when you enable it." }
+                                p.small.soft { "Events are sent from the moment you enable it." }
                                 (enable.within(context))
                             }
                         }
@@ -57,8 +58,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 fn facts(webhook: &Webhook) -> Facts {
     let retries = match webhook.retry_policy.as_str() {
-        "extended" => "8 tries within 28 hours",
-        _ => "5 tries within 5 minutes",
+        "extended" => "8 attempts within 28 hours",
+        _ => "5 attempts within 5 minutes",
     };
     let list = |entries: &[String]| (!entries.is_empty()).then(|| entries.join(", "));
     Facts::new()

@@ -86,7 +86,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let bar = FilterBar { context, filters: &filters };
     let is_filtered = bar.is_active() || !query.get("cursor").is_empty();
     let empty = if is_filtered {
-        EmptyState { title: "No such event", text: "No stored event has this type.", action: None }
+        EmptyState { title: "No matching events", text: "No stored events have this type.", action: None }
     } else {
         EmptyState {
             title: "No events yet",
@@ -122,8 +122,9 @@ fn event_view(event: &StreamEvent) -> impl Renderable + use<'_> {
                 span.event-subject { (event.subject()) }
                 span.small.soft { (time_or_dash(Some(&event.created_at))) }
             }
-            p.links.small { code { (event.id) } @if !object_links(&event.data).is_empty() { " · " (links(&event.data)) } }
-            (Code::new("Data of the event", &json).wrapped())
+            p.links.small { code { (event.id) } @if !object_links(&event.data).is_empty() { " · \
+                " (links(&event.data)) } }
+            (Code::new("Event data", &json).wrapped())
         }
     }
 }

@@ -17,7 +17,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let can_create = context.allows("create_webhook");
     let empty = EmptyState {
         title: "No webhook endpoints yet",
-        text: "An endpoint is an address of your program. Each event is posted to it, signed and in JSON: an email arrived, came back, was opened and so on. What fails is tried again.",
+        text: "An endpoint is a URL of your program. Each event is posted to it as signed JSON: an email was \
+            delivered, bounced, was opened and so on. Failed deliveries are retried.",
         action: can_create.then_some(("/dashboard/webhooks/new", "Add the first endpoint")),
     };
     let body = maud! {
@@ -29,7 +30,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if context.allows("list_webhook_events") { a.button href=(EVENTS) { "Watch events" } }
         @if can_create { a.button.primary href={ (LIST) "/new" } { "Add an endpoint" } }
     };
-    let page = Page::new("Webhooks", body).lead("Your endpoints, and how the last delivery to each went.");
+    let page = Page::new("Webhooks", body).lead("Your endpoints, and the result of the last delivery to each.");
     Ok(page.actions(actions).same_as(call).live().into())
 }
 

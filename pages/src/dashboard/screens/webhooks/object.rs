@@ -58,12 +58,12 @@ impl Webhook {
             return Some(
                 match self.disabled_reason.as_deref() {
                     Some("gone") => {
-                        "It is disabled, because it answered 410 (gone). Events since then are not sent to it. Enable \
-                         it when the address works again."
+                        "It is disabled because it answered 410 (Gone). Events since then are not sent to it. Enable \
+                         it when the URL works again."
                     }
                     Some("failing") => {
-                        "It is disabled, because it failed for a long time without a success. Fix the receiver, \
-                         enable the endpoint, and send the failed deliveries again."
+                        "It is disabled because all deliveries failed for a long time. Fix the receiver, enable the \
+                         endpoint, and replay the failed deliveries."
                     }
                     _ => "It is disabled: no events are sent to it.",
                 }
@@ -72,7 +72,7 @@ impl Webhook {
         }
         let since = self.failing_since.as_deref().and_then(Time::parse)?;
         Some(format!(
-            "All deliveries since {} UTC failed. The deliveries below show what it answered.",
+            "All deliveries since {} UTC have failed. The deliveries below show its responses.",
             date_and_time(since.0)
         ))
     }
@@ -131,8 +131,8 @@ impl Delivery {
     pub(super) fn next_try(&self, now: Timestamp) -> String {
         let next = self.next_attempt_at.as_deref().and_then(Time::parse);
         match (self.status.as_str(), next) {
-            ("delivered", _) => "None: it arrived".to_owned(),
-            ("failed", _) => "None: all tries failed".to_owned(),
+            ("delivered", _) => "None: it was delivered".to_owned(),
+            ("failed", _) => "None: all attempts failed".to_owned(),
             (_, Some(Time(at))) => until(at.as_second() - now.as_second()),
             (_, None) => "At once".to_owned(),
         }
@@ -141,23 +141,22 @@ impl Delivery {
     /// The state in words, and the next attempt.
     pub(super) fn standing(&self, now: Timestamp) -> String {
         let tries = match self.attempts_count {
-            1 => "the first try".to_owned(),
-            count => format!("try {count}"),
+            1 => "the first attempt".to_owned(),
+            count => format!("attempt {count}"),
         };
         let answer = match self.response_status {
             Some(status) => format!("answered {status}"),
-            None => "gave no answer".to_owned(),
+            None => "did not respond".to_owned(),
         };
         match (self.status.as_str(), self.attempts_count) {
-            ("delivered", _) => format!("It arrived: your endpoint {answer} to {tries}."),
+            ("delivered", _) => format!("Delivered: your endpoint {answer} on {tries}."),
             ("failed", _) => format!(
-                "It did not arrive: your endpoint {answer} to {tries}, the last one. It is sent again only if you ask \
-                 for it."
+                "Failed: your endpoint {answer} on {tries}, the last one. It is sent again only if you request it."
             ),
             (_, 0) => "It is about to be sent.".to_owned(),
             _ => {
                 let next = self.next_try(now);
-                format!("It did not arrive yet: your endpoint {answer} to {tries}. Next try: {}.", lower_first(&next))
+                format!("Not delivered yet: your endpoint {answer} on {tries}. Next attempt: {}.", lower_first(&next))
             }
         }
     }
@@ -216,12 +215,12 @@ mod tests {
         };
         assert_eq!(
             delivery("pending", 2, Some(500)).standing(now),
-            "It did not arrive yet: your endpoint answered 500 to try 2. Next try: in 2 minutes."
+            "Not delivered yet: your endpoint answered 500 on attempt 2. Next attempt: in 2 minutes."
         );
         assert_eq!(
             delivery("delivered", 1, Some(204)).standing(now),
-            "It arrived: your endpoint answered 204 to the first try."
+            "Delivered: your endpoint answered 204 on the first attempt."
         );
-        assert!(delivery("failed", 5, None).standing(now).contains("gave no answer to try 5, the last one"));
+        assert!(delivery("failed", 5, None).standing(now).contains("did not respond on attempt 5, the last one"));
     }
 }

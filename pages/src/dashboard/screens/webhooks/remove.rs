@@ -10,8 +10,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = Form::new("delete", "Delete the endpoint", vec![confirm_field(webhook.host())]).danger();
     let body = maud_borrow! {
         div.card {
-            p { "No more events are posted to " code { (webhook.url) } ". Its deliveries and its secret are deleted too, and cannot be brought back." }
-            p.soft { "To stop it for some time only, disable it on its page." }
+            p { "No more events are posted to " code { (webhook.url) } ". Its deliveries and its secret are deleted \
+                too, and cannot be restored." }
+            p.soft { "To stop it only for a while, disable it on its page." }
             (form.within(context))
         }
     };

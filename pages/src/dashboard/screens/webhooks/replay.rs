@@ -22,16 +22,16 @@ fn local(time: Timestamp) -> String {
 }
 
 fn form(webhook: &Webhook, since: String) -> Form<'static> {
-    let status = [("failed", "Failed deliveries"), ("delivered", "Deliveries that arrived")];
+    let status = [("failed", "Failed deliveries"), ("delivered", "Successful deliveries")];
     let status = status.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let fields = vec![
         Field::new("since", "From (UTC)", Control::DateTime).required().value(since),
         Field::new("until", "To (UTC)", Control::DateTime).help("Empty means now."),
         Field::new("status", "Which", Control::Radio(status)).value("failed"),
         Field::new("events", "Only these events", Control::CheckboxGroups(event_choices::groups(&webhook.events)))
-            .help("Mark none for all."),
+            .help("Select none for all."),
     ];
-    Form::new("replay", "Send them again", fields)
+    Form::new("replay", "Replay", fields)
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -41,25 +41,26 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let since = next.or_else(|| now.checked_sub(SignedDuration::from_hours(24)).ok()).map(local).unwrap_or_default();
     let form = form(&webhook, since);
     let result = query.get("queued").parse::<u64>().ok().map(|queued| match (queued, next) {
-        (0, None) => (Tone::Neutral, "No delivery matches: nothing is sent.".to_owned()),
+        (0, None) => (Tone::Neutral, "No deliveries match: nothing is sent.".to_owned()),
         (queued, None) => (Tone::Good, format!("{} are sent again.", deliveries(queued))),
         (queued, Some(_)) => (
             Tone::Warning,
-            format!("{} are sent again. There are more: send the form again to go on.", deliveries(queued)),
+            format!("{} are sent again. There are more: submit the form again to continue.", deliveries(queued)),
         ),
     });
     let body = maud_borrow! {
         @if let Some((tone, text)) = &result {
             (Notice { tone: *tone, text })
-            p { a.button href={ (webhook_path(&webhook.id)) "?status=pending" } { "Show what is on its way" } }
+            p { a.button href={ (webhook_path(&webhook.id)) "?status=pending" } { "Show pending deliveries" } }
         }
         div.card.webhook-form {
-            p { "Each delivery is tried once more, as the same event: receivers that remember " code { "webhook-id" } " take it once." }
+            p { "Each delivery is attempted once more, as the same event: receivers that remember \
+                " code { "webhook-id" } " process it only once." }
             (form.within(context))
         }
     };
     let example = json!({"since": now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), "status": "failed"});
-    let page = Page::new("Send deliveries again", body).below(LIST, "Webhooks");
+    let page = Page::new("Replay deliveries", body).below(LIST, "Webhooks");
     let page = page.below(webhook_path(&webhook.id), webhook.host());
     Ok(page.same_as(Call::new("replay_webhook_deliveries").id(&webhook.id).json(example)).into())
 }

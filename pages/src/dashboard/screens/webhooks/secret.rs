@@ -21,8 +21,10 @@ pub(super) fn page(title: &str, created: &OneWebhook) -> Page {
     let path = webhook_path(&created.webhook.id);
     let uses = uses();
     let body = maud! {
-        (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the endpoint") })
-        p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
+        (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the \
+            endpoint") })
+        p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other \
+            languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
     };
     let url = created.webhook.url.as_str();
     Page::new(title, body).below(LIST, "Webhooks").lead(format!("Deliveries to {url} are signed with it."))
@@ -33,9 +35,9 @@ fn form() -> Form<'static> {
     let hours = hours.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
     let grace = Field::new("grace_hours", "The old secret still signs for", Control::Select(hours))
         .value("24")
-        .help("In this time each delivery has two signatures, so receivers with either secret accept it.")
+        .help("During this time, each delivery has two signatures, so receivers with either secret accept it.")
         .ignored();
-    Form::new("rotate", "Make a new secret", vec![grace])
+    Form::new("rotate", "Create a new secret", vec![grace])
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -43,7 +45,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let form = form();
     let body = maud_borrow! {
         div.card {
-            p { "A new secret is made and shown once. Give it to your receiver before the time of the old one ends." }
+            p { "A new secret is created and shown once. Give it to your receiver before the old one expires." }
             (form.within(context))
         }
     };
@@ -54,8 +56,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
     let entered = context.form().get("grace_hours");
-    let hours: u16 = entered.parse().map_err(|_| Failure::field("grace_hours", "Choose one of the times"))?;
+    let hours: u16 = entered.parse().map_err(|_| Failure::field("grace_hours", "Choose one of the periods"))?;
     let call = Call::new("rotate_webhook_secret").id(context.id()).json(serde_json::json!({"grace_hours": hours}));
     let rotated: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::Once(Box::new(page("The secret is rotated", &rotated))))
+    Ok(Outcome::Once(Box::new(page("The secret has been rotated", &rotated))))
 }

@@ -73,7 +73,7 @@ fn an_endpoint_is_created_and_its_secret_shown_once() {
     let chosen = [("url", "https://example.com/hooks"), ("subscription", "chosen"), ("retry_policy", "extended")];
     let refused = backend.post("/webhooks/new", "create", &chosen);
     assert_eq!(refused.status, 400);
-    assert!(html(refused).contains("Mark at least one event"));
+    assert!(html(refused).contains("Select at least one event"));
     let mut fields = chosen.to_vec();
     fields.extend([
         ("events", "email.bounced"),
@@ -121,7 +121,7 @@ fn refused_filters_and_forbidden_operations_are_said() {
     let failure = Failure { status: 400, message: "`type` is not an event".into(), ..Failure::default() };
     let refused = backend().refuse("list_webhook_deliveries", failure);
     let page = html(refused.get("/webhooks/whk_1?type=x"));
-    assert!(page.contains("The list was not read: type is not an event"));
+    assert!(page.contains("The list could not be read: type is not an event"));
     let viewer =
         backend().forbid("update_webhook").forbid("delete_webhook").forbid("create_webhook").forbid("test_webhook");
     let page = html(viewer.get("/webhooks/whk_1"));
@@ -139,6 +139,6 @@ fn lists_without_entries_say_what_to_do() {
         .answer("list_webhook_events", json!({"events": []}));
     assert!(html(backend.get("/webhooks")).contains("Add the first endpoint"));
     assert!(html(backend.get("/webhooks/whk_1")).contains("No deliveries yet"));
-    assert!(html(backend.get("/webhooks/whk_1?status=failed")).contains("No delivery matches the filters"));
+    assert!(html(backend.get("/webhooks/whk_1?status=failed")).contains("No deliveries match the filters"));
     assert!(html(backend.get("/webhooks/events")).contains("No events yet"));
 }
