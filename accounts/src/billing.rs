@@ -46,9 +46,6 @@ impl BillingService {
     }
 
     /// Applies an update of a customer. Returns the account that the customer pays for, if it is known.
-    ///
-    /// # Errors
-    /// Returns a [`BillingError`] if the store fails or concurrent changes do not end.
     pub async fn apply_customer_state(
         &self,
         customer: &str,

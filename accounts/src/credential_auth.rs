@@ -185,9 +185,6 @@ impl CredentialAuthenticator {
 
     /// Returns the last use of an account's credentials, in the order of `ids`. Uses at other nodes appear up to a
     /// minute late.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn last_used(&self, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>, ReadError> {
         let written = store::last_used::list(&self.services.store, account, ids).await?;
         let latest = |(id, written): (&[u8; 16], Option<LastUse>)| {

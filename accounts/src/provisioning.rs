@@ -61,7 +61,6 @@ pub struct ProvisionedAccount {
 /// Creates and changes accounts.
 #[derive(Clone)]
 pub struct AccountProvisioning {
-    /// The users of all accounts.
     pub users: UserService,
     store: Store,
     clock: Clock,

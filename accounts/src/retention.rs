@@ -11,14 +11,15 @@ mod automation_runs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use model::affiliate::visit::COUNTS_RETENTION;
 use model::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use model::metric::Hour;
 use queue::delivery::delivery_policy::SharedDeliveryPolicy;
 use queue::services::Services;
-use store::affiliate::{click_count, self_referral_guard, visit};
-use store::engine::{Batch, CommitError, ReadError};
+use store::affiliate::{click_count, processor_event, self_referral_guard, visit};
+use store::engine::{Batch, CommitError, Key, ReadError, Store};
 use store::request_log::LogPart;
 use thiserror::Error;
 
@@ -28,8 +29,6 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 const RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Emails purged per commit.
 const BATCH_EMAILS: usize = 100;
-/// Idempotency keys purged per commit.
-const BATCH_KEYS: usize = 1_000;
 /// Rows read or purged per commit.
 const BATCH_ROWS: usize = 1_000;
 /// Approvals of a commit; each has up to 320 KiB.
@@ -94,10 +93,7 @@ impl RetentionJob {
         if !self.services.leases.is_active(0) {
             return Ok(0);
         }
-        self.purge_idempotency_keys().await?;
-        self.purge_sign_in_links().await?;
-        self.purge_oauth().await?;
-        self.purge_tls_daily_stats().await?;
+        self.purge_shared_rows().await?;
         let Ok(oldest_kept) = self.services.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let runs_before = RunId::new(oldest_kept, 0);
@@ -106,19 +102,10 @@ impl RetentionJob {
         loop {
             let accounts = store::account::list_ids(&self.services.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
-                self.purge_sessions(*account).await?;
-                self.purge_grants(*account).await?;
-                self.purge_request_logs(*account).await?;
-                self.purge_approvals(*account).await?;
-                self.purge_metrics(*account).await?;
+                self.purge_account_rows(*account).await?;
                 automation_runs::purge_runs(&self.services, *account, runs_before).await?;
-                self.purge_dmarc_reports(*account).await?;
                 self.purge_product_events(*account, oldest_kept).await?;
-                self.purge_event_log(*account).await?;
-                self.purge_webhook_deliveries(*account).await?;
-                self.purge_processor_events(*account).await?;
                 self.purge_affiliate_visits(*account).await?;
-                self.purge_affiliate_clicks(*account).await?;
                 purged += self.purge_emails(*account, before).await?;
                 purged += self.purge_received_emails(*account, oldest_kept).await?;
             }
@@ -129,177 +116,114 @@ impl RetentionJob {
         }
     }
 
-    async fn purge_idempotency_keys(&self) -> Result<(), RetentionError> {
-        let Ok(before) = self.services.clock.now().checked_sub(model::idempotency::RETENTION) else { return Ok(()) };
+    /// Purges expired rows that belong to no account.
+    async fn purge_shared_rows(&self) -> Result<(), RetentionError> {
         loop {
-            let mut batch = Batch::progress();
-            let found = store::idempotency::purge_before(&self.services.store, &mut batch, before, BATCH_KEYS).await?;
-            self.services.store.commit(batch).await?;
-            if found < BATCH_KEYS || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_sign_in_links(&self) -> Result<(), RetentionError> {
-        loop {
-            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
-            let found = store::sign_in_link::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?;
-            self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Deletes expired tokens, codes, device authorizations and registered clients.
-    async fn purge_oauth(&self) -> Result<(), RetentionError> {
-        loop {
-            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
-            let found = [
-                store::oauth::token::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::code::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::device::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
-                store::oauth::client::purge_expired(&self.services.store, &mut batch, now, BATCH_ROWS).await?,
-            ];
-            self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < BATCH_ROWS) || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_grants(&self, account: AccountId) -> Result<(), RetentionError> {
-        let mut from = None;
-        loop {
-            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
-            let next =
-                store::oauth::grant::purge_expired(&self.services.store, &mut batch, account, from, now, BATCH_ROWS)
-                    .await?;
-            self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-            from = next;
-        }
-    }
-
-    async fn purge_tls_daily_stats(&self) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.services.clock.now().checked_sub(message::tls_report::RETENTION) else { return Ok(()) };
-        loop {
+            let (store, now, limit) = (&self.services.store, self.services.clock.now(), BATCH_ROWS);
+            let (keys, tls) = (oldest(now, model::idempotency::RETENTION), oldest(now, message::tls_report::RETENTION));
             let mut batch = Batch::progress();
             let found = [
-                store::tls_daily_stats::purge_before(&self.services.store, &mut batch, oldest, BATCH_ROWS).await?,
-                store::tls_report_received::purge_before(&self.services.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::idempotency::purge_before(store, &mut batch, keys, limit).await?,
+                store::sign_in_link::purge_expired(store, &mut batch, now, limit).await?,
+                store::oauth::token::purge_expired(store, &mut batch, now, limit).await?,
+                store::oauth::code::purge_expired(store, &mut batch, now, limit).await?,
+                store::oauth::device::purge_expired(store, &mut batch, now, limit).await?,
+                store::oauth::client::purge_expired(store, &mut batch, now, limit).await?,
+                store::tls_daily_stats::purge_before(store, &mut batch, tls, limit).await?,
+                store::tls_report_received::purge_before(store, &mut batch, tls, limit).await?,
             ];
             self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < BATCH_ROWS) || self.services.stop.is_cancelled() {
+            if found.iter().all(|found| *found < limit) || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn purge_sessions(&self, account: AccountId) -> Result<(), RetentionError> {
-        let mut from = None;
-        loop {
-            let (mut batch, now) = (Batch::progress(), self.services.clock.now());
-            let next =
-                store::session::purge_expired(&self.services.store, &mut batch, account, from, now, BATCH_ROWS).await?;
-            self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-            from = next;
+    /// Purges expired rows of an account that no one renews.
+    async fn purge_account_rows(&self, account: AccountId) -> Result<(), RetentionError> {
+        let now = self.services.clock.now();
+        self.purge_pages(|store, batch, from| {
+            Box::pin(store::session::purge_expired(store, batch, account, from, now, BATCH_ROWS))
+        })
+        .await?;
+        self.purge_pages(|store, batch, from| {
+            Box::pin(store::oauth::grant::purge_expired(store, batch, account, from, now, BATCH_ROWS))
+        })
+        .await?;
+        for (part, retention) in
+            [(LogPart::Reads, model::request_log::RETENTION), (LogPart::Audit, model::request_log::AUDIT_RETENTION)]
+        {
+            let before = RequestId::new(oldest(now, retention), 0);
+            self.purge(BATCH_ROWS, |store, batch, limit| {
+                Box::pin(store::request_log::purge_before(store, part, batch, account, before, limit))
+            })
+            .await?;
         }
+        let before = ApprovalId::new(oldest(now, model::approval::RETENTION), 0);
+        self.purge(BATCH_APPROVALS, |store, batch, limit| {
+            Box::pin(store::approval::purge_before(store, batch, account, before, limit))
+        })
+        .await?;
+        let before = Hour::containing(oldest(now, model::metric::RETENTION));
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::metric::purge_before(store, batch, account, before, limit))
+        })
+        .await?;
+        let before = Hour::containing(oldest(now, message::dmarc::RETENTION)).day();
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::dmarc::purge_before(store, batch, account, before, limit))
+        })
+        .await?;
+        let before = oldest(now, model::event::RETENTION);
+        self.purge(BATCH_EVENT_CHUNKS, |store, batch, limit| {
+            Box::pin(store::event_log::purge_before(store, batch, account, before, limit))
+        })
+        .await?;
+        let before = DeliveryId::new(before, 0);
+        self.purge_pages(|store, batch, from| {
+            Box::pin(store::webhook_delivery::purge_before(store, batch, account, from, before, BATCH_ROWS))
+        })
+        .await?;
+        let before = oldest(now, PROCESSOR_EVENTS_RETENTION);
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(processor_event::purge_before(store, batch, account, before, limit))
+        })
+        .await?;
+        // Daily click counts of partner links.
+        let before = Hour::containing(now.checked_sub(COUNTS_RETENTION).unwrap_or(Timestamp::MIN)).day();
+        self.purge_pages(|store, batch, from| {
+            Box::pin(click_count::purge_before(store, batch, account, from, before, BATCH_ROWS))
+        })
+        .await
     }
 
-    async fn purge_request_logs(&self, account: AccountId) -> Result<(), RetentionError> {
-        self.purge_log_part(account, LogPart::Reads, model::request_log::RETENTION).await?;
-        self.purge_log_part(account, LogPart::Audit, model::request_log::AUDIT_RETENTION).await
-    }
-
-    async fn purge_log_part(
+    /// Repeats a purge of up to `limit` rows, each time in a commit of its own, until it finds fewer.
+    async fn purge(
         &self,
-        account: AccountId,
-        part: LogPart,
-        retention: Duration,
+        limit: usize,
+        purge: impl for<'a> Fn(&'a Store, &'a mut Batch, usize) -> BoxFuture<'a, Result<usize, ReadError>>,
     ) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(retention) else { return Ok(()) };
-        let before = RequestId::new(oldest_kept, 0);
         loop {
             let mut batch = Batch::progress();
-            let found =
-                store::request_log::purge_before(&self.services.store, part, &mut batch, account, before, BATCH_ROWS)
-                    .await?;
+            let found = purge(&self.services.store, &mut batch, limit).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
+            if found < limit || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn purge_approvals(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::approval::RETENTION) else { return Ok(()) };
-        let before = ApprovalId::new(oldest_kept, 0);
+    /// Repeats a purge of a page of rows, which returns where the next page begins, each time in a commit of its own.
+    async fn purge_pages(
+        &self,
+        purge: impl for<'a> Fn(&'a Store, &'a mut Batch, Option<Key>) -> BoxFuture<'a, Result<Option<Key>, ReadError>>,
+    ) -> Result<(), RetentionError> {
+        let mut from = None;
         loop {
             let mut batch = Batch::progress();
-            let found =
-                store::approval::purge_before(&self.services.store, &mut batch, account, before, BATCH_APPROVALS)
-                    .await?;
+            from = purge(&self.services.store, &mut batch, from).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_APPROVALS || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::metric::RETENTION) else { return Ok(()) };
-        loop {
-            let mut batch = Batch::progress();
-            let found = store::metric::purge_before(
-                &self.services.store,
-                &mut batch,
-                account,
-                Hour::containing(oldest_kept),
-                BATCH_ROWS,
-            )
-            .await?;
-            self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(message::dmarc::RETENTION) else { return Ok(()) };
-        loop {
-            let mut batch = Batch::progress();
-            let found = store::dmarc::purge_before(
-                &self.services.store,
-                &mut batch,
-                account,
-                Hour::containing(oldest_kept).day(),
-                BATCH_ROWS,
-            )
-            .await?;
-            self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_event_log(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.services.clock.now().checked_sub(model::event::RETENTION) else { return Ok(()) };
-        loop {
-            let mut batch = Batch::progress();
-            let found =
-                store::event_log::purge_before(&self.services.store, &mut batch, account, before, BATCH_EVENT_CHUNKS)
-                    .await?;
-            self.commit_unless_empty(batch).await?;
-            if found < BATCH_EVENT_CHUNKS || self.services.stop.is_cancelled() {
+            if from.is_none() || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -328,47 +252,6 @@ impl RetentionJob {
                 Err(error) => return Err(error.into()),
             }
             if found.iter().all(|found| *found < limit) || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn purge_webhook_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.services.clock.now().checked_sub(model::event::RETENTION) else { return Ok(()) };
-        let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
-        loop {
-            let mut batch = Batch::progress();
-            let next = store::webhook_delivery::purge_before(
-                &self.services.store,
-                &mut batch,
-                account,
-                from,
-                before,
-                BATCH_ROWS,
-            )
-            .await?;
-            self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-            from = next;
-        }
-    }
-
-    async fn purge_processor_events(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.services.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
-        loop {
-            let mut batch = Batch::progress();
-            let found = store::affiliate::processor_event::purge_before(
-                &self.services.store,
-                &mut batch,
-                account,
-                before,
-                BATCH_ROWS,
-            )
-            .await?;
-            self.commit_unless_empty(batch).await?;
-            if found < BATCH_ROWS || self.services.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -403,23 +286,6 @@ impl RetentionJob {
             }
         }
         Ok(())
-    }
-
-    /// Purges daily click counts of partner links.
-    async fn purge_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.services.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
-        let mut from = None;
-        loop {
-            let mut batch = Batch::progress();
-            let day = Hour::containing(oldest).day();
-            let next =
-                click_count::purge_before(&self.services.store, &mut batch, account, from, day, BATCH_ROWS).await?;
-            self.commit_unless_empty(batch).await?;
-            if next.is_none() || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-            from = next;
-        }
     }
 
     async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
@@ -477,4 +343,9 @@ impl RetentionJob {
             }
         }
     }
+}
+
+/// The time before which rows with this retention are old.
+fn oldest(now: Timestamp, retention: Duration) -> Timestamp {
+    now.checked_sub(retention).unwrap_or(Timestamp::MIN)
 }

@@ -71,9 +71,6 @@ impl SuppressionImporter {
 }
 
 /// Processes all unfinished imports until `stop`; accounts take turns.
-///
-/// # Errors
-/// The store cannot be read or written.
 pub async fn process_open_imports(
     contacts: &SuppressionService,
     quotas: Option<&Arc<StorageQuotaTracker>>,

@@ -172,9 +172,6 @@ impl SuppressionService {
 
     /// Returns for each cause what [`Self::suppress`] would do, without doing it: whether a suppression would be new or
     /// changed, and the reason of the one that exists.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn forecast(
         &self,
         account: AccountId,
@@ -191,9 +188,6 @@ impl SuppressionService {
 
     /// Returns for each cause whether it would add a row: false for targets already suppressed, or named earlier in the
     /// list.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn would_add(&self, account: AccountId, causes: &[SuppressionCause]) -> Result<Vec<bool>, ReadError> {
         let targets: Vec<SuppressionTarget> = causes.iter().map(|cause| cause.target.clone()).collect();
         let found = store::suppression::get_many(&self.store, account, &targets).await?;
@@ -218,9 +212,6 @@ impl SuppressionService {
     }
 
     /// Records the opt-out of an address from a category. Returns true if the address had not opted out before.
-    ///
-    /// # Errors
-    /// Returns a [`SuppressionError`] if the store fails or concurrent changes do not end.
     pub async fn opt_out(
         &self,
         account: AccountId,
@@ -259,9 +250,6 @@ impl SuppressionService {
 
     /// Applies the preference of the recipient whom a link is bound to; repeating it changes nothing. A request to get
     /// mail again deletes only a suppression that an unsubscribe created.
-    ///
-    /// # Errors
-    /// Returns a [`SuppressionError`] if the store fails or concurrent changes do not end.
     pub async fn apply_preference(
         &self,
         bound: &UnsubscribeToken,

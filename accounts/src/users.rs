@@ -101,9 +101,6 @@ impl UserService {
     }
 
     /// Finds the user of an address. The account's own address is its first owner, who is created here if needed.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn by_email(&self, email: &Address) -> Result<Option<User>, UserError> {
         let text = email.to_string();
         if let Some(user) = store::user::find_by_email(&self.store, &text).await? {
@@ -177,9 +174,6 @@ impl UserService {
     }
 
     /// True if an address is a user of this account or invited to it.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn is_user(&self, account: &Account, email: &Address) -> Result<bool, UserError> {
         self.owner(account).await?;
         Ok(find_by_email(&store::user::list(&self.store, account.id).await?, email).is_some())
@@ -371,9 +365,6 @@ impl UserService {
     }
 
     /// Ends all sessions of a user except `stays`. Returns their number.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, UserError> {
         let mut batch = Batch::progress();
         let sessions_ended = self.end_sessions(&mut batch, user, Some(stays)).await?;

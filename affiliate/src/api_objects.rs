@@ -22,117 +22,113 @@ pub use crate::api_timestamp::ApiTimestamp;
 use crate::error::{MailBlockReason, PortalHostError};
 use crate::payouts::view::PayoutView;
 
-/// An affiliate program
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateProgram")]
-pub struct ProgramObject {
-    /// The object type
-    #[schema(const = "affiliate_program")]
-    object: &'static str,
-    /// The program's id (`prog_…`)
-    id: ProgramId,
-    /// The status
-    status: ProgramStatus,
-    /// Whether live or test payments count
-    mode: ProcessorMode,
-    /// The website that partner links lead to
-    website_url: String,
-    /// The currency of flat amounts, bounties and caps
-    currency: Currency,
-    /// The link that gets the credit if a visitor used several
-    attribution: Attribution,
-    /// Whether customers who paid before they were referred earn nothing
-    new_customers_only: bool,
-    /// The metadata key that names the referral in the payment processor
-    metadata_key: String,
-    /// The metadata key that excludes a payment if its value is `false`
-    exclude_key: String,
-    /// The default campaign (`cmp_…`)
-    default_campaign_id: Option<CampaignId>,
-    /// The minimum payout in minor units, by currency
-    #[schema(additionalProperties = {"type": "integer", "minimum": 0}, examples = [{"usd": 5000}])]
-    min_payout: BTreeMap<Currency, i64>,
-    /// Payout methods that partners can choose
-    #[schema(items = {"type": "string", "enum": PayoutMethod::WORDS, "description": "A payout method"})]
-    allowed_methods: Vec<PayoutMethod>,
-    /// The consequence if a sale is refunded after the payout
-    payout_after_refund: AfterPayout,
-    /// Whether checkouts without an invoice earn commissions
-    count_invoiceless_payments: bool,
-    /// Whether partners see the email addresses of customers they referred
-    share_customer_email: bool,
-    /// Whether suspended partners continue to earn from existing referrals
-    suspended_accrue: bool,
-    /// Web origins that may record visits; if empty, the website's origin
-    allowed_origins: Vec<String>,
-    /// The public key for web pages
-    publishable_key: String,
-    /// Referrals from pages of these hosts are held for review
-    banned_referrers: Vec<String>,
-    /// The host name of the partner portal
-    portal_domain: Option<String>,
-    /// Why the portal is not available at its own host, and how to fix that; null if it is available
-    portal_domain_error: Option<String>,
-    /// URL of the program's terms
-    terms_url: Option<String>,
-    /// Sender address of partner email; without it, only email that a partner requested is sent
-    mail_from: Option<String>,
-    /// Why email to partners is not sent, and how to fix that; null if it is sent
-    mail_error: Option<String>,
-    /// Referrals of a partner per hour above which they are held for review
-    #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
-    velocity_per_hour: u32,
-    /// Bounties of a partner per day above which they are held for review
-    #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
-    max_bounties_per_day: u32,
-    /// Version number; increases with each change
-    rev: u64,
-    /// When it was enabled
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
+/// Declares an object with the value of each of its fields: `from` one row, or `of` several.
+macro_rules! api_object {
+    ($(#[$about:meta])* $name:ident from($row:ident: &$source:ty) {
+        $($(#[$each:meta])* $field:ident: $type:ty = $value:expr,)*
+    }) => {
+        #[derive(Debug, Clone, Serialize, ToSchema)]
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$each])* $field: $type,)*
+        }
+
+        impl From<&$source> for $name {
+            fn from($row: &$source) -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+    ($(#[$about:meta])* $name:ident of($($row:ident: $source:ty),+) {
+        $($(#[$each:meta])* $field:ident: $type:ty = $value:expr,)*
+    }) => {
+        #[derive(Debug, Clone, Serialize, ToSchema)]
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$each])* $field: $type,)*
+        }
+
+        impl $name {
+            pub fn of($($row: $source),+) -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
 }
 
-impl ProgramObject {
-    /// Builds the object; `portal_fault` and `unmailable` explain why the portal or mail to partners does not work.
-    pub fn of(
+api_object! {
+    /// An affiliate program
+    #[schema(name = "AffiliateProgram")]
+    ProgramObject of(
         program: &AffiliateProgram,
         portal_fault: Option<PortalHostError>,
-        unmailable: Option<MailBlockReason>,
-    ) -> Self {
-        let settings = program.settings.clone();
-        Self {
-            object: "affiliate_program",
-            id: program.id,
-            status: program.status,
-            mode: settings.mode,
-            website_url: settings.website_url,
-            currency: settings.currency,
-            attribution: settings.attribution,
-            new_customers_only: settings.new_customers_only,
-            metadata_key: settings.metadata_key,
-            exclude_key: settings.exclude_key,
-            default_campaign_id: program.default_campaign,
-            min_payout: settings.min_payout,
-            allowed_methods: settings.allowed_methods,
-            payout_after_refund: settings.payout_after_refund,
-            count_invoiceless_payments: settings.count_invoiceless_payments,
-            share_customer_email: settings.share_customer_email,
-            suspended_accrue: settings.suspended_accrue,
-            allowed_origins: settings.allowed_origins,
-            publishable_key: program.publishable_key.clone(),
-            banned_referrers: settings.banned_referrers.iter().map(ToString::to_string).collect(),
-            portal_domain: settings.portal_domain.map(|name| name.to_string()),
-            portal_domain_error: portal_fault.map(|fault| format!("the host {fault}")),
-            terms_url: settings.terms_url,
-            mail_from: settings.mail_from.map(|sender| sender.to_string()),
-            mail_error: unmailable.map(|cause| format!("partners who did not ask for the email are {cause}")),
-            velocity_per_hour: settings.velocity_per_hour,
-            max_bounties_per_day: settings.max_bounties_per_day,
-            rev: program.rev,
-            created_at: ApiTimestamp(program.created_at),
-            updated_at: ApiTimestamp(program.updated_at),
-        }
+        unmailable: Option<MailBlockReason>
+    ) {
+        /// The object type
+        #[schema(const = "affiliate_program")]
+        object: &'static str = "affiliate_program",
+        /// The program's id (`prog_…`)
+        id: ProgramId = program.id,
+        /// The status
+        status: ProgramStatus = program.status,
+        /// Whether live or test payments count
+        mode: ProcessorMode = program.settings.mode,
+        /// The website that partner links lead to
+        website_url: String = program.settings.website_url.clone(),
+        /// The currency of flat amounts, bounties and caps
+        currency: Currency = program.settings.currency,
+        /// The link that gets the credit if a visitor used several
+        attribution: Attribution = program.settings.attribution,
+        /// Whether customers who paid before they were referred earn nothing
+        new_customers_only: bool = program.settings.new_customers_only,
+        /// The metadata key that names the referral in the payment processor
+        metadata_key: String = program.settings.metadata_key.clone(),
+        /// The metadata key that excludes a payment if its value is `false`
+        exclude_key: String = program.settings.exclude_key.clone(),
+        /// The default campaign (`cmp_…`)
+        default_campaign_id: Option<CampaignId> = program.default_campaign,
+        /// The minimum payout in minor units, by currency
+        #[schema(additionalProperties = {"type": "integer", "minimum": 0}, examples = [{"usd": 5000}])]
+        min_payout: BTreeMap<Currency, i64> = program.settings.min_payout.clone(),
+        /// Payout methods that partners can choose
+        #[schema(items = {"type": "string", "enum": PayoutMethod::WORDS, "description": "A payout method"})]
+        allowed_methods: Vec<PayoutMethod> = program.settings.allowed_methods.clone(),
+        /// The consequence if a sale is refunded after the payout
+        payout_after_refund: AfterPayout = program.settings.payout_after_refund,
+        /// Whether checkouts without an invoice earn commissions
+        count_invoiceless_payments: bool = program.settings.count_invoiceless_payments,
+        /// Whether partners see the email addresses of customers they referred
+        share_customer_email: bool = program.settings.share_customer_email,
+        /// Whether suspended partners continue to earn from existing referrals
+        suspended_accrue: bool = program.settings.suspended_accrue,
+        /// Web origins that may record visits; if empty, the website's origin
+        allowed_origins: Vec<String> = program.settings.allowed_origins.clone(),
+        /// The public key for web pages
+        publishable_key: String = program.publishable_key.clone(),
+        /// Referrals from pages of these hosts are held for review
+        banned_referrers: Vec<String> = program.settings.banned_referrers.iter().map(ToString::to_string).collect(),
+        /// The host name of the partner portal
+        portal_domain: Option<String> = program.settings.portal_domain.as_ref().map(ToString::to_string),
+        /// Why the portal is not available at its own host, and how to fix that; null if it is available
+        portal_domain_error: Option<String> = portal_fault.map(|fault| format!("the host {fault}")),
+        /// URL of the program's terms
+        terms_url: Option<String> = program.settings.terms_url.clone(),
+        /// Sender address of partner email; without it, only email that a partner requested is sent
+        mail_from: Option<String> = program.settings.mail_from.as_ref().map(ToString::to_string),
+        /// Why email to partners is not sent, and how to fix that; null if it is sent
+        mail_error: Option<String> = unmailable.map(|cause| format!("partners who did not ask for the email are {cause}")),
+        /// Referrals of a partner per hour above which they are held for review
+        #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
+        velocity_per_hour: u32 = program.settings.velocity_per_hour,
+        /// Bounties of a partner per day above which they are held for review
+        #[schema(minimum = 1, maximum = REVIEW_THRESHOLD_MAX)]
+        max_bounties_per_day: u32 = program.settings.max_bounties_per_day,
+        /// Version number; increases with each change
+        rev: u64 = program.rev,
+        /// When it was enabled
+        created_at: ApiTimestamp = ApiTimestamp(program.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(program.updated_at),
     }
 }
 
@@ -189,120 +185,79 @@ impl ProcessorObject {
     }
 }
 
-/// A link of a partner
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateLink")]
-pub struct LinkObject {
-    /// The object type
-    #[schema(const = "affiliate_link")]
-    object: &'static str,
-    /// The link's id (`afl_…`)
-    id: PartnerLinkId,
-    /// The partner (`aff_…`)
-    affiliate_id: PartnerId,
-    /// The value of the `via` parameter
-    #[schema(examples = ["ada"])]
-    token: String,
-    /// The URL with the token
-    #[schema(examples = ["https://shop.example/?via=ada"])]
-    url: String,
-    /// The destination: a path or a URL on the website
-    destination_url: Option<String>,
-    /// The label
-    label: Option<String>,
-    /// Whether this is the primary link
-    is_primary: bool,
-    /// When it was created
-    created_at: ApiTimestamp,
-}
-
-impl LinkObject {
-    pub fn of(link: &PartnerLink, partner: &Partner, program: &AffiliateProgram) -> Self {
-        Self {
-            object: "affiliate_link",
-            id: link.id,
-            affiliate_id: link.partner,
-            token: link.token.as_str().to_owned(),
-            url: crate::partners::link_url::link_url(&program.settings.website_url, link),
-            destination_url: link.destination_url.clone(),
-            label: link.label.clone(),
-            is_primary: link.id == partner.primary_link,
-            created_at: ApiTimestamp(link.created_at),
-        }
+api_object! {
+    /// A link of a partner
+    #[schema(name = "AffiliateLink")]
+    LinkObject of(link: &PartnerLink, partner: &Partner, program: &AffiliateProgram) {
+        /// The object type
+        #[schema(const = "affiliate_link")]
+        object: &'static str = "affiliate_link",
+        /// The link's id (`afl_…`)
+        id: PartnerLinkId = link.id,
+        /// The partner (`aff_…`)
+        affiliate_id: PartnerId = link.partner,
+        /// The value of the `via` parameter
+        #[schema(examples = ["ada"])]
+        token: String = link.token.as_str().to_owned(),
+        /// The URL with the token
+        #[schema(examples = ["https://shop.example/?via=ada"])]
+        url: String = crate::partners::link_url::link_url(&program.settings.website_url, link),
+        /// The destination: a path or a URL on the website
+        destination_url: Option<String> = link.destination_url.clone(),
+        /// The label
+        label: Option<String> = link.label.clone(),
+        /// Whether this is the primary link
+        is_primary: bool = link.id == partner.primary_link,
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(link.created_at),
     }
 }
 
-/// A partner
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "Affiliate")]
-pub struct PartnerObject {
-    /// The object type
-    #[schema(const = "affiliate")]
-    object: &'static str,
-    /// The partner's id (`aff_…`)
-    id: PartnerId,
-    /// The unique email address
-    email: String,
-    /// The given name
-    first_name: Option<String>,
-    /// The family name
-    last_name: Option<String>,
-    /// The company
-    company: Option<String>,
-    /// The website
-    website: Option<String>,
-    /// Two letters (ISO 3166-1)
-    country: Option<String>,
-    /// The status
-    status: PartnerStatus,
-    /// The source
-    source: PartnerSource,
-    /// The campaign (`cmp_…`)
-    campaign_id: CampaignId,
-    /// The partner that recruited this one (`aff_…`)
-    parent_affiliate_id: Option<PartnerId>,
-    /// Tags for the owner's use
-    #[schema(maxItems = TAGS_MAX)]
-    tags: Vec<String>,
-    /// The payout method
-    payout_method: Option<PayoutMethod>,
-    /// Whether a payout destination with an allowed method is set
-    payout_ready: bool,
-    /// When the partner was first approved
-    approved_at: Option<ApiTimestamp>,
-    /// All links of the partner; in a list, only the primary link
-    #[schema(maxItems = 2 * LINKS_MAX)]
-    links: Vec<LinkObject>,
-    /// When it was created
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
-}
-
-impl PartnerObject {
-    /// Builds the object of a partner with the given links.
-    pub fn of(partner: &Partner, links: &[PartnerLink], program: &AffiliateProgram) -> Self {
-        Self {
-            object: "affiliate",
-            id: partner.id,
-            email: partner.email.to_string(),
-            first_name: partner.first_name.clone(),
-            last_name: partner.last_name.clone(),
-            company: partner.company.clone(),
-            website: partner.website.clone(),
-            country: partner.country.clone(),
-            status: partner.status,
-            source: partner.source,
-            campaign_id: partner.campaign,
-            parent_affiliate_id: partner.parent,
-            tags: partner.tags.clone(),
-            payout_method: partner.payout.as_ref().map(|payout| payout.method),
-            payout_ready: partner.is_payout_ready(&program.settings.allowed_methods),
-            approved_at: partner.approved_at.map(ApiTimestamp),
-            links: links.iter().map(|link| LinkObject::of(link, partner, program)).collect(),
-            created_at: ApiTimestamp(partner.created_at),
-            updated_at: ApiTimestamp(partner.updated_at),
-        }
+api_object! {
+    /// A partner
+    #[schema(name = "Affiliate")]
+    PartnerObject of(partner: &Partner, links: &[PartnerLink], program: &AffiliateProgram) {
+        /// The object type
+        #[schema(const = "affiliate")]
+        object: &'static str = "affiliate",
+        /// The partner's id (`aff_…`)
+        id: PartnerId = partner.id,
+        /// The unique email address
+        email: String = partner.email.to_string(),
+        /// The given name
+        first_name: Option<String> = partner.first_name.clone(),
+        /// The family name
+        last_name: Option<String> = partner.last_name.clone(),
+        /// The company
+        company: Option<String> = partner.company.clone(),
+        /// The website
+        website: Option<String> = partner.website.clone(),
+        /// Two letters (ISO 3166-1)
+        country: Option<String> = partner.country.clone(),
+        /// The status
+        status: PartnerStatus = partner.status,
+        /// The source
+        source: PartnerSource = partner.source,
+        /// The campaign (`cmp_…`)
+        campaign_id: CampaignId = partner.campaign,
+        /// The partner that recruited this one (`aff_…`)
+        parent_affiliate_id: Option<PartnerId> = partner.parent,
+        /// Tags for the owner's use
+        #[schema(maxItems = TAGS_MAX)]
+        tags: Vec<String> = partner.tags.clone(),
+        /// The payout method
+        payout_method: Option<PayoutMethod> = partner.payout.as_ref().map(|payout| payout.method),
+        /// Whether a payout destination with an allowed method is set
+        payout_ready: bool = partner.is_payout_ready(&program.settings.allowed_methods),
+        /// When the partner was first approved
+        approved_at: Option<ApiTimestamp> = partner.approved_at.map(ApiTimestamp),
+        /// All links of the partner; in a list, only the primary link
+        #[schema(maxItems = 2 * LINKS_MAX)]
+        links: Vec<LinkObject> = links.iter().map(|link| LinkObject::of(link, partner, program)).collect(),
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(partner.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(partner.updated_at),
     }
 }
 
@@ -491,289 +446,190 @@ impl CampaignObject {
     }
 }
 
-/// A person referred by a partner
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateReferral")]
-pub struct ReferralObject {
-    /// The object type
-    #[schema(const = "affiliate_referral")]
-    object: &'static str,
-    /// The referral's id (`ref_…`)
-    id: ReferralId,
-    /// The partner (`aff_…`)
-    affiliate_id: PartnerId,
-    /// The status
-    status: ReferralStatus,
-    /// The source
-    source: ReferralSource,
-    /// The person's email address
-    email: Option<String>,
-    /// The payment processor's customer id
-    processor_customer_id: Option<String>,
-    /// The partner's own tag
-    sub_id: Option<String>,
-    /// Why the referral earns no commission
-    blocked_reason: Option<ReferralBlock>,
-    /// Payments minus refunds, without tax, in minor units
-    revenue_cents: i64,
-    /// The currency of the first payment
-    currency: Option<Currency>,
-    /// When the customer first paid
-    converted_at: Option<ApiTimestamp>,
-    /// The customer must pay before this time to be credited to the partner
-    expires_at: ApiTimestamp,
-    /// When it was created
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
-}
-
-impl From<&Referral> for ReferralObject {
-    fn from(referral: &Referral) -> Self {
-        Self {
-            object: "affiliate_referral",
-            id: referral.id,
-            affiliate_id: referral.partner,
-            status: referral.status,
-            source: referral.source,
-            email: referral.email.as_ref().map(ToString::to_string),
-            processor_customer_id: referral.customer.clone(),
-            sub_id: referral.sub_id.clone(),
-            blocked_reason: referral.blocked,
-            revenue_cents: referral.revenue_cents,
-            currency: referral.currency,
-            converted_at: referral.converted_at.map(ApiTimestamp),
-            expires_at: ApiTimestamp(referral.expires_at),
-            created_at: ApiTimestamp(referral.created_at),
-            updated_at: ApiTimestamp(referral.updated_at),
-        }
+api_object! {
+    /// A person referred by a partner
+    #[schema(name = "AffiliateReferral")]
+    ReferralObject from(referral: &Referral) {
+        /// The object type
+        #[schema(const = "affiliate_referral")]
+        object: &'static str = "affiliate_referral",
+        /// The referral's id (`ref_…`)
+        id: ReferralId = referral.id,
+        /// The partner (`aff_…`)
+        affiliate_id: PartnerId = referral.partner,
+        /// The status
+        status: ReferralStatus = referral.status,
+        /// The source
+        source: ReferralSource = referral.source,
+        /// The person's email address
+        email: Option<String> = referral.email.as_ref().map(ToString::to_string),
+        /// The payment processor's customer id
+        processor_customer_id: Option<String> = referral.customer.clone(),
+        /// The partner's own tag
+        sub_id: Option<String> = referral.sub_id.clone(),
+        /// Why the referral earns no commission
+        blocked_reason: Option<ReferralBlock> = referral.blocked,
+        /// Payments minus refunds, without tax, in minor units
+        revenue_cents: i64 = referral.revenue_cents,
+        /// The currency of the first payment
+        currency: Option<Currency> = referral.currency,
+        /// When the customer first paid
+        converted_at: Option<ApiTimestamp> = referral.converted_at.map(ApiTimestamp),
+        /// The customer must pay before this time to be credited to the partner
+        expires_at: ApiTimestamp = ApiTimestamp(referral.expires_at),
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(referral.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(referral.updated_at),
     }
 }
 
-/// A line of the ledger
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateCommission")]
-pub struct CommissionObject {
-    /// The object type
-    #[schema(const = "affiliate_commission")]
-    object: &'static str,
-    /// The commission's id (`com_…`)
-    id: CommissionId,
-    /// The partner (`aff_…`)
-    affiliate_id: PartnerId,
-    /// The referral (`ref_…`)
-    referral_id: ReferralId,
-    /// 1: earned by the referring partner; 2: earned by the partner that recruited it
-    #[schema(minimum = 1, maximum = 2, examples = [1])]
-    tier: u8,
-    /// The status; `earned` while it is in a payout
-    #[schema(enum = CommissionStatus::WORDS)]
-    status: &'static str,
-    /// The amount in minor units
-    #[schema(minimum = 1, maximum = i64::MAX)]
-    amount_cents: i64,
-    /// The sale amount that the commission is based on; 0 for a bounty
-    sale_amount_cents: i64,
-    /// The currency of `amount_cents`
-    currency: Currency,
-    /// The reason for the commission
-    description: String,
-    /// The payment processor's invoice id
-    processor_invoice_id: Option<String>,
-    /// The payment processor's charge id
-    processor_charge_id: Option<String>,
-    /// When the hold period ends
-    earns_at: ApiTimestamp,
-    /// When the commission was earned
-    earned_at: Option<ApiTimestamp>,
-    /// When it was paid out
-    paid_at: Option<ApiTimestamp>,
-    /// When it was reversed
-    reversed_at: Option<ApiTimestamp>,
-    /// Why it was reversed
-    reverse_reason: Option<ReversalReason>,
-    /// The payout (`pay_…`)
-    payout_id: Option<PayoutId>,
-    /// When it was created
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
-}
-
-impl From<&Commission> for CommissionObject {
-    fn from(line: &Commission) -> Self {
-        let (sale, status) = (line.sold_invoice(), line.status);
-        Self {
-            object: "affiliate_commission",
-            id: line.id,
-            affiliate_id: line.partner,
-            referral_id: line.referral,
-            tier: line.level().number(),
-            status: status.word(),
-            amount_cents: line.amount,
-            sale_amount_cents: line.sale_amount(),
-            currency: line.currency,
-            description: line.description(),
-            processor_invoice_id: sale.map(|sale| sale.invoice.clone()),
-            processor_charge_id: sale.and_then(|sale| sale.charge.clone()),
-            earns_at: ApiTimestamp(line.earns_at),
-            earned_at: status.earned_at().map(ApiTimestamp),
-            paid_at: status.paid_at().map(ApiTimestamp),
-            reversed_at: status.reversed().map(|(at, _)| ApiTimestamp(at)),
-            reverse_reason: status.reversed().map(|(_, reason)| reason),
-            payout_id: status.payout(),
-            created_at: ApiTimestamp(line.created_at),
-            updated_at: ApiTimestamp(line.updated_at),
-        }
+api_object! {
+    /// A line of the ledger
+    #[schema(name = "AffiliateCommission")]
+    CommissionObject from(line: &Commission) {
+        /// The object type
+        #[schema(const = "affiliate_commission")]
+        object: &'static str = "affiliate_commission",
+        /// The commission's id (`com_…`)
+        id: CommissionId = line.id,
+        /// The partner (`aff_…`)
+        affiliate_id: PartnerId = line.partner,
+        /// The referral (`ref_…`)
+        referral_id: ReferralId = line.referral,
+        /// 1: earned by the referring partner; 2: earned by the partner that recruited it
+        #[schema(minimum = 1, maximum = 2, examples = [1])]
+        tier: u8 = line.level().number(),
+        /// The status; `earned` while it is in a payout
+        #[schema(enum = CommissionStatus::WORDS)]
+        status: &'static str = line.status.word(),
+        /// The amount in minor units
+        #[schema(minimum = 1, maximum = i64::MAX)]
+        amount_cents: i64 = line.amount,
+        /// The sale amount that the commission is based on; 0 for a bounty
+        sale_amount_cents: i64 = line.sale_amount(),
+        /// The currency of `amount_cents`
+        currency: Currency = line.currency,
+        /// The reason for the commission
+        description: String = line.description(),
+        /// The payment processor's invoice id
+        processor_invoice_id: Option<String> = line.sold_invoice().map(|sale| sale.invoice.clone()),
+        /// The payment processor's charge id
+        processor_charge_id: Option<String> = line.sold_invoice().and_then(|sale| sale.charge.clone()),
+        /// When the hold period ends
+        earns_at: ApiTimestamp = ApiTimestamp(line.earns_at),
+        /// When the commission was earned
+        earned_at: Option<ApiTimestamp> = line.status.earned_at().map(ApiTimestamp),
+        /// When it was paid out
+        paid_at: Option<ApiTimestamp> = line.status.paid_at().map(ApiTimestamp),
+        /// When it was reversed
+        reversed_at: Option<ApiTimestamp> = line.status.reversed().map(|(at, _)| ApiTimestamp(at)),
+        /// Why it was reversed
+        reverse_reason: Option<ReversalReason> = line.status.reversed().map(|(_, reason)| reason),
+        /// The payout (`pay_…`)
+        payout_id: Option<PayoutId> = line.status.payout(),
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(line.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(line.updated_at),
     }
 }
 
-/// A payout to one partner in one currency
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliatePayout")]
-pub struct PayoutObject {
-    /// The object type
-    #[schema(const = "affiliate_payout")]
-    object: &'static str,
-    /// The payout's id (`pay_…`)
-    id: PayoutId,
-    /// The partner (`aff_…`)
-    affiliate_id: PartnerId,
-    /// The payout run (`prn_…`)
-    run_id: PayoutRunId,
-    /// The amount in minor units
-    #[schema(minimum = 0)]
-    amount_cents: i64,
-    /// The currency
-    currency: Currency,
-    /// The payout method
-    method: PayoutMethod,
-    /// The status
-    status: PayoutStatus,
-    /// The payment processor's transfer id
-    processor_transfer_id: Option<String>,
-    /// Reference of the payment, as proof
-    external_reference: Option<String>,
-    /// Why the payout failed; while it is `processing`, why the transfer has not been made yet
-    failure_reason: Option<String>,
-    /// When it was paid
-    paid_at: Option<ApiTimestamp>,
-    /// When it was drafted
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
-}
-
-impl From<&PayoutView> for PayoutObject {
-    fn from(view: &PayoutView) -> Self {
-        let payout = &view.payout;
-        Self {
-            object: "affiliate_payout",
-            id: payout.id,
-            affiliate_id: payout.partner,
-            run_id: payout.run,
-            amount_cents: payout.amount,
-            currency: payout.currency,
-            method: payout.method,
-            status: view.status,
-            processor_transfer_id: payout.transfer.clone(),
-            external_reference: payout.reference.clone(),
-            failure_reason: payout.failure_or_obstacle().map(str::to_owned),
-            paid_at: payout.paid_at.map(ApiTimestamp),
-            created_at: ApiTimestamp(payout.created_at),
-            updated_at: ApiTimestamp(view.updated_at()),
-        }
+api_object! {
+    /// A payout to one partner in one currency
+    #[schema(name = "AffiliatePayout")]
+    PayoutObject from(view: &PayoutView) {
+        /// The object type
+        #[schema(const = "affiliate_payout")]
+        object: &'static str = "affiliate_payout",
+        /// The payout's id (`pay_…`)
+        id: PayoutId = view.payout.id,
+        /// The partner (`aff_…`)
+        affiliate_id: PartnerId = view.payout.partner,
+        /// The payout run (`prn_…`)
+        run_id: PayoutRunId = view.payout.run,
+        /// The amount in minor units
+        #[schema(minimum = 0)]
+        amount_cents: i64 = view.payout.amount,
+        /// The currency
+        currency: Currency = view.payout.currency,
+        /// The payout method
+        method: PayoutMethod = view.payout.method,
+        /// The status
+        status: PayoutStatus = view.status,
+        /// The payment processor's transfer id
+        processor_transfer_id: Option<String> = view.payout.transfer.clone(),
+        /// Reference of the payment, as proof
+        external_reference: Option<String> = view.payout.reference.clone(),
+        /// Why the payout failed; while it is `processing`, why the transfer has not been made yet
+        failure_reason: Option<String> = view.payout.failure_or_obstacle().map(str::to_owned),
+        /// When it was paid
+        paid_at: Option<ApiTimestamp> = view.payout.paid_at.map(ApiTimestamp),
+        /// When it was drafted
+        created_at: ApiTimestamp = ApiTimestamp(view.payout.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(view.updated_at()),
     }
 }
 
-/// A payout to one partner in one currency, with its destination
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliatePayoutOfRun")]
-pub struct DraftPayoutObject {
-    #[serde(flatten)]
-    payout: PayoutObject,
-    /// The payout destination
-    destination: String,
-}
-
-impl From<&PayoutView> for DraftPayoutObject {
-    fn from(view: &PayoutView) -> Self {
-        Self { payout: view.into(), destination: view.payout.destination.clone() }
+api_object! {
+    /// A payout to one partner in one currency, with its destination
+    #[schema(name = "AffiliatePayoutOfRun")]
+    DraftPayoutObject from(view: &PayoutView) {
+        #[serde(flatten)]
+        payout: PayoutObject = view.into(),
+        /// The payout destination
+        destination: String = view.payout.destination.clone(),
     }
 }
 
-/// A set of payouts that are approved together
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliatePayoutRun")]
-pub struct PayoutRunObject {
-    /// The object type
-    #[schema(const = "affiliate_payout_run")]
-    object: &'static str,
-    /// The payout run's id (`prn_…`)
-    id: PayoutRunId,
-    /// The status
-    status: PayoutRunStatus,
-    /// Whether some payouts of the run failed
-    partial: bool,
-    /// Version number; increases with each change
-    rev: u64,
-    /// The run includes commissions earned until this time
-    cutoff: ApiTimestamp,
-    /// The sum of the payouts by currency
-    #[schema(examples = [{"usd": 5000}])]
-    totals: BTreeMap<Currency, i64>,
-    /// Number of payouts
-    payouts_count: u32,
-    /// Whether charges are still being compared with the payment processor, which blocks the approval
-    comparing: bool,
-    /// Commissions whose charges could not be compared because the payment processor did not respond
-    uncompared_count: u32,
-    /// When it was drafted
-    created_at: ApiTimestamp,
-    /// When it was approved
-    approved_at: Option<ApiTimestamp>,
-    /// When its last payout was settled
-    completed_at: Option<ApiTimestamp>,
-}
-
-impl From<&PayoutRun> for PayoutRunObject {
-    fn from(run: &PayoutRun) -> Self {
-        Self {
-            object: "affiliate_payout_run",
-            id: run.id,
-            status: run.status,
-            partial: run.is_partial,
-            rev: run.rev,
-            cutoff: ApiTimestamp(run.cutoff),
-            totals: run.totals.clone(),
-            payouts_count: run.payouts,
-            comparing: !run.is_reconciled(),
-            uncompared_count: run.uncompared,
-            created_at: ApiTimestamp(run.created_at),
-            approved_at: run.approved_at.map(ApiTimestamp),
-            completed_at: run.completed_at.map(ApiTimestamp),
-        }
+api_object! {
+    /// A set of payouts that are approved together
+    #[schema(name = "AffiliatePayoutRun")]
+    PayoutRunObject from(run: &PayoutRun) {
+        /// The object type
+        #[schema(const = "affiliate_payout_run")]
+        object: &'static str = "affiliate_payout_run",
+        /// The payout run's id (`prn_…`)
+        id: PayoutRunId = run.id,
+        /// The status
+        status: PayoutRunStatus = run.status,
+        /// Whether some payouts of the run failed
+        partial: bool = run.is_partial,
+        /// Version number; increases with each change
+        rev: u64 = run.rev,
+        /// The run includes commissions earned until this time
+        cutoff: ApiTimestamp = ApiTimestamp(run.cutoff),
+        /// The sum of the payouts by currency
+        #[schema(examples = [{"usd": 5000}])]
+        totals: BTreeMap<Currency, i64> = run.totals.clone(),
+        /// Number of payouts
+        payouts_count: u32 = run.payouts,
+        /// Whether charges are still being compared with the payment processor, which blocks the approval
+        comparing: bool = !run.is_reconciled(),
+        /// Commissions whose charges could not be compared because the payment processor did not respond
+        uncompared_count: u32 = run.uncompared,
+        /// When it was drafted
+        created_at: ApiTimestamp = ApiTimestamp(run.created_at),
+        /// When it was approved
+        approved_at: Option<ApiTimestamp> = run.approved_at.map(ApiTimestamp),
+        /// When its last payout was settled
+        completed_at: Option<ApiTimestamp> = run.completed_at.map(ApiTimestamp),
     }
 }
 
-/// A partner that is skipped in a run
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "SkippedAffiliate")]
-pub struct SkippedPartnerObject {
-    /// The partner (`aff_…`)
-    affiliate_id: PartnerId,
-    /// The currency
-    currency: Currency,
-    /// The amount that is not paid, in minor units
-    #[schema(minimum = 0)]
-    amount_cents: i64,
-    /// Why
-    reason: SkipReason,
-}
-
-impl From<&SkippedPartner> for SkippedPartnerObject {
-    fn from(skipped: &SkippedPartner) -> Self {
-        let SkippedPartner { partner, currency, amount, reason } = *skipped;
-        Self { affiliate_id: partner, currency, amount_cents: amount, reason }
+api_object! {
+    /// A partner that is skipped in a run
+    #[schema(name = "SkippedAffiliate")]
+    SkippedPartnerObject from(skipped: &SkippedPartner) {
+        /// The partner (`aff_…`)
+        affiliate_id: PartnerId = skipped.partner,
+        /// The currency
+        currency: Currency = skipped.currency,
+        /// The amount that is not paid, in minor units
+        #[schema(minimum = 0)]
+        amount_cents: i64 = skipped.amount,
+        /// Why
+        reason: SkipReason = skipped.reason,
     }
 }

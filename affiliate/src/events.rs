@@ -55,15 +55,7 @@ impl EventBuilder<'_> {
         detail.insert("program_id".to_owned(), json!(self.program.id));
         detail.insert("affiliate_id".to_owned(), json!(self.partner));
         detail.extend(self.particulars);
-        let event = Event {
-            id,
-            account: self.program.account,
-            subject: subject.into(),
-            kind,
-            recipient: None,
-            created_at: now,
-            detail: Value::Object(detail),
-        };
+        let event = Event::new(id, self.program.account, subject, kind, now, Value::Object(detail));
         store::event::record_in_any_partition(batch, &event);
     }
 }

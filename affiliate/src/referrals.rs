@@ -28,7 +28,6 @@ use crate::partners::lookup::find_active_partner;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartnerSelector {
     Id(PartnerId),
-    /// Token of one of the partner's links.
     Token(PartnerLinkToken),
     /// A text that cannot be an id or a token.
     Nobody,

@@ -154,9 +154,6 @@ impl OutboxDispatcher {
     }
 
     /// Dispatches all events that are in the outboxes of owned partitions now, and some that arrive meanwhile.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub fn dispatch_outbox(&self) -> BoxFuture<'_, Result<(), OutboxError>> {
         Box::pin(async move {
             let at = self.services.clock.now();
@@ -191,9 +188,6 @@ impl OutboxDispatcher {
     }
 
     /// Emails that an account has used of its plan today and this month, exact to one email.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn plan_usage(self: &Arc<Self>, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
         // The quota tracker counts events that are not dispatched yet only for plans with caps.
         self.dispatch_within(USAGE_WAIT_MAX).await;
@@ -307,7 +301,6 @@ fn event_accounts(entries: &[OutboxEntry]) -> Vec<AccountId> {
     accounts.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns the usage increments of events.
 fn usage_increments<'a>(events: impl Iterator<Item = &'a Event>) -> UsageIncrements {
     let mut additions = UsageIncrements::new();
     for event in events {
@@ -339,15 +332,8 @@ mod tests {
         queue.cluster.poll().await.unwrap();
         let events = EventSubsystems::new(&queue.services, webhooks());
         let now = queue.services.clock.now();
-        let event = Event {
-            id: EventId::new(now, 1),
-            account: AccountId::new(now, 1),
-            subject: WebhookId::new(now, 1).into(),
-            kind: EventKind::WebhookDisabled,
-            recipient: None,
-            created_at: now,
-            detail: json!({}),
-        };
+        let (account, webhook) = (AccountId::new(now, 1), WebhookId::new(now, 1));
+        let event = Event::new(EventId::new(now, 1), account, webhook, EventKind::WebhookDisabled, now, json!({}));
         let mut batch = Batch::progress();
         store::event::record(&mut batch, &event, PARTITION);
         let view = store::lease::read_view(&queue.services.store).await.unwrap();

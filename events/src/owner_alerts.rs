@@ -92,7 +92,6 @@ impl OwnerAlerter {
         }
     }
 
-    /// Sends the due alerts of a partition.
     async fn send_due_alerts(&self, partition: u16) {
         let (now, appointments) = (self.services.clock.now(), &self.timers);
         appointments.begin_scan(partition);

@@ -50,7 +50,6 @@ pub struct IncomingProductEvent {
     pub data: Value,
 }
 
-/// An ingested product event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IngestedProductEvent {
     /// The stored, redacted event.
@@ -171,9 +170,6 @@ impl ProductEventService {
     }
 
     /// Aggregates all pending events of this node's partitions. The results are stored when this returns.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn aggregate(&self) -> Result<(), AnalyticsError> {
         self.aggregator.aggregate_all().await
     }
@@ -184,9 +180,6 @@ impl ProductEventService {
     }
 
     /// Posts the exports that are due now and returns their number.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
         self.exporter.export_due().await.map(|(attempted, _)| attempted)
     }

@@ -116,9 +116,6 @@ impl BounceProcessor {
     }
 
     /// Returns the purpose of an address at a return-path host; `None` if it takes no mail. Called at RCPT.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_mailbox(&self, address: &Address) -> Result<Option<BounceMailbox>, ReadError> {
         if let Some(task) = self.verp.verify(address) {
             return Ok(self.matches_return_path_host(address, task).await?.then_some(BounceMailbox::ReturnPath));

@@ -54,6 +54,7 @@ pub const CLIENT_PENDING_BYTES_MAX: u64 = PENDING_BYTES_MAX / 4;
 pub const CLIENT_HELD_PER_DAY_MAX: u32 = HELD_PER_DAY_MAX / 4;
 
 /// The request as the client made it, without its body.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldRequest {
     /// The operation id of the API.
@@ -63,10 +64,8 @@ pub struct HeldRequest {
     pub path: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The other header fields that the operation reads, by name and value.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
 }
 
@@ -188,6 +187,7 @@ pub enum ApprovalState {
 }
 
 /// A request that waits for a decision, or was decided.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
@@ -196,7 +196,6 @@ pub struct Approval {
     pub client: CredentialId,
     pub kind: ApprovalKind,
     /// True if it changes what partners are paid: those decide who may do that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moves_money: bool,
     pub request: HeldRequest,
     /// [`HeldRequest::hash`].
@@ -205,7 +204,6 @@ pub struct Approval {
     pub hash: String,
     /// The sends that are counted, if the client's policy limits them; `None` once they cannot be given back, because an
     /// attempt that was interrupted may have used them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_sends: Option<ReservedSends>,
     /// The response of the client's request contains it.
     pub created_at: Timestamp,

@@ -35,6 +35,7 @@ pub enum TlsPolicy {
 }
 
 /// One try to deliver to one recipient.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The recipient's index in the email.
@@ -45,26 +46,19 @@ pub struct Attempt {
     pub duration_ms: u64,
     pub phase: AttemptPhase,
     /// The remote host; `None` if none was chosen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<String>,
     /// The remote host's IP address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
     /// The local source address of the connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<IpAddr>,
     /// The TLS session; `None` for plain text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<AttemptTls>,
     /// The SMTP reply that decided the attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<SmtpReply>,
     /// The error, if no SMTP reply explains the outcome.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The SMTP dialog, one line per command or reply, with secrets masked.
     pub transcript: String,
     /// `None` if no retry follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
 }

@@ -31,22 +31,18 @@ words! {
 }
 
 /// The rules for a client. The default has none.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClientPolicy {
     /// The recipients that it may send to; any if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<AddressPattern>,
     /// The only sender address; any of the account's domains if not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Address>,
     /// Maximum number of recipients per day (UTC) over all its emails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_per_day: Option<u32>,
     /// The categories of email that it may send; any if empty.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub categories: BTreeSet<Category>,
     /// The kinds of operations that wait for a person's approval.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub approve: BTreeSet<ApprovalKind>,
 }
 
@@ -55,11 +51,11 @@ pub struct ClientPolicy {
 pub enum PolicyViolation {
     #[error("the policy of this client does not permit email to {recipient}")]
     Recipient { recipient: Address },
-    #[error("the policy of this client permits email only from {allowed}")]
+    #[error("the policy of this client permits email from {allowed} only")]
     Sender { allowed: Address },
     #[error("the policy of this client does not permit email of the category `{}`", category.word())]
     Category { category: Category },
-    #[error("the policy of this client permits {limit} sends per day (UTC); {used} have been used")]
+    #[error("the policy of this client permits {limit} sends a day (UTC); {used} are used")]
     SendsPerDay { limit: u32, used: u32 },
 }
 

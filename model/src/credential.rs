@@ -23,7 +23,6 @@ use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
 pub const API_KEY_PREFIX: &str = "rnl_";
 /// Former prefix of API keys, which is still accepted.
 pub const API_KEY_PREFIX_LEGACY: &str = "stx_";
-/// Prefix of SMTP passwords.
 pub const SMTP_PASSWORD_PREFIX: &str = "stxsmtp_";
 
 const RANDOM_CHARS: usize = 32;
@@ -122,16 +121,14 @@ impl<'de> Deserialize<'de> for SecretHash {
 }
 
 /// The secret hashes of a credential. After a rotation the former secret is accepted for a limited time.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialSecrets {
     /// The current secret. `None` in rows of the first version: then any secret that leads to the row is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<SecretHash>,
     /// The secret before the last rotation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<SecretHash>,
     /// End of the time in which the former secret is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub former_until: Option<Timestamp>,
 }
 
@@ -165,15 +162,13 @@ impl CredentialSecrets {
 }
 
 /// Conditions under which a credential is accepted.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CredentialPolicy {
     /// If set, the credential can send from this domain only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
     /// Networks from which the credential is accepted; any if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<IpNetwork>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     pub secrets: CredentialSecrets,
     /// The rules for the client below its scope.

@@ -94,21 +94,18 @@ pub enum TlsMode {
 }
 
 /// Tracking and TLS settings of a domain.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeliverySettings {
     /// True if a tracking pixel is added to HTML.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_tracking: bool,
     /// True if links in HTML are rewritten.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub click_tracking: bool,
     #[serde(default)]
     pub tls_mode: TlsMode,
     /// The customer's host name for tracking links, a CNAME of the service's host. `None` uses the service's own host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking_host: Option<DomainName>,
     /// The tracking host whose DNS record was verified. Links use a tracking host only after that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking_seen: Option<DomainName>,
 }
 

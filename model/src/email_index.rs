@@ -57,7 +57,6 @@ impl IndexTerm {
         Self { field, text }
     }
 
-    /// The term of a recipient's address.
     pub fn for_recipient(address: &Address) -> Self {
         Self::new(IndexField::Recipient, address_key(address))
     }

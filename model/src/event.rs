@@ -237,6 +237,18 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event that concerns no single recipient.
+    pub fn new(
+        id: EventId,
+        account: AccountId,
+        subject: impl Into<Subject>,
+        kind: EventKind,
+        created_at: Timestamp,
+        detail: serde_json::Value,
+    ) -> Self {
+        Self { id, account, subject: subject.into(), kind, recipient: None, created_at, detail }
+    }
+
     /// The sent email that the event is about, if it is one.
     pub fn email(&self) -> Option<EmailId> {
         match self.subject {

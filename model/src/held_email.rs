@@ -38,6 +38,7 @@ impl HeldAttachment {
 }
 
 /// An email of a request that waits for approval.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldEmail {
     pub from: Mailbox,
@@ -51,9 +52,7 @@ pub struct HeldEmail {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<Mailbox>,
     pub subject: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
     /// Custom header fields by name and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,9 +62,7 @@ pub struct HeldEmail {
     pub category: Category,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
     /// True if suppressed recipients are skipped.
     pub skips_suppressed: bool,

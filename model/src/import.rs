@@ -61,6 +61,7 @@ pub struct ImportLineError {
     pub message: String,
 }
 
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuppressionImport {
     pub id: ImportId,
@@ -70,10 +71,8 @@ pub struct SuppressionImport {
     /// Byte offset and line number of the next record.
     pub place: (u64, u64),
     /// The first [`ERRORS_MAX`] invalid lines.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ImportLineError>,
     pub created_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 

@@ -175,6 +175,7 @@ pub struct OAuthToken {
 }
 
 /// An authorization code: a user's consent that the client has not collected yet (RFC 6749 4.1.2).
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     pub grantor: Grantor,
@@ -185,10 +186,8 @@ pub struct AuthorizationCode {
     /// The S256 code challenge (RFC 7636 4.2).
     pub challenge: String,
     /// The rules for the client, as the user saw them; `None` if an earlier release wrote the row.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<ClientPolicy>,
     /// The grant, once the code was used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
 }
 

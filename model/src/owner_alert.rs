@@ -50,11 +50,7 @@ pub enum AlertSubject {
         grace_ends_at: Timestamp,
     },
     /// A pending application to the partner program.
-    Application {
-        affiliate: PartnerId,
-        /// The applicant's address.
-        applicant: Address,
-    },
+    Application { affiliate: PartnerId, applicant: Address },
     /// A request of a client that waits for approval.
     Approval {
         approval: ApprovalId,

@@ -31,6 +31,7 @@ pub const DATA_BYTES_MAX: usize = 64 << 10;
 /// Maximum nesting of lists and objects in `data`, itself included.
 pub const DATA_LEVELS_MAX: usize = 32;
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProductEvent {
     pub id: ProductEventId,
@@ -38,10 +39,8 @@ pub struct ProductEvent {
     /// Name chosen by the customer, e.g. `user.created`.
     pub name: String,
     /// The person's id in the product.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Custom fields: a JSON object.
     pub data: Value,

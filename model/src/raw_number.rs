@@ -28,9 +28,6 @@ const MARK_ENDS: &str = "\"}";
 const DIGITS_SURE: usize = 18;
 
 /// Parses JSON and preserves its numbers digit for digit.
-///
-/// # Errors
-/// The text is not valid JSON.
 pub fn parse(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(&mark_numbers(json))
 }
@@ -227,9 +224,6 @@ impl Serialize for RawNumberValue<'_> {
 }
 
 /// Serializes like [`RawNumberValue`], for `#[serde(serialize_with)]`.
-///
-/// # Errors
-/// Returns the serializer's errors.
 pub fn serialize<S: Serializer>(value: &Value, out: S) -> Result<S::Ok, S::Error> {
     RawNumberValue(value).serialize(out)
 }

@@ -49,6 +49,7 @@ impl SpamScore {
     }
 }
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedEmail {
     pub id: ReceivedId,
@@ -59,13 +60,11 @@ pub struct ReceivedEmail {
     /// Envelope recipient.
     pub rcpt_to: Address,
     /// Envelope sender; `None` is the null reverse path.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_from: Option<Address>,
     pub heading: ReceivedHeader,
     pub auth: AuthenticationResults,
     pub spam_status: SpamStatus,
     /// Spam score; `None` if no filter has checked the message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spam_score: Option<SpamScore>,
     /// Trace fields that are prepended for this recipient.
     pub trace: String,

@@ -54,22 +54,18 @@ impl RecipientState {
 }
 
 /// DSN options that a client requested for a recipient (RFC 3461 4.1, 4.2).
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DsnOptions {
     /// NOTIFY=NEVER.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never: bool,
     /// NOTIFY names SUCCESS.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub success: bool,
     /// NOTIFY is present without FAILURE.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_failure: bool,
     /// NOTIFY names DELAY.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delay: bool,
     /// ORCPT: address type, `;`, address, decoded from xtext (RFC 3461 4.2).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_recipient: Option<String>,
 }
 
@@ -86,6 +82,7 @@ impl DsnOptions {
 }
 
 /// One address of an email.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipient {
     /// Index in the email, from 0.
@@ -97,24 +94,17 @@ pub struct Recipient {
     /// Number of delivery attempts.
     pub attempts: u32,
     /// The destination's last reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_response: Option<SmtpReply>,
     /// Cause of the last failure without a remote reply: no response, or a local decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The host that sent the last reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<String>,
     /// The last event about this recipient, and its time.
     pub last_event: (EventKind, Timestamp),
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bounced_at: Option<Timestamp>,
     /// Time of the recipient's spam complaint.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub complained_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub notify: DsnOptions,

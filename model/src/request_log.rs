@@ -35,34 +35,29 @@ words! {
 }
 
 /// The fields of the audit log besides those of the request log.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub surface: RequestSurface,
     /// The client's address, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// Id of the object that the request created, changed or deleted, if it names one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// The approval that the request waits for, or after which it was carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<UserId>,
 }
 
 /// An API request and its result.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedRequest {
     pub id: RequestId,
     pub account: AccountId,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<ApiKeyId>,
     /// The user of the session, if a session authenticated the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The grant, if an access token authenticated the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
     pub method: String,
     pub path: String,
@@ -70,12 +65,10 @@ pub struct LoggedRequest {
     pub operation: String,
     /// HTTP status of the response.
     pub status: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     pub duration_ms: u32,
     pub created_at: Timestamp,
     /// `None` for requests that only read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditRecord>,
 }
 

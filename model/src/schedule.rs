@@ -25,6 +25,7 @@ pub enum ScheduleState {
 }
 
 /// The schedule of an email, and the data for its release.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     pub scheduled_at: Timestamp,
@@ -34,13 +35,10 @@ pub struct Schedule {
     /// Task partition whose owner releases the email.
     pub partition: u16,
     /// The message needs SMTPUTF8.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
     /// The client requested REQUIRETLS.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// DSN options per recipient; empty if none were given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<DsnOptions>,
 }
 

@@ -81,7 +81,6 @@ impl<P: SessionOwner> SessionCookieToken<P> {
         [&ids[..], &self.secret].concat()
     }
 
-    /// The cookie value.
     pub fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.bytes())
     }

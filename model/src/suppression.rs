@@ -108,9 +108,6 @@ impl SuppressionTarget {
     }
 
     /// Parses user input: an address with or without a display name, or `@domain.tld`.
-    ///
-    /// # Errors
-    /// The text is neither.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.starts_with('@') {
@@ -167,6 +164,7 @@ impl From<&SmtpReply> for SmtpDiagnostic {
 }
 
 /// A suppressed address or domain.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suppression {
     pub id: SuppressionId,
@@ -175,15 +173,11 @@ pub struct Suppression {
     pub reason: SuppressionReason,
     pub source: SuppressionSource,
     /// The email whose result caused it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<EmailId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<SmtpDiagnostic>,
     /// The customer's note.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// End of the suppression; `None` means that it never expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Number of consecutive soft bounces; each one lengthens the next suppression.
     #[serde(default, skip_serializing_if = "message::row::is_default")]
@@ -194,19 +188,12 @@ pub struct Suppression {
 impl Suppression {
     /// Builds the event that it was created or removed.
     pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
-        Event {
-            id,
-            account: self.account,
-            subject: self.id.into(),
-            kind,
-            recipient: None,
-            created_at: at,
-            detail: serde_json::json!({
-                "suppression_id": self.id, "email": self.target.key(), "reason": self.reason,
-                "source": self.source, "email_id": self.email,
-                "expires_at": self.expires_at.map(timestamp::to_rfc3339), "created_at": timestamp::to_rfc3339(self.created_at),
-            }),
-        }
+        let detail = serde_json::json!({
+            "suppression_id": self.id, "email": self.target.key(), "reason": self.reason,
+            "source": self.source, "email_id": self.email,
+            "expires_at": self.expires_at.map(timestamp::to_rfc3339), "created_at": timestamp::to_rfc3339(self.created_at),
+        });
+        Event::new(id, self.account, self.id, kind, at, detail)
     }
 
     /// Returns whether this is a new suppression, or renews one that had expired.

@@ -24,9 +24,6 @@ pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
 }
 
 /// Validates the name of a tag.
-///
-/// # Errors
-/// Returns the reason.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the name is empty".to_owned());

@@ -8,26 +8,20 @@ use crate::id::AccountId;
 use crate::task::{QueueName, Task, TaskClass};
 
 /// Conditions that must all hold; `None` matches everything.
+#[message::row::omit_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFilter {
     /// The recipients' domain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DomainName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
     /// The sending domain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<DomainName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<TaskClass>,
     /// Held by the operator or not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
     /// Minimum number of attempts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts_min: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_before: Option<Timestamp>,
 }
 

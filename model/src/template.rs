@@ -153,26 +153,21 @@ pub fn check_alias(alias: &str) -> Result<(), String> {
 }
 
 /// The settings of a template or version: everything except `html` and `text`.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateSettings {
     pub category: Category,
     /// Managed unsubscribe is switched on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe_enabled: bool,
     /// Author, unless the send request names one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Mailbox>,
     /// Reply-To addresses, unless the send request names some.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<Mailbox>,
     /// The subject's markup.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Markup of the preview line that mail clients show after the subject.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preheader: Option<String>,
     /// Declared variables.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<TemplateVariable>,
 }
 
@@ -184,15 +179,13 @@ impl TemplateSettings {
     }
 }
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TemplateBodies {
     /// The HTML body, which is rendered; compiled if there is `mjml`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The MJML source that `html` was compiled from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mjml: Option<String>,
 }
 
@@ -217,6 +210,7 @@ pub struct PublishedVersion {
 }
 
 /// A template: its draft and its published version. The bodies are stored separately.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     pub id: TemplateId,
@@ -224,19 +218,15 @@ pub struct Template {
     /// Display name; unique in an account.
     pub name: String,
     /// Name for API calls; unique in an account, ignoring case.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     pub draft: TemplateSettings,
     /// Revision of the draft, from 1, for optimistic concurrency control.
     pub draft_version: u32,
     /// The published version; its number is also the count of all versions so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedVersion>,
     /// The draft differs from the published version.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
     /// Archived: it cannot be sent.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -60,18 +60,16 @@ pub struct DomainTlsDay {
 }
 
 /// Delivery of the report of a domain's day.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportDelivery {
     pub state: ReportState,
     /// Time at which the report became due.
     pub since: Timestamp,
     /// Time of the next retry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Timestamp>,
     /// Error of the look-up of the recipients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sendings: Vec<ReportRecipient>,
 }
 

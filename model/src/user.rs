@@ -94,6 +94,7 @@ impl fmt::Debug for PasswordHash {
 }
 
 /// A person who may sign in to an account. An address belongs to one account.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub id: UserId,
@@ -101,16 +102,13 @@ pub struct User {
     pub email: Address,
     pub role: UserRole,
     /// The password, if set; sign-in links work without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
     /// Invited but not yet accepted: until then the address may sign in to another account.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub invited: bool,
     /// Current series of sign-in links. A password change or reset starts a new series and invalidates earlier links.
     #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub link_series: u32,
     /// One-time passwords, if the user has set them up.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub totp: Option<Totp>,
     /// Time of the invitation.
     pub created_at: Timestamp,
@@ -188,6 +186,7 @@ impl SessionStart {
 }
 
 /// A session of a signed-in user.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserSession {
     pub id: SessionId,
@@ -201,18 +200,13 @@ pub struct UserSession {
     /// Latest possible end.
     pub ends_at: Timestamp,
     /// Sign-in method; `None` for sessions older than this field.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<SignInMethod>,
     /// Client address at sign-in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// Time of the last use, to the hour.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
     /// When the user last proved their identity again after signing in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reauthenticated_at: Option<Timestamp>,
 }
 

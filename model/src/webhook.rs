@@ -27,7 +27,6 @@ pub const ADDRESSES_MAX: usize = 100;
 /// An endpoint is disabled after failing for this long without a success.
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
-/// Returns whether an event name exists.
 pub fn is_event(name: &str) -> bool {
     EventKind::from_name(name).is_some()
 }
@@ -69,6 +68,7 @@ pub struct FormerSecret {
 }
 
 /// A webhook endpoint.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub id: WebhookId,
@@ -77,7 +77,6 @@ pub struct Webhook {
     /// Subscribed event types; empty means all types that need no explicit subscription.
     pub events: Vec<String>,
     pub enabled: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Domains whose events are delivered; empty means all events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,9 +93,7 @@ pub struct Webhook {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_secrets: Vec<FormerSecret>,
     /// Time since which all deliveries failed; `None` while deliveries succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

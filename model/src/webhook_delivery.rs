@@ -22,6 +22,7 @@ words! {
 }
 
 /// The delivery of one event to one endpoint.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookDelivery {
     pub id: DeliveryId,
@@ -32,29 +33,53 @@ pub struct WebhookDelivery {
     pub event: EventId,
     pub kind: String,
     /// The subject of the event; with the event id it is the key of the event's row.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// The body of a test delivery, which has no stored event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     pub status: WebhookDeliveryStatus,
     /// Number of attempts made.
     pub attempts: u32,
     /// True for a manual delivery: one attempt without retries.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
     /// HTTP status of the last response.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
     pub created_at: Timestamp,
     /// When the endpoint acknowledged it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
 }
 
+impl WebhookDelivery {
+    /// A delivery without subject and body, whose first attempt is due at once.
+    pub fn new(
+        id: DeliveryId,
+        account: AccountId,
+        webhook: WebhookId,
+        event: EventId,
+        kind: &str,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            account,
+            webhook,
+            event,
+            kind: kind.to_owned(),
+            subject: None,
+            body: None,
+            status: WebhookDeliveryStatus::Pending,
+            attempts: 0,
+            by_hand: false,
+            next_attempt_at: Some(now),
+            response_status: None,
+            created_at: now,
+            delivered_at: None,
+        }
+    }
+}
+
 /// One HTTP request of a delivery.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookDeliveryAttempt {
     /// Number of the attempt, from 1.
@@ -62,13 +87,11 @@ pub struct WebhookDeliveryAttempt {
     /// When it began.
     pub at: Timestamp,
     /// HTTP status of the response.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
     /// Beginning of the response body, at most [`RESPONSE_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub response_body: String,
     pub duration_ms: u32,
     /// Why there was no response, or no request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

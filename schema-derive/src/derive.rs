@@ -106,7 +106,12 @@ fn schema_type(field: &Field, attributes: &FieldAttributes) -> Type {
 
 /// `T` of `Option<T>`.
 pub(crate) fn option_argument(schema_type: &Type) -> Option<&Type> {
-    let Type::Path(path) = schema_type else { return None };
+    let path = match schema_type {
+        Type::Path(path) => path,
+        // A type that is a variable of a macro.
+        Type::Group(group) => return option_argument(&group.elem),
+        _ => return None,
+    };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     match arguments.args.first()? {

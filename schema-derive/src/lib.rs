@@ -38,9 +38,12 @@
 //! | `required` | an `Option<T>` must be given; it is `None` only after an error, for checks that concern several fields |
 //! | `flatten` | the fields of another object |
 //! | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
+//!
+//! The attributes `omit_none` and `omit_empty` stand above the serde derives of stored rows.
 
 mod attributes;
 mod derive;
+mod omit;
 mod request;
 
 #[proc_macro_derive(ToSchema, attributes(schema))]
@@ -53,4 +56,17 @@ pub fn derive_to_schema(input: proc_macro::TokenStream) -> proc_macro::TokenStre
 pub fn derive_request_object(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     request::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Omits the fields of type `Option` that are `None`. A field with a serde attribute of its own keeps that one alone.
+#[proc_macro_attribute]
+pub fn omit_none(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    omit::expand(syn::parse_macro_input!(item as syn::DeriveInput), &["Option"]).into()
+}
+
+/// As `omit_none`, and omits empty lists, maps and sets and false flags; a missing one is read as empty or false.
+#[proc_macro_attribute]
+pub fn omit_empty(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let types = ["Option", "Vec", "BTreeMap", "BTreeSet", "bool"];
+    omit::expand(syn::parse_macro_input!(item as syn::DeriveInput), &types).into()
 }

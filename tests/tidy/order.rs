@@ -10,9 +10,9 @@ use super::tree::{Finding, Tree, code, has_word_start};
 
 /// Each crate, by its path, and the crates that it may depend on, by name. The root package may depend on all.
 const CRATES: &[(&str, &[&str])] = &[
-    ("model/message", &[]),
-    ("model", &["message"]),
     ("schema-derive", &[]),
+    ("model/message", &["schema-derive"]),
+    ("model", &["message"]),
     ("schema", &["message", "model", "schema-derive"]),
     ("store", &["message", "model"]),
     ("dns", &["message", "model"]),

@@ -291,9 +291,6 @@ impl DomainClaims {
     }
 
     /// Returns whether emails from a domain are scheduled.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn has_scheduled(&self, domain: &SendingDomain) -> Result<bool, DomainError> {
         // Emails accepted a moment ago are not indexed yet.
         if let Err(error) = self.outbox.dispatch_outbox().await {

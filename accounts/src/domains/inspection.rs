@@ -23,11 +23,9 @@ use super::DomainError;
 
 /// Concurrent checks of one account: the periodic ones ([`super::check_queue`]), and some on request.
 const CHECKS_PER_ACCOUNT_MAX: usize = 6;
-/// TTL of an inspection result.
 const RESULT_TTL: Duration = Duration::from_secs(10);
 /// DNS queries of one account, over all nodes.
 const QUERY_RATE: QueryRate = QueryRate { per_second: 20, burst: 200 };
-/// Queries of a typical inspection.
 const TYPICAL_QUERIES: u32 = 20;
 /// Time limit of a request's wait for the account's query limit.
 const INTERACTIVE_WAIT_MAX: Duration = Duration::from_millis(500);
@@ -40,7 +38,6 @@ const CACHED_PER_DOMAIN_MAX: usize = 4;
 /// Queries charged for finding a provider's page, or reading a zone before a change.
 pub(super) const PROVIDER_QUERIES: u32 = 20;
 
-/// Priority of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InspectionPriority {
     /// A request.
@@ -70,7 +67,6 @@ impl InspectionResult {
     }
 }
 
-/// Recent results by account and domain.
 #[derive(Debug)]
 struct RecentInspections(Mutex<Cache<(AccountId, DomainName), Vec<InspectionResult>>>);
 

@@ -133,19 +133,13 @@ impl DomainRows {
             (true, true, Some(_)) if !was_degraded => EventKind::DomainDegraded,
             _ => return,
         };
-        let event = Event {
-            id: EventId::new(now, self.services.entropy.unique_bits()),
-            account: domain.account,
-            subject: domain.id.into(),
-            kind,
-            recipient: None,
-            created_at: now,
-            detail: json!({
-                "domain_id": domain.id, "domain": domain.name, "status": domain.state,
-                "verified_at": domain.verified_at.map(timestamp::to_rfc3339),
-                "degraded_since": after.setup.degraded_since.map(timestamp::to_rfc3339),
-            }),
-        };
+        let detail = json!({
+            "domain_id": domain.id, "domain": domain.name, "status": domain.state,
+            "verified_at": domain.verified_at.map(timestamp::to_rfc3339),
+            "degraded_since": after.setup.degraded_since.map(timestamp::to_rfc3339),
+        });
+        let id = EventId::new(now, self.services.entropy.unique_bits());
+        let event = Event::new(id, domain.account, domain.id, kind, now, detail);
         store::event::record_in_any_partition(batch, &event);
     }
 

@@ -80,9 +80,6 @@ impl ImportForecast {
 
 impl SuppressionImporter {
     /// Reads a list as an import would, and changes nothing.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn forecast(
         &self,
         account: &Account,

@@ -33,7 +33,6 @@ impl PartnerSums {
         Ok(balances)
     }
 
-    /// Returns a partner's referral counts by link.
     pub async fn referral_counts(&self, partner: PartnerKey) -> Result<ReferralCountsByLink> {
         self.read_sums(partner).await
     }

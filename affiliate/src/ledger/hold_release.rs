@@ -17,7 +17,6 @@ use super::unit_of_work::UnitOfWork;
 use crate::context::Context;
 use crate::error::LedgerResult as Result;
 
-/// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// Page size of the query for due lines.
 const DUE_AT_ONCE: usize = 200;
@@ -43,7 +42,6 @@ impl HoldReleaseCounts {
     }
 }
 
-/// Releases holds.
 #[derive(Clone)]
 pub struct HoldRelease {
     pub(crate) context: Context,

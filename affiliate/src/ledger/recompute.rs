@@ -355,7 +355,6 @@ async fn write_lines(
     Ok(())
 }
 
-/// Recomputes a referral's bounty.
 pub(super) async fn recompute_bounty(work: &mut UnitOfWork, id: ReferralId) -> Result<()> {
     let Some(line) = work.bounty_of(id).await? else { return Ok(()) };
     let Some(referral) = work.referrals.get(id).await? else { return Ok(()) };

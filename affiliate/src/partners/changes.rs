@@ -6,9 +6,10 @@ use dns::secrets::Vault;
 use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{
-    Partner, PartnerAction, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
+    Partner, PartnerAction, PartnerLink, PartnerLinkToken, PartnerStatus, PayoutDestination,
 };
 use model::affiliate::partner_email::PartnerEmailKind;
+use model::affiliate::partner_fields::PartnerDraft;
 use model::affiliate::payout::SkipReason;
 use model::affiliate::program::{AffiliateProgram, PayoutMethod};
 use model::event::EventKind;
@@ -39,58 +40,16 @@ use crate::stripe::client::StripeProcessor;
 
 /// Maximum length of a chain of recruiters.
 pub(crate) const PARENTS_MAX: usize = 64;
-/// Fields of a partner to create.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartnerDraft {
-    pub email: Address,
-    pub first_name: Option<String>,
-    pub last_name: Option<String>,
-    pub company: Option<String>,
-    pub website: Option<String>,
-    /// ISO 3166-1 alpha-2.
-    pub country: Option<String>,
-    /// Campaign by id or name; the default campaign if `None`.
-    pub campaign: Option<String>,
-    /// Token of the primary link; generated if `None`.
-    pub token: Option<PartnerLinkToken>,
-    /// Initial status: active, pending or invited.
-    pub status: PartnerStatus,
-    pub paypal_email: Option<Address>,
-    pub tags: Vec<String>,
-    pub notes: Option<String>,
-    pub origin: PartnerOrigin,
-    /// The recruiter.
-    pub parent: Option<PartnerId>,
-    /// True to mail the partner a welcome, invitation or receipt.
-    pub send_invite: bool,
-}
 
-/// How a partner came to the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PartnerOrigin {
-    pub source: PartnerSource,
-    /// True if the partner itself accepted the program's terms.
-    pub terms_accepted: bool,
-}
-
-impl PartnerOrigin {
-    /// The partner was entered by another than itself.
-    pub fn entered(source: PartnerSource) -> Self {
-        Self { source, terms_accepted: false }
-    }
-}
-
-impl PartnerDraft {
-    /// Returns the email that the initial status calls for.
-    fn email_kind(&self) -> Option<PartnerEmailKind> {
-        let kind = match self.status {
-            PartnerStatus::Active => PartnerEmailKind::Welcome,
-            PartnerStatus::Invited => PartnerEmailKind::Invited,
-            PartnerStatus::Pending => PartnerEmailKind::Received,
-            PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
-        };
-        self.send_invite.then_some(kind)
-    }
+/// Returns the email that the initial status calls for.
+fn draft_email_kind(draft: &PartnerDraft) -> Option<PartnerEmailKind> {
+    let kind = match draft.status {
+        PartnerStatus::Active => PartnerEmailKind::Welcome,
+        PartnerStatus::Invited => PartnerEmailKind::Invited,
+        PartnerStatus::Pending => PartnerEmailKind::Received,
+        PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
+    };
+    draft.send_invite.then_some(kind)
 }
 
 /// A status transition of a partner.
@@ -224,7 +183,7 @@ impl Partners {
             if view.partner.status == PartnerStatus::Active {
                 view.record_event(&mut batch, EventKind::AffiliateApproved, &self.context);
             }
-            if let Some(kind) = draft.email_kind() {
+            if let Some(kind) = draft_email_kind(draft) {
                 view.warning =
                     self.senders.queue_email_if_mailable(&mut batch, &view.program, &view.partner, kind).await?;
             }

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use message::address::Address;
-use model::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
+use model::affiliate::partner::{Partner, PartnerLinkToken};
+use model::affiliate::partner_fields::PartnerDraft;
 use model::affiliate::partner_import::{ImportedPartner, PartnerImport, PartnerImportRow};
 use model::id::{AccountId, PartnerId};
 use schema::ToSchema;
@@ -22,7 +23,7 @@ use crate::context::no_extension;
 use crate::error::{AffiliateError, ConflictReason, MailWarning, Result};
 use crate::partners::links::VARIANTS_MAX;
 
-use crate::partners::changes::{PARENTS_MAX, PartnerDraft, PartnerOrigin, Partners};
+use crate::partners::changes::{PARENTS_MAX, Partners};
 
 /// Partners that are created concurrently: their commits share a disk write.
 const AT_ONCE: usize = 32;
@@ -152,14 +153,14 @@ impl PartnerImports {
                     match result {
                         Ok(CreatedPartner { id, token, warning }) => {
                             unmailed.extend(warning);
-                            ids.insert(email_key(&planned_partner.listed.email), id);
+                            ids.insert(email_key(&planned_partner.listed.draft.email), id);
                             partners
                                 .push(ImportedPartnerResult { token, ..imported_partner(planned_partner, Some(id)) });
                         }
                         // Another request created the partner since the plan was made.
                         Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => skipped.push(SkippedImportRow {
                             row: planned_partner.row,
-                            email: planned_partner.listed.email.to_string(),
+                            email: planned_partner.listed.draft.email.to_string(),
                             reason: "already_partner".to_owned(),
                         }),
                         Err(refusal) => return Err(refusal),
@@ -186,15 +187,15 @@ impl PartnerImports {
                     continue;
                 }
             };
-            if !emails.insert(email_key(&listed.email)) {
+            if !emails.insert(email_key(&listed.draft.email)) {
                 plan.skip(number, email, "duplicate_in_file");
                 continue;
             }
-            if partner::find_by_email(&self.partners.context.store, account, &listed.email).await?.is_some() {
+            if partner::find_by_email(&self.partners.context.store, account, &listed.draft.email).await?.is_some() {
                 plan.skip(number, email, "already_partner");
                 continue;
             }
-            if let Some(named) = &listed.campaign {
+            if let Some(named) = &listed.draft.campaign {
                 let is_known = match campaigns.get(named) {
                     Some(exists) => *exists,
                     None => match self.partners.campaigns.find_campaign_for_partners(&program, Some(named)).await {
@@ -223,8 +224,7 @@ impl PartnerImports {
         listed: &ImportedPartner,
         tokens: &mut BTreeSet<String>,
     ) -> Result<PartnerLinkToken> {
-        let first =
-            listed.token.clone().unwrap_or_else(|| self.partners.default_token(&partner_draft(listed, None, false)));
+        let first = listed.draft.token.clone().unwrap_or_else(|| self.partners.default_token(&listed.draft));
         let now = self.partners.context.now();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
@@ -245,7 +245,9 @@ impl PartnerImports {
         let planned = std::mem::take(&mut plan.planned);
         let keys: Vec<(String, Option<String>)> = planned
             .iter()
-            .map(|partner| (email_key(&partner.listed.email), partner.listed.parent_email.as_ref().map(email_key)))
+            .map(|partner| {
+                (email_key(&partner.listed.draft.email), partner.listed.parent_email.as_ref().map(email_key))
+            })
             .collect();
         let listed: BTreeSet<&str> = keys.iter().map(|(email, _)| email.as_str()).collect();
         let (mut depths, mut known) = (BTreeMap::new(), BTreeSet::new());
@@ -262,7 +264,7 @@ impl PartnerImports {
         for (partner, depth) in planned.into_iter().zip(depths) {
             match depth {
                 Some(recruiters_above) => plan.planned.push(PlannedPartner { recruiters_above, ..partner }),
-                None => plan.skip(partner.row, partner.listed.email.to_string(), "invalid_parent_email"),
+                None => plan.skip(partner.row, partner.listed.draft.email.to_string(), "invalid_parent_email"),
             }
         }
         Ok(())
@@ -296,8 +298,9 @@ impl PartnerImports {
                     .map(|partner| partner.id),
             },
         };
-        let mut draft = partner_draft(&planned_partner.listed, parent, options.send_invites);
-        draft.token = Some(planned_partner.token.clone());
+        let token = Some(planned_partner.token.clone());
+        let draft = planned_partner.listed.draft.clone();
+        let mut draft = PartnerDraft { parent, token, send_invite: options.send_invites, ..draft };
         for number in 2..=VARIANTS_MAX {
             match self.partners.create_partner_unlogged(account, &draft, &no_extension).await {
                 Ok(view) => {
@@ -351,29 +354,9 @@ fn generations(planned: Vec<PlannedPartner>) -> Vec<Vec<PlannedPartner>> {
 fn imported_partner(partner: &PlannedPartner, id: Option<PartnerId>) -> ImportedPartnerResult {
     ImportedPartnerResult {
         row: partner.row,
-        email: partner.listed.email.to_string(),
+        email: partner.listed.draft.email.to_string(),
         token: partner.token.as_str().to_owned(),
         id,
-    }
-}
-
-fn partner_draft(listed: &ImportedPartner, parent: Option<PartnerId>, send_invite: bool) -> PartnerDraft {
-    PartnerDraft {
-        email: listed.email.clone(),
-        first_name: listed.first_name.clone(),
-        last_name: listed.last_name.clone(),
-        company: listed.company.clone(),
-        website: listed.website.clone(),
-        country: listed.country.clone(),
-        campaign: listed.campaign.clone(),
-        token: listed.token.clone(),
-        status: listed.status,
-        paypal_email: listed.paypal_email.clone(),
-        tags: listed.tags.clone(),
-        notes: listed.notes.clone(),
-        origin: PartnerOrigin::entered(PartnerSource::Import),
-        parent,
-        send_invite,
     }
 }
 

@@ -117,22 +117,15 @@ fn example_event(
     random: u128,
 ) -> Event {
     let referral = ReferralId::new(now, random);
-    Event {
-        id: EventId::new(now, random),
-        account,
-        subject: referral.into(),
-        kind: EventKind::ReferralCreated,
-        recipient: None,
-        created_at: now,
-        detail: json!({
-            "program_id": program,
-            "affiliate_id": partner,
-            "test": true,
-            "referral_id": referral,
-            "referral": {
-                "object": "affiliate_referral", "id": referral, "affiliate_id": partner, "status": "lead",
-                "source": "signup", "email": "customer@example.com", "sub_id": null,
-            },
-        }),
-    }
+    let detail = json!({
+        "program_id": program,
+        "affiliate_id": partner,
+        "test": true,
+        "referral_id": referral,
+        "referral": {
+            "object": "affiliate_referral", "id": referral, "affiliate_id": partner, "status": "lead",
+            "source": "signup", "email": "customer@example.com", "sub_id": null,
+        },
+    });
+    Event::new(EventId::new(now, random), account, referral, EventKind::ReferralCreated, now, detail)
 }

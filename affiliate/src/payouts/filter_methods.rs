@@ -59,7 +59,6 @@ pub async fn filter_by_methods(context: &Context, account: AccountId, run: Payou
     }
 }
 
-/// Runs one step of the method filter.
 pub(super) async fn filter_step(context: &Context, account: AccountId, id: PayoutRunId) -> Result<StepOutcome> {
     retry_on_conflict(|| async {
         let mut work = UnitOfWork::open(context, account).await?;

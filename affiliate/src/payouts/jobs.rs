@@ -22,7 +22,6 @@ use crate::error::LedgerResult as Result;
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::reconciliation::Reconciler;
 
-/// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Page size of the query for jobs.
 const PAGE_JOBS: usize = 200;

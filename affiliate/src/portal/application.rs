@@ -6,6 +6,7 @@
 use events::owner_alert_queue::OwnerAlertQueue;
 use model::affiliate::campaign::{Campaign, Visibility};
 use model::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
+use model::affiliate::partner_fields::{PartnerDraft, PartnerOrigin};
 use model::affiliate::program::AffiliateProgram;
 use model::id::CampaignId;
 use model::owner_alert::AlertSubject;
@@ -15,7 +16,7 @@ use store::engine::Batch;
 use super::login::PortalSessions;
 use crate::context::no_extension;
 use crate::error::{AffiliateError, ConflictReason, Result};
-use crate::partners::changes::{PartnerDraft, PartnerOrigin, PartnerStatusChange, Partners};
+use crate::partners::changes::{PartnerStatusChange, Partners};
 use crate::partners::lookup::{PartnerView, find_active_partner};
 
 /// A submitted application form.

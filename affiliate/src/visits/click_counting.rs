@@ -16,7 +16,6 @@ use store::task::PARTITIONS;
 use crate::context::Context;
 use crate::error::{LedgerError, Result};
 
-/// Poll interval.
 const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
 const BATCH_CLICKS_MAX: usize = 500;

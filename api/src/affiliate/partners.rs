@@ -1,7 +1,7 @@
 //! `…/affiliates`: partners of the affiliate program.
 
 use ::affiliate::error::AffiliateNoun;
-use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin, PartnerQuery, PartnerStatusChange};
+use ::affiliate::partners::changes::{PartnerChange, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
 use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::paging::KIND_PARTNER;
@@ -9,7 +9,9 @@ use httpd::request_object::{RejectedFields, RequestValue, read_body_rejecting, r
 use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
-use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
+use model::affiliate::partner_fields::{
+    self, NAME_BYTES_MAX, NOTES_BYTES_MAX, PartnerDraft, PartnerOrigin, TAG_BYTES_MAX, WEBSITE_BYTES_MAX,
+};
 use model::id::PartnerId;
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;

@@ -3,7 +3,6 @@
 
 use ::affiliate::error::AffiliateError;
 use ::affiliate::partner_emails::website_host;
-use ::affiliate::partners::changes::{PartnerDraft, PartnerOrigin};
 use ::affiliate::portal::application::PartnerApplication;
 use html::document::RenderedPage;
 use html::text::input_value;
@@ -11,8 +10,8 @@ use http::StatusCode;
 use hypertext::prelude::*;
 use message::address::Address;
 use model::affiliate::campaign::{Campaign, CommissionRate};
-use model::affiliate::partner::{PartnerLinkToken, PartnerSource, PartnerStatus};
-use model::affiliate::partner_fields::{self, NAME_BYTES_MAX};
+use model::affiliate::partner::{PartnerLinkToken, PartnerSource};
+use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, PartnerDraft, PartnerOrigin};
 use model::affiliate::program::AffiliateProgram;
 
 use super::field::TextField;
@@ -171,22 +170,13 @@ fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<Par
     if program.settings.terms_url.is_some() && !accepts_terms {
         return Err("Please accept the terms of the program.".to_owned());
     }
+    let origin = PartnerOrigin { source: PartnerSource::Portal, terms_accepted: accepts_terms };
     let draft = PartnerDraft {
-        email,
         first_name: read_name(form, "first_name")?,
         last_name: read_name(form, "last_name")?,
         company: read_name(form, "company")?,
         website: read_website(form)?,
-        country: None,
-        campaign: None,
-        token: None,
-        status: PartnerStatus::Pending,
-        paypal_email: None,
-        tags: Vec::new(),
-        notes: None,
-        origin: PartnerOrigin { source: PartnerSource::Portal, terms_accepted: accepts_terms },
-        parent: None,
-        send_invite: true,
+        ..PartnerDraft::new(email, origin)
     };
     Ok(PartnerApplication { draft, via: PartnerLinkToken::parse(form.get("via")).ok(), accepts_terms })
 }

@@ -3,13 +3,14 @@
 
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateError;
-use ::affiliate::partners::changes::{PartnerChange, PartnerDraft, PartnerOrigin};
+use ::affiliate::partners::changes::PartnerChange;
 use ::affiliate::partners::links::LinkDraft;
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
 use ::affiliate::service::AffiliateService;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
-use model::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
+use model::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource};
+use model::affiliate::partner_fields::{PartnerDraft, PartnerOrigin};
 use model::id::{AccountId, PartnerId};
 use serde_json::json;
 use store::engine::{RedbOptions, Store};
@@ -37,23 +38,9 @@ impl Shop {
     }
 
     async fn partner(&self, name: &str) -> PartnerId {
-        let draft = PartnerDraft {
-            email: format!("{name}@example.org").parse().unwrap(),
-            first_name: None,
-            last_name: None,
-            company: None,
-            website: None,
-            country: None,
-            campaign: None,
-            token: Some(PartnerLinkToken::parse(name).unwrap()),
-            status: PartnerStatus::Active,
-            paypal_email: None,
-            tags: Vec::new(),
-            notes: None,
-            origin: PartnerOrigin::entered(PartnerSource::Api),
-            parent: None,
-            send_invite: false,
-        };
+        let email = format!("{name}@example.org").parse().unwrap();
+        let token = Some(PartnerLinkToken::parse(name).unwrap());
+        let draft = PartnerDraft { token, ..PartnerDraft::new(email, PartnerOrigin::entered(PartnerSource::Api)) };
         self.service.partners.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }
 

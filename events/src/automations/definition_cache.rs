@@ -29,7 +29,6 @@ impl Weighter<(AutomationId, u32), CachedDefinition> for ByBytes {
     }
 }
 
-/// Cached definitions.
 pub(super) struct DefinitionCache(Cache<(AutomationId, u32), CachedDefinition, ByBytes>);
 
 impl Default for DefinitionCache {

@@ -116,20 +116,12 @@ impl AutomationEngine {
     pub(super) fn record_facts(&self, batch: &mut Batch, run: &AutomationRun, facts: &[RunFact], at: Timestamp) {
         let first = self.random_bits();
         for (n, fact) in (0_u128..).zip(facts) {
-            let event = Event {
-                id: EventId::new(at, first + n),
-                account: run.account,
-                subject: run.id.into(),
-                kind: fact.kind,
-                recipient: None,
-                created_at: at,
-                detail: fact.detail.clone(),
-            };
+            let id = EventId::new(at, first + n);
+            let event = Event::new(id, run.account, run.id, fact.kind, at, fact.detail.clone());
             store::event::record(batch, &event, run.partition);
         }
     }
 
-    /// Seals the context of a run.
     pub(super) fn seal_context(&self, run: RunId, context: &RunContext) -> Result<Vec<u8>, ReadError> {
         self.seal_json(&run.to_bytes(), context)
     }

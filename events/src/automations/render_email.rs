@@ -47,7 +47,6 @@ pub(super) struct StepEmail {
     pub(super) withheld: Option<AutoReplyRefusal>,
 }
 
-/// Renders the email of a step.
 pub(super) async fn render_email(
     templates: &TemplateRenderer,
     tenant: &Tenant,
@@ -111,7 +110,6 @@ pub(super) async fn render_email(
     Ok(StepEmail { draft, preview, answers, withheld })
 }
 
-/// Recipients of a step's email.
 struct StepRecipients {
     to: Vec<Mailbox>,
     answers: bool,

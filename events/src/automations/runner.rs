@@ -365,9 +365,6 @@ impl AutomationRunner {
     }
 
     /// Counts the runs of an automation by status.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn count_runs(&self, automation: &Automation) -> Result<model::automation::RunCounts, ReadError> {
         let (account, id) = (automation.account, automation.id);
         loop {
@@ -385,9 +382,6 @@ impl AutomationRunner {
     }
 
     /// Cancels a run. Returns `None` if it does not exist, and an ended run unchanged.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn cancel_run(&self, run_key: RunKey) -> Result<Option<AutomationRun>, ReadError> {
         for _ in 0..STEPS_IN_A_ROW_MAX {
             let Some(found) = store::automation_run::get(&self.services.store, run_key).await? else { return Ok(None) };

@@ -74,9 +74,6 @@ impl AutomationEngine {
 
     /// Writes the effects of an event into `batch`. The batch checks what was read: after a conflict, build a new batch
     /// with a new call. After the commit, call [`AutomationEngine::wake`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn apply_event(&self, signal: &TriggerEvent<'_>, batch: &mut Batch) -> Result<SignalEffects, ReadError> {
         if !self.0.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
             return Ok(SignalEffects::default());

@@ -174,13 +174,11 @@ pub(super) fn hold_step(mut run: AutomationRun, now: Timestamp) -> RunUpdate {
     RunUpdate::new(run, Vec::new())
 }
 
-/// Completes the step.
 pub(super) fn complete_step(mut run: AutomationRun, output: Value, now: Timestamp) -> RunUpdate {
     let facts = run.complete_step(output, NextStep::Next, now);
     RunUpdate::new(run, facts)
 }
 
-/// Fails the step.
 pub(super) fn fail_step(mut run: AutomationRun, reason: &str, now: Timestamp) -> RunUpdate {
     let facts = run.fail_step(reason, now);
     RunUpdate::new(run, facts)

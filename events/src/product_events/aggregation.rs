@@ -95,9 +95,6 @@ impl AnalyticsAggregator {
     }
 
     /// Aggregates all pending events of this node's partitions.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub(crate) async fn aggregate_all(&self) -> Result<(), AnalyticsError> {
         while self.aggregate_round().await? {}
         Ok(())

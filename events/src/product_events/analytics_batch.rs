@@ -31,7 +31,6 @@ struct Occurrence {
     kind: OccurrenceKind,
 }
 
-/// Kind of an occurrence.
 enum OccurrenceKind {
     Event(Box<EventOccurrence>),
     Visit(Box<SiteVisit>),
@@ -266,7 +265,6 @@ fn event_address(event: &ProductEvent) -> Option<&str> {
     address.filter(|address| address.len() <= message::address::ADDRESS_BYTES_MAX)
 }
 
-/// Returns the aliases of the event's person.
 fn event_aliases(event: &ProductEvent, context: &SignupContext) -> Vec<PersonAlias> {
     let signed_up = context.id.clone().filter(|_| event.name == USER_CREATED);
     let user = event.user_id.clone().or(signed_up).map(PersonAlias::User);

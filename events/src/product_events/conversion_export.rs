@@ -157,7 +157,6 @@ impl ConversionExporter {
         Self { services, target: OnceLock::new(), wakeup: Notify::new() }
     }
 
-    /// Returns whether conversions are exported.
     pub(crate) fn is_enabled(&self) -> bool {
         self.target.get().is_some()
     }

@@ -247,18 +247,11 @@ fn disabled_event(
     id: EventId,
     now: Timestamp,
 ) -> Event {
-    Event {
-        id,
-        account: webhook.account,
-        subject: webhook.id.into(),
-        kind: EventKind::WebhookDisabled,
-        recipient: None,
-        created_at: now,
-        detail: json!({
-            "webhook_id": webhook.id, "url": webhook.url, "disabled_reason": reason.word(),
-            "failing_since": since.map(timestamp::to_rfc3339),
-        }),
-    }
+    let detail = json!({
+        "webhook_id": webhook.id, "url": webhook.url, "disabled_reason": reason.word(),
+        "failing_since": since.map(timestamp::to_rfc3339),
+    });
+    Event::new(id, webhook.account, webhook.id, EventKind::WebhookDisabled, now, detail)
 }
 
 /// Effect of a batch of attempts on their endpoint.

@@ -9,8 +9,8 @@ use model::affiliate::postback;
 use model::domain::SealedSecret;
 use model::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
 use model::webhook::Webhook;
-use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
-use store::engine::{Batch, ReadError, Store};
+use model::webhook_delivery::WebhookDelivery;
+use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
 use store::webhook_delivery::EndpointQueueName;
 
@@ -29,7 +29,6 @@ pub(super) struct PostbackTarget {
 /// Target of the deliveries in an endpoint queue.
 #[derive(Debug, Clone)]
 pub(super) enum DeliveryTarget {
-    /// An endpoint as of a version.
     Endpoint(Box<Webhook>, WebhookSetVersion),
     /// A partner's postback URL.
     Postback(PostbackTarget),
@@ -118,39 +117,12 @@ impl WebhookService {
         kind: &str,
         body: &str,
     ) -> Result<WebhookDelivery, WebhookError> {
-        let (sender, now) = (&self.sender, self.services.clock.now());
-        let webhook = postback_endpoint_id(partner);
-        let due = sender.new_due_delivery(account, webhook, now).ok_or(WebhookError::Unavailable)?;
-        let delivery = WebhookDelivery {
-            id: due.delivery,
-            account,
-            webhook,
-            event,
-            kind: kind.to_owned(),
-            subject: None,
-            body: Some(body.to_owned()),
-            status: WebhookDeliveryStatus::Pending,
-            attempts: 0,
-            by_hand: true,
-            next_attempt_at: Some(now),
-            response_status: None,
-            created_at: now,
-            delivered_at: None,
-        };
-        let mut batch = Batch::intake();
-        store::webhook_delivery::create(&mut batch, &delivery, &due);
-        if !self.services.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
-            return Err(WebhookError::Unavailable);
-        }
-        self.services.store.commit(batch).await?;
-        sender.endpoint_queues.add(due.queue, now);
-        Ok(delivery)
+        let endpoint = std::iter::once((account, postback_endpoint_id(partner)));
+        let queued = self.queue_tests(endpoint, event, kind, body, true).await?;
+        queued.into_iter().next().ok_or(WebhookError::Unavailable)
     }
 
     /// Lists a partner's postbacks, newest first, with the cursor of the next page.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_postbacks(
         &self,
         account: AccountId,

@@ -12,7 +12,7 @@ use model::domain::SealedSecret;
 use model::event::Event;
 use model::id::{AccountId, EventId, WebhookId};
 use model::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, format_secret};
-use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::webhook_delivery::WebhookDelivery;
 use net::http_client::{
     HttpClientError, HttpGet, HttpPost, HttpResponse, ResponseBudget, ResponsePermit, UrlRules, UrlTarget,
 };
@@ -78,7 +78,6 @@ impl WebhookSender {
         Ok(SealedSecret(STANDARD.encode(blob)))
     }
 
-    /// Unseals a former secret.
     pub(super) fn unseal_former_secret(&self, id: WebhookId, sealed: &str) -> Option<std::sync::Arc<str>> {
         let blob = STANDARD.decode(sealed).ok()?;
         let plain = self.vault.open(&[&id.to_bytes(), FORMER_SECRET_CONTEXT].concat(), &blob).ok()?;
@@ -105,17 +104,11 @@ impl WebhookService {
     }
 
     /// Checks that an endpoint may have this URL.
-    ///
-    /// # Errors
-    /// Description of the fault.
     pub fn check_webhook_url(&self, url: &str) -> Result<(), String> {
         UrlTarget::parse(url, self.webhook_url_rules()).map(drop)
     }
 
     /// GETs a URL that a customer supplied, under the rules of webhooks.
-    ///
-    /// # Errors
-    /// The URL is not allowed, or the request fails.
     pub async fn fetch_url(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
         self.sender.client().get(get).await
     }
@@ -139,9 +132,6 @@ impl WebhookService {
     }
 
     /// POSTs to a URL that a customer supplied, under the rules of webhooks, with its own limit of response bytes.
-    ///
-    /// # Errors
-    /// The URL is not allowed, or the request fails.
     pub async fn post_url(&self, post: HttpPost, answer_bytes_max: usize) -> Result<HttpResponse, HttpClientError> {
         self.sender.client().post_with_limit(post, answer_bytes_max).await
     }
@@ -286,27 +276,25 @@ impl WebhookService {
         kind: &str,
         body: &str,
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
+        let endpoints = endpoints.iter().map(|endpoint| (endpoint.account, endpoint.id));
+        self.queue_tests(endpoints, event, kind, body, false).await
+    }
+
+    pub(super) async fn queue_tests(
+        &self,
+        endpoints: impl Iterator<Item = (AccountId, WebhookId)>,
+        event: EventId,
+        kind: &str,
+        body: &str,
+        by_hand: bool,
+    ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (sender, now) = (&self.sender, self.services.clock.now());
         let mut batch = Batch::intake();
         let (mut deliveries, mut queues) = (Vec::new(), Vec::new());
-        for endpoint in endpoints {
-            let due = sender.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
-            let delivery = WebhookDelivery {
-                id: due.delivery,
-                account: endpoint.account,
-                webhook: endpoint.id,
-                event,
-                kind: kind.to_owned(),
-                subject: None,
-                body: Some(body.to_owned()),
-                status: WebhookDeliveryStatus::Pending,
-                attempts: 0,
-                by_hand: false,
-                next_attempt_at: Some(now),
-                response_status: None,
-                created_at: now,
-                delivered_at: None,
-            };
+        for (account, webhook) in endpoints {
+            let due = sender.new_due_delivery(account, webhook, now).ok_or(WebhookError::Unavailable)?;
+            let delivery = WebhookDelivery::new(due.delivery, account, webhook, event, kind, now);
+            let delivery = WebhookDelivery { body: Some(body.to_owned()), by_hand, ..delivery };
             store::webhook_delivery::create(&mut batch, &delivery, &due);
             queues.push(due.queue);
             deliveries.push(delivery);
@@ -325,17 +313,11 @@ impl WebhookService {
     }
 
     /// Returns the body of a delivery; `None` if its event was purged.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn delivery_body(&self, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
         payload::load_body(&self.services.store, delivery).await
     }
 
     /// Returns the events of these log entries with their payloads, without purged ones.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn dispatched_events(
         &self,
         account: AccountId,

@@ -11,7 +11,7 @@ use model::email::Email;
 use model::event::{Event, Subject};
 use model::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
 use model::webhook::{EventDomain, Webhook};
-use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use model::webhook_delivery::WebhookDelivery;
 use model::webhook_payload;
 use store::engine::{Batch, ReadError};
 use store::webhook_delivery::{DueDelivery, EndpointQueueName};
@@ -191,7 +191,6 @@ impl WebhookSender {
     }
 }
 
-/// Returns the endpoints that subscribe to an event.
 fn subscribed_endpoints<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) -> Vec<&'a Webhook> {
     let domain = match event.subject {
         Subject::Email(_) => email.and_then(|email| email.domain.as_ref()).map(|name| EventDomain::Name(name.as_str())),
@@ -212,20 +211,7 @@ fn subscribed_endpoints<'a>(endpoints: &'a [Webhook], event: &Event, email: Opti
 }
 
 fn event_delivery(webhook: WebhookId, event: &Event, due: &DueDelivery) -> WebhookDelivery {
-    WebhookDelivery {
-        id: due.delivery,
-        account: event.account,
-        webhook,
-        event: event.id,
-        kind: event.kind.name().to_owned(),
-        subject: Some(event.subject),
-        body: None,
-        status: WebhookDeliveryStatus::Pending,
-        attempts: 0,
-        by_hand: false,
-        next_attempt_at: Some(due.at),
-        response_status: None,
-        created_at: due.at,
-        delivered_at: None,
-    }
+    let name = event.kind.name();
+    let delivery = WebhookDelivery::new(due.delivery, event.account, webhook, event.id, name, due.at);
+    WebhookDelivery { subject: Some(event.subject), ..delivery }
 }

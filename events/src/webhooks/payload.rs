@@ -17,7 +17,6 @@ use super::WebhookSender;
 
 /// Bodies of one generation; there are two generations. A typical body has 700 bytes.
 const GENERATION_MAX: usize = 4_096;
-/// Bytes of one generation.
 const GENERATION_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Debug, Default)]

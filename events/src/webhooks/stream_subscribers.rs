@@ -8,7 +8,6 @@ use model::id::AccountId;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// Subscribers per account.
 const PER_ACCOUNT_MAX: usize = 16;
 /// Subscribers in total.
 const SUBSCRIBERS_MAX: usize = 1_024;
@@ -19,7 +18,6 @@ struct SubscriberState {
     count: usize,
 }
 
-/// All stream subscribers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamSubscribers(Arc<Mutex<SubscriberState>>);
 

@@ -26,7 +26,6 @@ use store::email::EmailWithRecipients;
 use super::apply::BounceReport;
 use super::{BounceError, BounceProcessor, BouncedRecipient};
 
-/// Proof of a complaint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ComplaintProof {
     /// A trusted reporter wrote it.

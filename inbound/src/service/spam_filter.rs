@@ -20,7 +20,6 @@ use super::{InboundRejection, IncomingMessage, OnTempError};
 /// Timeout of a scan; the peer waits ten minutes for the reply (RFC 5321 4.5.3.2.6).
 const FILTER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The spam scanner.
 #[derive(Debug, Clone)]
 pub enum SpamScanner {
     /// No scanning.
@@ -47,7 +46,6 @@ impl SpamVerdict {
     }
 }
 
-/// Settings for rspamd.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RspamdSettings {
     /// Base URL, such as `http://127.0.0.1:11333`.
@@ -60,7 +58,6 @@ pub struct RspamdSettings {
     pub reject_score: Option<f64>,
 }
 
-/// Client of rspamd.
 #[derive(Debug, Clone)]
 pub struct RspamdClient {
     settings: RspamdSettings,

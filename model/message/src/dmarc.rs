@@ -78,13 +78,12 @@ impl DmarcMessageCounts {
     }
 }
 
+#[crate::row::omit_empty]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcSource {
     /// The source address; `None` for the sum of the sources that are not listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
     /// True for an address of this service: it passes the SPF record that customers include.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
     pub tally: DmarcMessageCounts,
 }

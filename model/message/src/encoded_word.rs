@@ -197,9 +197,6 @@ fn parse_word(rest: &[u8]) -> Option<EncodedWord<'_>> {
 }
 
 /// The value of a field, unfolded (RFC 5322 2.2.3) and with encoded words decoded (RFC 2047).
-///
-/// # Errors
-/// The value is not UTF-8.
 pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'static str> {
     let bytes = message.get(field.name_end..field.end).unwrap_or_default();
     let value = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;

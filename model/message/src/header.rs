@@ -165,7 +165,6 @@ impl SubmittedMessage {
     }
 }
 
-/// Returns whether a field is a `Service-*` field.
 pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
     let name = message.get(field.start..field.name_end).unwrap_or_default();
     name.get(..SERVICE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX.as_bytes()))
@@ -228,10 +227,6 @@ pub struct ParsedHeader {
     has_separator: bool,
 }
 
-/// Parses the header of a message.
-///
-/// # Errors
-/// Returns [`MessageError`] if the message cannot be sent.
 pub fn parse_header(submitted: &SubmittedMessage) -> Result<ParsedHeader, MessageError> {
     submitted.check_header_length()?;
     let SubmittedMessage { bytes: message, fields, body_at } = submitted;

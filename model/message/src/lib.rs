@@ -1,7 +1,7 @@
 //! Formats that the standards of mail define: addresses, header fields, MIME, replies and reports.
 //!
-//! No I/O, no async, no clock, no accounts: time and randomness are arguments. It is the lowest crate; it depends on no
-//! other crate of postrider.
+//! No I/O, no async, no clock, no accounts: time and randomness are arguments. It is the lowest crate; of the other crates
+//! it uses only the macros of `schema-derive`.
 
 pub mod address;
 pub mod address_pattern;

@@ -22,7 +22,6 @@ pub enum DsnAction {
 }
 
 impl DsnAction {
-    /// Value of the Action field.
     pub fn action_field(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -63,6 +62,7 @@ impl DsnAction {
 }
 
 /// One recipient's entry of a DSN.
+#[crate::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingDsn {
     /// Index of the recipient in the email.
@@ -70,19 +70,15 @@ pub struct PendingDsn {
     pub address: Address,
     pub action: DsnAction,
     /// ORCPT, decoded (RFC 3461 4.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_recipient: Option<String>,
     /// Last reply of the destination, or a local one in its place.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<SmtpReply>,
     /// The host that sent the reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
     /// Human-readable cause, as a sentence.
     pub explanation: String,
     pub accepted_at: Timestamp,
     pub last_attempt_at: Timestamp,
     /// The sender used SMTPUTF8 and can therefore read reports in UTF-8 (RFC 6533).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
 }

@@ -12,7 +12,6 @@ const NAMES: &[&str] = &["Sender", "Resent-From", "Resent-Sender"];
 /// Maximum number of different domains. Each is looked up before the message is accepted.
 pub const DOMAINS_MAX: usize = 16;
 
-/// Returns the domains in the sender fields of a message.
 pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<BTreeSet<DomainName>, MessageError> {
     let mut found = BTreeSet::new();
     for field in fields.iter().filter(|field| NAMES.iter().any(|name| field.has_name(message, name))) {

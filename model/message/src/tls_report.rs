@@ -128,14 +128,13 @@ pub enum TlsPolicyType {
 }
 
 /// The policy that applied to a session.
+#[crate::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AppliedTlsPolicy {
     pub kind: TlsPolicyType,
     /// Lines of the policy, or the TLSA records; empty if unavailable.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
     /// Hosts that the policy names, or the host of the TLSA records.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mx: Vec<String>,
 }
 
@@ -157,17 +156,15 @@ impl AppliedTlsPolicy {
 }
 
 /// Details of a failed session.
+#[crate::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsFailure {
     pub result: TlsResultType,
     /// The local address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending_ip: Option<IpAddr>,
     /// The mail host; `None` if no host could be tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<DomainName>,
     /// The host's address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiving_ip: Option<IpAddr>,
     /// Human-readable description.
     pub reason: String,

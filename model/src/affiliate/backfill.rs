@@ -45,6 +45,7 @@ const DEFER_FOR: SignedDuration = SignedDuration::from_secs(30);
 const BACKOFF_S: [i64; 2] = [10, 300];
 
 /// A backfill of one account's affiliate program.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfill {
     pub id: BackfillId,
@@ -54,7 +55,6 @@ pub struct Backfill {
     pub silent: bool,
     /// Start of the requested period; `None` for everything. Invoices billed earlier are included if they were paid
     /// since.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Everything before this time has been read.
     pub read_until: Timestamp,
@@ -67,7 +67,6 @@ pub struct Backfill {
     /// Number of commissions that were written for them.
     pub lines_written: u64,
     /// `lines_written` includes commissions written before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<Timestamp>,
     /// Number of objects that could not be imported.
     #[serde(default, rename = "unread")]
@@ -77,12 +76,9 @@ pub struct Backfill {
     pub failures: u32,
     /// Id of the process that is reading the next window. It is stored before the work begins and cleared at its end.
     /// If another process finds it, the reader was terminated in the middle of the window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
     /// The next window is not read before this time (backoff).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub created_at: Timestamp,
 }

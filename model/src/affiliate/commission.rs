@@ -224,9 +224,6 @@ impl Commission {
 
     /// Moves back to `Pending` at the owner's request, and waives the cause of the reversal as far as `returned` has
     /// it. `earns_at` is at least `now`. The caller first checks that the referral still earns commissions.
-    ///
-    /// # Errors
-    /// `NotReversed`.
     pub fn reinstate(&mut self, returned: &SaleReturns, now: Timestamp) -> Result<(), CommissionError> {
         let CommissionState::Reversed { reason, .. } = self.status else {
             return Err(CommissionError::NotReversed);

@@ -95,42 +95,33 @@ pub struct PayoutDestination {
 }
 
 /// A partner of an affiliate program.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partner {
     pub id: PartnerId,
     pub account: AccountId,
     /// Unique within the program.
     pub email: Address,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub company: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub website: Option<String>,
     /// ISO 3166-1 alpha-2 code in upper case.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     pub status: PartnerStatus,
     pub source: PartnerSource,
     pub campaign: CampaignId,
     /// The partner who recruited this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<PartnerId>,
     /// The owner's tags.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutDestination>,
     /// Number of consecutive payouts that failed at this destination.
     #[serde(default)]
     pub payouts_failed: u8,
     /// The owner's notes, hidden from the partner.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
     /// URL that receives the partner's own events ([`super::postback`]).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub postback_url: Option<String>,
     /// The signing secret of postbacks.
     pub postback_secret: SealedSecret,
@@ -138,7 +129,6 @@ pub struct Partner {
     #[serde(default)]
     pub email_opt_out: bool,
     /// The partner's own rate, which takes precedence over the campaign's rates.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commission_override: Option<BasisPoints>,
     /// The link that is shown by default.
     pub primary_link: PartnerLinkId,
@@ -146,10 +136,8 @@ pub struct Partner {
     #[serde(default)]
     pub was_paid: bool,
     /// Time of the first approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
     /// When the partner itself accepted the program's terms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_accepted_at: Option<Timestamp>,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -261,6 +249,7 @@ fn base_letters(character: char) -> Option<&'static str> {
 }
 
 /// A referral link of a partner.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartnerLink {
     pub id: PartnerLinkId,
@@ -269,10 +258,8 @@ pub struct PartnerLink {
     /// The value of the link's `via` parameter.
     pub token: PartnerLinkToken,
     /// Landing page on the website as a path or URL; the front page if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_url: Option<String>,
     /// The partner's name for the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     pub created_at: Timestamp,
 }

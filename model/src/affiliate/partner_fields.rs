@@ -1,11 +1,12 @@
-//! Validation of a partner's fields: one set of length limits and formats for the API, list imports and the portal's
-//! forms.
+//! The fields of a partner to create, and their validation: one set of length limits and formats for the API, list
+//! imports and the portal's forms.
 
 use message::address::Address;
 
-use super::partner::PayoutDestination;
+use super::partner::{PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination};
 use super::program::PayoutMethod;
 use super::web_origin;
+use crate::id::PartnerId;
 
 /// Longest name, company or campaign name, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -19,6 +20,70 @@ pub const TAG_BYTES_MAX: usize = 64;
 pub const DESTINATION_BYTES_MAX: usize = 1_000;
 /// Longest account id of the payment processor, in bytes.
 const ACCOUNT_BYTES_MAX: usize = 255;
+
+/// Fields of a partner to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartnerDraft {
+    pub email: Address,
+    pub first_name: Option<String>,
+    pub last_name: Option<String>,
+    pub company: Option<String>,
+    pub website: Option<String>,
+    /// ISO 3166-1 alpha-2.
+    pub country: Option<String>,
+    /// Campaign by id or name; the default campaign if `None`.
+    pub campaign: Option<String>,
+    /// Token of the primary link; generated if `None`.
+    pub token: Option<PartnerLinkToken>,
+    /// Initial status: active, pending or invited.
+    pub status: PartnerStatus,
+    pub paypal_email: Option<Address>,
+    pub tags: Vec<String>,
+    pub notes: Option<String>,
+    pub origin: PartnerOrigin,
+    /// The recruiter.
+    pub parent: Option<PartnerId>,
+    /// True to mail the partner a welcome, invitation or receipt.
+    pub send_invite: bool,
+}
+
+/// How a partner came to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartnerOrigin {
+    pub source: PartnerSource,
+    /// True if the partner itself accepted the program's terms.
+    pub terms_accepted: bool,
+}
+
+impl PartnerOrigin {
+    /// The partner was entered by another than itself.
+    pub fn entered(source: PartnerSource) -> Self {
+        Self { source, terms_accepted: false }
+    }
+}
+
+impl PartnerDraft {
+    /// An active partner without details, to be created without an email.
+    pub fn new(email: Address, origin: PartnerOrigin) -> Self {
+        Self {
+            email,
+            first_name: None,
+            last_name: None,
+            company: None,
+            website: None,
+            country: None,
+            campaign: None,
+            token: None,
+            status: PartnerStatus::Active,
+            paypal_email: None,
+            tags: Vec::new(),
+            notes: None,
+            origin,
+            parent: None,
+            send_invite: false,
+        }
+    }
+}
 
 /// Parses a website URL, and adds `https://` if the scheme is missing.
 ///

@@ -5,34 +5,19 @@
 
 use message::address::Address;
 
-use super::partner::{PartnerLinkToken, PartnerStatus, TAGS_MAX};
-use super::partner_fields::{NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, parse_website};
+use super::partner::{PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX};
+use super::partner_fields::{
+    NAME_BYTES_MAX, NOTES_BYTES_MAX, PartnerDraft, PartnerOrigin, TAG_BYTES_MAX, parse_website,
+};
 use crate::csv::{CsvReader, CsvRecord};
 
 /// Maximum number of partners in one file.
 pub const ROWS_MAX: usize = 5_000;
 
-/// The fields of one row; an empty cell is `None`.
+/// The fields of one row; an empty cell is `None`. The token is derived with [`PartnerLinkToken::from_list`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedPartner {
-    pub email: Address,
-    pub first_name: Option<String>,
-    pub last_name: Option<String>,
-    pub company: Option<String>,
-    pub website: Option<String>,
-    /// ISO 3166-1 alpha-2 code in upper case.
-    pub country: Option<String>,
-    /// The campaign's id or name.
-    pub campaign: Option<String>,
-    /// The token of the partner's link, derived with [`PartnerLinkToken::from_list`].
-    pub token: Option<PartnerLinkToken>,
-    /// PayPal address of the payout destination.
-    pub paypal_email: Option<Address>,
-    pub tags: Vec<String>,
-    /// Active, pending or invited.
-    pub status: PartnerStatus,
-    /// The owner's notes.
-    pub notes: Option<String>,
+    pub draft: PartnerDraft,
     /// Email address of the recruiter.
     pub parent_email: Option<Address>,
 }
@@ -207,8 +192,8 @@ fn parse_partner(columns: &PartnerColumns, record: &CsvRecord) -> Result<Importe
     if notes.as_ref().is_some_and(|notes| notes.len() > NOTES_BYTES_MAX) {
         return Err("notes");
     }
-    Ok(ImportedPartner {
-        email: address("email")?.ok_or("email")?,
+    let email = address("email")?.ok_or("email")?;
+    let draft = PartnerDraft {
         first_name: fits(first_name, "first_name")?,
         last_name: fits(last_name, "last_name")?,
         company: fits(field("company"), "company")?,
@@ -220,8 +205,9 @@ fn parse_partner(columns: &PartnerColumns, record: &CsvRecord) -> Result<Importe
         tags: parse_tags(field("tags").unwrap_or_default())?,
         status,
         notes,
-        parent_email: address("parent_email")?,
-    })
+        ..PartnerDraft::new(email, PartnerOrigin::entered(PartnerSource::Import))
+    };
+    Ok(ImportedPartner { draft, parent_email: address("parent_email")? })
 }
 
 fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
@@ -250,7 +236,7 @@ mod tests {
                     ,,eve@example.org,,,,,GBR\n";
         let PartnerImport { rows, ignored_columns } = parse(text).unwrap();
         assert_eq!(ignored_columns, ["E-Mail", "colour"]);
-        let ada = rows[0].partner.as_ref().unwrap();
+        let ada = &rows[0].partner.as_ref().unwrap().draft;
         assert_eq!((rows[0].number, ada.email.to_string().as_str()), (1, "Ada@example.org"));
         assert_eq!(ada.first_name.as_deref(), Some("Lovelace, Ada"));
         assert_eq!(ada.token.as_ref().map(PartnerLinkToken::as_str), Some("my-shop-"));
@@ -277,7 +263,7 @@ mod tests {
     fn column_aliases_are_accepted() {
         let read = |text: &str| {
             let PartnerImport { rows, ignored_columns } = parse(text).unwrap();
-            (rows[0].partner.clone().unwrap(), ignored_columns)
+            (rows[0].partner.clone().unwrap().draft, ignored_columns)
         };
         let (ada, ignored) = read(
             "E-Mail,Name,PayPal,Referral Code,Balance\nada@example.org,Ada King Lovelace,pay@example.org,ada,12\n",

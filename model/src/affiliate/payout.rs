@@ -112,28 +112,24 @@ pub enum TransferDoubt {
 }
 
 /// Requests to the payment processor for a payout's transfer.
+#[message::row::omit_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferAttempts {
     /// Number in the idempotency key. It makes retries safe and changes after each definitive response.
     pub attempt: u32,
     /// Time of the first request with this number. Without a response the transfer may have been made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The processor account that received the request. Another account does not know its idempotency keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// Reason to look up the transfer first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<TransferDoubt>,
     /// Cause of the last failure, if it concerns the owner's processor account and not the partner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
     /// Number of requests with this key.
     pub tries: u32,
     /// Number of failures because of an insufficient balance.
     pub short: u32,
     /// No request before this time (backoff).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
 }
 
@@ -146,6 +142,7 @@ impl TransferAttempts {
 }
 
 /// A payout to one partner in one currency.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payout {
     pub id: PayoutId,
@@ -165,20 +162,15 @@ pub struct Payout {
     pub destination: String,
     pub state: PayoutState,
     /// Progress of updating its commission lines; `None` when all are up to date.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trail: Option<LineCursor>,
     /// The transfer's id at the payment processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<String>,
     /// Requests for the transfer.
     #[serde(default)]
     pub asking: TransferAttempts,
     /// Proof of payment, such as a transaction id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Timestamp>,
     /// Revision, incremented by every change.
     pub rev: u64,
@@ -235,16 +227,14 @@ pub struct PayoutFillCursor {
 }
 
 /// Progress of reconciling a run's charges with the payment processor.
+#[message::row::omit_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReconciliationCursor {
     /// The last payout whose lines are all reconciled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutId>,
     /// The last reconciled line of the next payout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<CommissionId>,
     /// The payout that `line` belongs to. If this payout was removed meanwhile, `line` does not apply to its successor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<PayoutId>,
 }
 
@@ -282,17 +272,16 @@ pub enum PayoutRunPhase {
 }
 
 /// A run: one draft with the payouts of all eligible partners.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutRun {
     pub id: PayoutRunId,
     pub account: AccountId,
     pub status: PayoutRunStatus,
     /// Background work in progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<PayoutRunPhase>,
     /// Set if a payout method was disallowed after drafting: payouts with such a method are removed before the
     /// approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sifted: Option<MethodFilterCursor>,
     /// True if at least one payout failed.
     pub is_partial: bool,
@@ -311,10 +300,8 @@ pub struct PayoutRun {
     /// Revision, incremented by every change.
     pub rev: u64,
     pub created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
     /// When its last payout was paid or failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 

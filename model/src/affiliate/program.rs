@@ -88,6 +88,7 @@ words! {
 }
 
 /// Settings that the owner can change.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSettings {
     /// The customer's website, which referral links lead to.
@@ -120,13 +121,9 @@ pub struct ProgramSettings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub banned_referrers: Vec<DomainName>,
     /// The partner portal's own host name, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub portal_domain: Option<DomainName>,
-    /// URL of the program's terms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_url: Option<String>,
     /// Sender of partner emails; the sandbox sender if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mail_from: Option<Address>,
     /// A partner's new referrals per hour above this number are held for review.
     pub velocity_per_hour: u32,
@@ -163,20 +160,18 @@ impl ProgramSettings {
 }
 
 /// The connected payment processor.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentProcessor {
     /// Base URL of its API.
     pub api_base: String,
     /// The API key. Without a key, only webhook events are received.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restricted_key: Option<SealedSecret>,
     /// One or two signing secrets of its webhook events.
     pub webhook_secrets: Vec<SealedSecret>,
     /// The account id at the processor. Events of other accounts are ignored.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
     /// True for real money, as the processor's API reports.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub livemode: Option<bool>,
 }
 
@@ -188,6 +183,7 @@ impl PaymentProcessor {
 }
 
 /// An account's affiliate program.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AffiliateProgram {
     pub id: ProgramId,
@@ -195,12 +191,10 @@ pub struct AffiliateProgram {
     pub status: ProgramStatus,
     pub settings: ProgramSettings,
     /// The campaign that partners join if they name none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_campaign: Option<CampaignId>,
     /// The public key in the website's pages; not a secret.
     pub publishable_key: String,
     /// `None` until a processor is connected.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<PaymentProcessor>,
     /// Revision, incremented by every change.
     pub rev: u64,

@@ -151,6 +151,7 @@ impl ReferralActivity {
 pub const CUSTOMERS_MAX: usize = 100;
 
 /// A person whom a partner referred.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Referral {
     pub id: ReferralId,
@@ -160,31 +161,22 @@ pub struct Referral {
     pub status: ReferralStatus,
     pub source: ReferralSource,
     /// The person's address in lower case; `None` if a checkout has no address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<Address>,
     /// The id of the first customer at the processor that was linked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub customer: Option<String>,
     /// Further customers at the processor that are the same person, in order of linking. A Stripe payment link, for
     /// example, creates a new customer for each checkout.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later_customers: Vec<String>,
     /// The partner's own tag of the visit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     /// The partner's link, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<PartnerLinkId>,
     /// The visit, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub visit: Option<VisitId>,
     /// Set if the referral never earns commissions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<ReferralBlock>,
     /// Set while the referral is rejected.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<ReferralRejection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReferralReview>,
     /// The activity at the payment processor.
     #[serde(default)]
@@ -193,12 +185,10 @@ pub struct Referral {
     #[serde(default)]
     pub revenue_cents: i64,
     /// The currency of the first payment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// Payments before this time do not count.
     pub claimed_at: Timestamp,
     /// Time of the first payment by the processor's clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub converted_at: Option<Timestamp>,
     /// The referral expires at this time if it is not linked to a customer.
     pub expires_at: Timestamp,

@@ -28,6 +28,7 @@ pub const RETENTION_AFTER_EXPIRY: SignedDuration = SignedDuration::from_hours(30
 pub const COUNTS_RETENTION: SignedDuration = SignedDuration::from_hours(2 * 366 * 24);
 
 /// A click on a partner's link.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartnerVisit {
     /// The value of `stx.referral`.
@@ -36,22 +37,16 @@ pub struct PartnerVisit {
     pub partner: PartnerId,
     pub link: PartnerLinkId,
     /// Visitor ids (cookie `stx_vid`), one per domain; empty if no script ran. At most [`VISITORS_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub visitors: Vec<String>,
     /// The partner's own tag.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_id: Option<String>,
     /// The visitor's IP address; for IPv6 its network prefix.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
     /// Fraud flags of the click.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<FraudFlag>,
     /// Email addresses that pages reported for the visitor. At most [`REFERRALS_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<Address>,
     /// Referrals that resulted from the visit. At most [`REFERRALS_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub referrals: Vec<ReferralId>,
     pub clicked_at: Timestamp,
     /// End of the attribution.

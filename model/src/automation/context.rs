@@ -55,15 +55,14 @@ pub struct WaitResult {
 }
 
 /// The data of a run.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunContext {
     /// The event that started the run.
     pub event: EventFacts,
     /// The result of the last wait; `None` before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitResult>,
     /// Set if a received email started the run: the data that automatic replies must respect. References cannot see it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answering: Option<AutoReplyContext>,
 }
 

@@ -87,9 +87,9 @@ words! {
     }
 }
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepState {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Type in the API.
     pub r#type: String,
@@ -98,22 +98,18 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
     /// Set if the step failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
 /// The condition that a waiting run waits for.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunWait {
     /// Event name; `None` if the run waits for a time only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// Keys of the run's person. The event must match one of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonKey>,
     /// Events before this time do not count.
     pub since: Timestamp,
@@ -122,6 +118,7 @@ pub struct RunWait {
 }
 
 /// One person's execution of an automation.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
@@ -138,19 +135,15 @@ pub struct AutomationRun {
     pub source: String,
     pub event_name: String,
     /// The person's id in the customer's product.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Index of the current step; of the last step after the end.
     pub index: usize,
     pub steps: Vec<StepState>,
     /// Set while the run waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunWait>,
     /// When the run continues by itself; `None` if it has ended or is held.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// True while the automation is paused. The run continues when it is activated again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -159,23 +152,17 @@ pub struct AutomationRun {
     #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub tries: u32,
     /// Time of the first failed try.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trying_since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<CancelSource>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<CompletionReason>,
     /// Set if the run failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The automations whose emails led to this run, to stop loops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<AutomationId>,
     pub created_at: Timestamp,
     /// When the first step began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 

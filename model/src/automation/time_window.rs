@@ -68,9 +68,6 @@ pub fn parse_hours(text: &str) -> Result<(u16, u16), String> {
 
 impl TimeWindow {
     /// Creates a window in the time zone with this name.
-    ///
-    /// # Errors
-    /// The time zone is unknown.
     pub fn new(tz: &str, days: Vec<Weekday>, hours: Option<(u16, u16)>) -> Result<Self, String> {
         Ok(Self { tz: tz.to_owned(), zone: parse_zone(tz)?, days, hours })
     }

@@ -20,7 +20,6 @@ pub fn verify(challenge: &str, verifier: &str) -> bool {
     is_well_formed && is_challenge(challenge) && challenge_of(verifier) == challenge
 }
 
-/// The S256 challenge of a verifier.
 pub fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }

@@ -32,6 +32,7 @@ impl ConversionKind {
     }
 }
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
     /// The first event that reported the conversion.
@@ -41,17 +42,13 @@ pub struct Conversion {
     /// The product's id of the user or the subscription.
     pub subject: String,
     /// The person's id in the product.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The person's email address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     pub context: SignupContext,
     /// Source of the person's first measured visit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Monetary value and currency, if the event states them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<(f64, Option<String>)>,
     pub occurred_at: Timestamp,
 }

@@ -75,6 +75,7 @@ mod aliases {
     }
 }
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AnalyticsPerson {
     #[serde(with = "aliases")]
@@ -82,15 +83,11 @@ pub struct AnalyticsPerson {
     /// First time of each event name.
     pub marks: BTreeMap<String, Timestamp>,
     /// Source of their first measured visit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Source of their last visit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_source: Option<String>,
     /// The product's own name of the origin.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub came_from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signup_method: Option<String>,
     #[serde(default)]
     pub standing: CountingStatus,

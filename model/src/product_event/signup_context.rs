@@ -16,16 +16,14 @@ pub const VALUE_BYTES_MAX: usize = 512;
 const AD_BYTES_MAX: usize = 4 * 1024;
 
 /// Click identifiers of an advertisement.
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AdClickIds {
     /// Click on the web.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gclid: Option<String>,
     /// Click in an app that led to the web.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gbraid: Option<String>,
     /// Click on the web that led to an app.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wbraid: Option<String>,
 }
 
@@ -58,25 +56,20 @@ fn parse_cookie(text: &str) -> Value {
 }
 
 /// The source of a sign-up or subscription.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SignupContext {
     /// The id of the user or the subscription.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The cookie `stx_vid`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub visitor_id: Option<String>,
     pub clicks: AdClickIds,
     /// The product's own name of the origin.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub came_from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signup_method: Option<String>,
     /// The person joined an existing account.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub invited: bool,
     /// The person is a member of the customer's own team.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
 }
 

@@ -23,6 +23,7 @@ pub const DIRECT: &str = "(direct)";
 /// Source of ad clicks without `utm_source`.
 pub const AD: &str = "ad";
 
+#[message::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteVisit {
     /// The cookie `stx_vid`.
@@ -30,10 +31,8 @@ pub struct SiteVisit {
     /// Source under which the visit is counted.
     pub source: String,
     /// `utm_medium`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
     /// `utm_campaign`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<String>,
     /// Path of the landing page, without its query.
     pub landing: String,

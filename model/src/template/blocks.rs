@@ -227,7 +227,6 @@ impl BlockRenderer {
     }
 }
 
-/// An entry of an `each` loop.
 struct LoopEntry<'a> {
     path: &'a Vec<String>,
     /// Index in the list, or name in the object.

@@ -34,7 +34,6 @@ pub const PERSON_CLICKS_AFTER: Duration = Duration::from_secs(2);
 pub enum ImageProxy {
     /// Apple Mail Privacy Protection.
     AppleMpp,
-    /// Gmail's image proxy.
     Gmail,
 }
 

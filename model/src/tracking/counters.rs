@@ -60,12 +60,11 @@ pub struct CountedHit {
 }
 
 /// Number of fetches, with the first and last time.
+#[message::row::omit_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HitCount {
     pub times: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Timestamp>,
 }
 
@@ -83,15 +82,14 @@ impl HitCount {
 }
 
 /// A fetch within [`DEDUP_WINDOW`].
+#[message::row::omit_empty]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentHit {
     /// Index of the link; `None` for the pixel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u16>,
     /// Hash of the visitor; 0 if the token names the recipient.
     #[serde(default, skip_serializing_if = "is_named")]
     pub visitor: u64,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub machine: bool,
     pub at: Timestamp,
 }

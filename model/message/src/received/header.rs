@@ -20,21 +20,18 @@ const FILES_BYTES_MAX: usize = 5_000;
 /// Maximum bytes of a file name.
 pub(super) const FILENAME_BYTES_MAX: usize = 255;
 
+#[crate::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceivedHeader {
     /// The author, as displayed: `Ada <ada@example.com>`.
     pub from: String,
     /// The author's address, if valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Address>,
     /// Recipients in `To`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<String>,
     /// Recipients in `Cc`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<String>,
     /// Addresses for replies; if empty, replies go to the author.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<String>,
     #[serde(default)]
     pub subject: String,
@@ -42,19 +39,15 @@ pub struct ReceivedHeader {
     #[serde(default)]
     pub message_id: String,
     /// Message id of the message to which this one replies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_reply_to: Option<String>,
     /// Message ids of the thread, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
     /// Reason in the header against an automatic reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswerable: Option<AutoReplyRefusal>,
     /// Number of all attachments.
     #[serde(default)]
     pub attachment_count: u64,
     /// Summaries of the first attachments, up to `FILES_BYTES_MAX`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<AttachmentSummary>,
 }
 

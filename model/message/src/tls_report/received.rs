@@ -10,15 +10,14 @@ use crate::address::DomainName;
 const SPAN_MAX: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// Count of equal failures.
+#[crate::row::omit_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedFailureDetail {
     /// Result type, as written by the reporter (RFC 8460 4.3).
     pub result: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<String>,
     pub sessions: u64,
     /// Description by the reporter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

@@ -69,15 +69,13 @@ struct SummaryJson {
     total_failure_session_count: u64,
 }
 
+#[crate::row::omit_none]
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct FailureDetailsJson<'a> {
     result_type: TlsResultType,
-    #[serde(skip_serializing_if = "Option::is_none")]
     sending_mta_ip: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     receiving_mx_hostname: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     receiving_ip: Option<IpAddr>,
     failed_session_count: u64,
     #[serde(skip_serializing_if = "str::is_empty")]
