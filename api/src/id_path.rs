@@ -5,7 +5,7 @@
 macro_rules! id_path {
     ($name:ident($id:ty), $description:literal, $noun:literal) => {
         #[derive(Debug, Clone, Copy)]
-        pub struct $name($id);
+        pub struct $name(pub(crate) $id);
 
         impl ::httpd::request::FromRequest for $name {
             fn describe(_: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
