@@ -101,7 +101,7 @@ pub async fn list(state: State, tenant: Tenant, request: ListProductEvents) -> R
     ))
 }
 
-id_path! { ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
+id_path! { pub ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
 
 /// `GET /events/{id}`.
 pub async fn get_event(

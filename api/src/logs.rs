@@ -173,7 +173,7 @@ pub async fn list(state: State, tenant: Tenant, query: ListLogs) -> Result<LogLi
     Ok(LogList::new(logs, next_cursor))
 }
 
-id_path! { LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
+id_path! { pub LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
 
 /// `GET /logs/{id}`.
 pub async fn get(

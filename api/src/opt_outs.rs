@@ -174,7 +174,7 @@ pub async fn create(state: State, tenant: Tenant, request: CreateOptOut) -> Resu
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-id_path! { OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
+id_path! { pub OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
 
 fn opt_out_not_found() -> Problem {
     Problem::not_found("opt-out")

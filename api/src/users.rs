@@ -45,7 +45,7 @@ pub struct InviteUser {
     role: UserRole,
 }
 
-id_path! { UserPath(UserId), "The user's id (`user_…`)", "user" }
+id_path! { pub UserPath(UserId), "The user's id (`user_…`)", "user" }
 
 /// The new role
 #[derive(Debug, RequestObject)]

@@ -84,7 +84,7 @@ pub async fn list(state: State, signed_in: SignedInUser, _: NoInput) -> Result<S
     Ok(SessionList::new(sessions, None))
 }
 
-id_path! { SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
+id_path! { pub SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
 
 /// `DELETE /auth/sessions/{id}`: ends one of the user's own sessions.
 ///

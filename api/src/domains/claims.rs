@@ -96,7 +96,7 @@ pub struct CreateClaim {
     name: DomainName,
 }
 
-id_path! { ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
+id_path! { pub ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
 
 /// `POST /domains/claims`. If the account has an open claim to the name, that claim is returned.
 ///

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use model::email::Email;
 use store::email::EmailWithRecipients;
 
-id_path! { EmailPath(EmailId), "The email's id (`msg_…`)", "email" }
+id_path! { pub EmailPath(EmailId), "The email's id (`msg_…`)", "email" }
 
 pub(super) fn email_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "No such email")

@@ -64,7 +64,7 @@ object_response! { "A grant", pub GrantResponse { grant: GrantView } }
 
 list_response! { pub GrantList { grants: GrantView } }
 
-id_path! { GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
+id_path! { pub GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
 
 /// `GET /grants`.
 pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<GrantList> {

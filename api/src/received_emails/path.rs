@@ -4,7 +4,7 @@ use crate::prelude::*;
 use model::received::ReceivedEmail;
 use store::received_email;
 
-id_path! { ReceivedEmailPath(ReceivedId), "The received email's id (`inb_…`)", "received email" }
+id_path! { pub ReceivedEmailPath(ReceivedId), "The received email's id (`inb_…`)", "received email" }
 
 fn received_email_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "No such received email")

@@ -183,7 +183,7 @@ pub async fn start(state: State, tenant: Tenant, list: ImportSuppressions) -> Re
     Ok(ImportResponse::from_import(&import))
 }
 
-id_path! { ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
+id_path! { pub ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
 
 /// `GET /suppressions/import/{id}`.
 pub async fn get(state: State, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse> {

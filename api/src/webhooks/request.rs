@@ -8,7 +8,6 @@ use net::http_client::URL_BYTES_MAX;
 
 use crate::prelude::*;
 
-pub(super) const ID: &str = "id";
 /// Most event names of one endpoint; more than exist.
 const EVENTS_MAX: usize = 100;
 /// Default grace period in hours, during which a rotated secret still signs.
@@ -26,7 +25,7 @@ fn named_events() -> Vec<&'static str> {
     named.map(|kind| kind.name()).collect()
 }
 
-id_path! { WebhookPath(WebhookId), "The endpoint's id (`whk_…`)", "webhook" }
+id_path! { pub WebhookPath(WebhookId), "The endpoint's id (`whk_…`)", "webhook" }
 
 /// Fields of a new and of a changed endpoint.
 #[derive(Debug, RequestObject)]
