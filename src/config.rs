@@ -323,8 +323,7 @@ section! {
         /// PEM file of CA certificates for verified connections; none means the public CAs.
         roots: Option<PathBuf>,
         /// Contact address in TLS reports (RFC 8460); its domain is the reporting organisation. If set, reports are
-        /// sent
-        /// to the domains that request them; otherwise none are sent.
+        /// sent to the domains that request them; otherwise none are sent.
         #[serde(deserialize_with = "parsed::address_option")]
         tls_report_contact: Option<Address>,
         /// Smarthost for all mail.

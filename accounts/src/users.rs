@@ -300,9 +300,8 @@ impl UserService {
     }
 
     /// Removes a user's password and one-time passwords, ends all their sessions, grants and links, and creates a
-    /// sign-in link
-    /// for one use. It serves stolen addresses, and forgotten passwords and lost authenticator apps where no mail
-    /// reaches the user. Returns the link's token and the number of ended sessions.
+    /// sign-in link for one use. It serves stolen addresses, and forgotten passwords and lost authenticator apps where
+    /// no mail reaches the user. Returns the link's token and the number of ended sessions.
     ///
     /// # Errors
     /// [`UserError`]; [`UserError::Unknown`] when the address signs in to no account.

@@ -17,17 +17,16 @@ pub mod token_scopes;
 
 use std::net::IpAddr;
 
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, Method};
 use httpd::peer_address::PeerAddress;
-use model::credential::{ApiKeyScope, SecretHash};
+use model::credential::SecretHash;
 use model::oauth::OAuthResource;
 use model::oauth::secret::OAuthSecretKind;
 use model::request_log::RequestSurface;
 use model::user::SessionToken;
-use store::access::{AccessError, Denial, SignedInUser};
-use store::engine::Batch;
+use store::access::{AccessError, Denial};
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
@@ -85,11 +84,7 @@ pub fn surface(head: &Parts) -> RequestSurface {
 /// # Errors
 /// 401 for a missing or invalid key or session, 403 for a key used from an address that is not allowed, 503 when
 /// the store cannot be read.
-pub async fn authenticate(
-    state: &Arc<AppState>,
-    found: &MatchedOperation<'_>,
-    head: &Parts,
-) -> Result<Principal, Problem> {
+pub async fn authenticate(state: &State, found: &MatchedOperation<'_>, head: &Parts) -> Result<Principal> {
     match (&found.operation.handler, found.client) {
         (OperationHandler::Public(_), _) => Ok(Principal::Anonymous),
         (OperationHandler::ApiKey(..), _) | (OperationHandler::ApiKeyOrSession(..), ClientKind::Program) => {
@@ -116,7 +111,7 @@ fn resource(head: &Parts) -> OAuthResource {
 }
 
 /// Authenticates the API key or the access token of a program's request.
-pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
+pub(crate) async fn authenticate_program(state: &AppState, head: &Parts) -> Result<Tenant> {
     authenticate_bearer(state, &head.headers, client_ip(head), resource(head)).await
 }
 
@@ -126,7 +121,7 @@ pub async fn authenticate_bearer(
     headers: &HeaderMap,
     from: Option<IpAddr>,
     resource: OAuthResource,
-) -> Result<Tenant, Problem> {
+) -> Result<Tenant> {
     let secret = bearer_token(headers).map_err(Problem::unauthorized)?;
     let (kind, authenticated) = if secret.starts_with(OAuthSecretKind::AccessToken.prefix()) {
         (LoginKind::AccessToken, state.accounts.credentials.authenticate_access_token(secret, resource, from).await)
@@ -139,11 +134,7 @@ pub async fn authenticate_bearer(
     })
 }
 
-async fn authenticate_session(
-    state: &Arc<AppState>,
-    token: &SessionToken,
-    from: Option<IpAddr>,
-) -> Result<Principal, Problem> {
+async fn authenticate_session(state: &State, token: &SessionToken, from: Option<IpAddr>) -> Result<Principal> {
     let (store, now) = (&state.services.store, state.services.clock.now());
     let user = store::access::authenticate_session(store, token, now).await.map_err(|error| {
         log_refused(state, LoginKind::Session, from, &error);
@@ -166,10 +157,10 @@ async fn authenticate_session(
 /// # Errors
 /// 503 when the store cannot be read.
 pub(crate) async fn session_user(
-    state: &Arc<AppState>,
+    state: &State,
     token: &SessionToken,
     from: Option<IpAddr>,
-) -> Result<Option<SignedInUser>, Problem> {
+) -> Result<Option<SignedInUser>> {
     match authenticate_session(state, token, from).await {
         Ok(Principal::User(user)) => Ok(Some(user)),
         Ok(_) => Ok(None),
@@ -205,7 +196,7 @@ pub(crate) fn access_error_problem(error: AccessError) -> Problem {
 /// # Errors
 /// 403 `reauthentication_required`; 403 `forbidden` when the scope, domain binding, CSRF token or role
 /// ([`role_table`]) does not allow it.
-pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
+pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<()> {
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
         (Principal::ApiKey(_), OperationHandler::Session(..) | OperationHandler::Owner(_)) => {
@@ -227,7 +218,7 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
 ///
 /// # Errors
 /// 403 `forbidden`: the scope, the domain binding or the role of the grant's user does not allow it.
-pub fn authorize_program(tenant: &Tenant, operation: &Operation) -> Result<(), Problem> {
+pub fn authorize_program(tenant: &Tenant, operation: &Operation) -> Result<()> {
     check_scope(tenant.scope(), operation.scope())?;
     if let Some(delegation) = tenant.delegation() {
         token_scopes::check(delegation, operation)?;
@@ -240,12 +231,11 @@ pub fn authorize_program(tenant: &Tenant, operation: &Operation) -> Result<(), P
 }
 
 /// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a
-/// recent
-/// proof of identity.
+/// recent proof of identity.
 ///
 /// # Errors
 /// 403 `forbidden` or `reauthentication_required`.
-pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), Problem> {
+pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<()> {
     let role = user.user().role;
     if !role_table::role_allows(role, operation) {
         let text = format!("The role `{}` does not permit this operation", role.word());
@@ -262,7 +252,7 @@ pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), 
 ///
 /// # Errors
 /// 403 `reauthentication_required`.
-pub fn require_recent_authentication(tenant: &Tenant) -> Result<(), Problem> {
+pub fn require_recent_authentication(tenant: &Tenant) -> Result<()> {
     if tenant.is_recently_authenticated() {
         return Ok(());
     }
@@ -272,7 +262,7 @@ pub fn require_recent_authentication(tenant: &Tenant) -> Result<(), Problem> {
 }
 
 /// Checks that a key with scope `held` may call an operation that needs `needed`.
-fn check_scope(key_scope: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Problem> {
+fn check_scope(key_scope: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<()> {
     match (key_scope, needed) {
         (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => Err(Problem::new(
             ErrorCode::FORBIDDEN,

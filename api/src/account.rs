@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::prelude::*;
 use model::account::{AccessLevel, Plan};
 use model::domain::{DomainState, SendingDomain};
-use model::id::AccountId;
 use model::quota::Noun;
 use model::usage::UsagePeriod;
 
@@ -112,7 +111,7 @@ pub struct AccountResponse {
 }
 
 /// `GET /account`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, _: NoInput) -> Result<AccountResponse> {
     let account = tenant.account();
     let store = &state.services.store;
     let is_verified = |domain: &SendingDomain| domain.state == DomainState::Verified;
@@ -152,7 +151,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acc
 }
 
 /// Loads the usage of the current month and day (UTC).
-pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
+pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView> {
     let now = state.services.clock.now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));
     let used = state.queue.events.outbox.plan_usage(tenant).await?;

@@ -46,14 +46,11 @@ pub mod settings;
 pub mod view;
 pub mod visits;
 
-use http::Method;
-use httpd::problem::ErrorCode;
-use model::credential::ApiKeyScope;
 use model::idempotency::IdempotencyScope;
 use model::quota::Noun as Quota;
 
 use crate::operation::{Operation, OperationBuilder, operation};
-use crate::sdk::Risk;
+use crate::prelude::*;
 
 /// OpenAPI tag of the owner's operations.
 const OWNER_NOUN: &str = "affiliate_program";

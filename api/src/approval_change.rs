@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use model::approval::{Approval, ApprovalState};
 use store::client_sends;
-use store::engine::{Batch, CommitError};
 
 /// Retries after concurrent sends of the client.
 const TRIES_MAX: usize = 20;
@@ -32,7 +31,7 @@ pub(crate) async fn commit(
     before: &Approval,
     after: &Approval,
     content: Option<Vec<u8>>,
-) -> Result<bool, Problem> {
+) -> Result<bool> {
     let store = &state.services.store;
     for _ in 0..TRIES_MAX {
         let mut batch = Batch::progress();
@@ -55,7 +54,7 @@ pub(crate) async fn commit(
 }
 
 /// Ends pending approvals whose time for a decision is over, and deletes contents that are no longer needed.
-pub(crate) async fn end_contents(state: &Arc<AppState>) -> Result<(), Problem> {
+pub(crate) async fn end_contents(state: &State) -> Result<()> {
     let store = &state.services.store;
     loop {
         let ended = store::approval::list_ended(store, state.services.clock.now(), PAGE_APPROVALS).await?;
@@ -70,16 +69,12 @@ pub(crate) async fn end_contents(state: &Arc<AppState>) -> Result<(), Problem> {
     }
 }
 
-async fn end_content(state: &AppState, approval: &Approval) -> Result<bool, Problem> {
+async fn end_content(state: &AppState, approval: &Approval) -> Result<bool> {
     if matches!(approval.state, ApprovalState::Pending) {
         let expired = Approval { state: ApprovalState::Expired, ..approval.clone() };
         return commit(state, approval, &expired, None).await;
     }
     let mut batch = Batch::progress();
     store::approval::delete_content(&mut batch, approval);
-    match state.services.store.commit(batch).await {
-        Ok(()) => Ok(true),
-        Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::outage(error)),
-    }
+    state.commit(batch).await
 }

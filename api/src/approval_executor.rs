@@ -13,14 +13,10 @@
 //! is so with an idempotency key and for methods that are idempotent (RFC 9110 9.2.2). Otherwise the approval ends as
 //! interrupted. So a request is executed at most once.
 
-use std::time::Duration;
-
-use bytes::Bytes;
+use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode};
 use httpd::response::{JSON_MEDIA_TYPE, Response};
-use jiff::Timestamp;
 use model::approval::{
     Approval, ApprovalState, Decision, EXECUTION_LEASE, ExecutionResult, HeldContent, HeldRequest, RESPONSE_BYTES_MAX,
 };
@@ -115,7 +111,7 @@ impl ExecutionOutcome {
 }
 
 /// Executes a request that this node holds, and stores its result.
-async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> Result<(), Problem> {
+async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> Result<()> {
     let state = &server.state;
     let ApprovalState::Executing { approved, .. } = approval.state else {
         return Err(Problem::internal("the approval is not being executed"));
@@ -170,7 +166,7 @@ async fn execute(server: &ApiServer, approval: &Approval, attempt: Attempt) -> R
 
 /// Ends an approval whose request may have been executed. The audit log has it first, so that no change is missing
 /// there.
-async fn interrupt(server: &ApiServer, approval: &Approval, approved: Decision) -> Result<(), Problem> {
+async fn interrupt(server: &ApiServer, approval: &Approval, approved: Decision) -> Result<()> {
     let state = &server.state;
     let failure = (StatusCode::GATEWAY_TIMEOUT.as_u16(), Some(INTERRUPTED));
     record(server, approval, state.next_request_id(), failure, Instant::now(), "");
@@ -270,7 +266,7 @@ async fn prepare<'a>(
     approval: &Approval,
     content: &HeldContent,
     attempt: Attempt,
-) -> Result<PreparedCall<'a>, Problem> {
+) -> Result<PreparedCall<'a>> {
     let state = &server.state;
     if approval.request.content_hash(content) != approval.hash {
         return Err(Problem::internal("the stored content differs from the one that was approved"));
@@ -327,7 +323,7 @@ async fn idempotency_record(
     state: &AppState,
     approval: &Approval,
     operation: &Operation,
-) -> Result<Option<IdempotencyRecord>, Problem> {
+) -> Result<Option<IdempotencyRecord>> {
     let scope = match operation.id {
         "send_email" => IdempotencyScope::Send,
         "send_batch" => IdempotencyScope::SendBatch,
@@ -342,14 +338,14 @@ async fn idempotency_record(
     Ok(found.map(|found| found.used).filter(|used| used.is_valid(now)))
 }
 
-async fn tenant_of(state: &AppState, approval: &Approval) -> Result<Tenant, Problem> {
+async fn tenant_of(state: &AppState, approval: &Approval) -> Result<Tenant> {
     let (store, now) = (&state.services.store, state.services.clock.now());
     let tenant = store::access::client_tenant(store, approval.account, approval.client, now).await;
     tenant.map_err(access::access_error_problem)
 }
 
 /// The request's head, with an idempotency key.
-fn head_of(approval: &Approval) -> Result<Parts, Problem> {
+fn head_of(approval: &Approval) -> Result<Parts> {
     let HeldRequest { method, path, query, headers, .. } = &approval.request;
     let method: Method = method.parse().map_err(|_| Problem::internal("a stored method is invalid"))?;
     let target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
@@ -385,7 +381,7 @@ pub(crate) fn is_due(approval: &Approval, now: Timestamp) -> bool {
 }
 
 /// Claims an approved request, or one whose lease has ended, and executes it.
-pub(crate) async fn claim(server: &ApiServer, approval: &Approval) -> Result<(), Problem> {
+pub(crate) async fn claim(server: &ApiServer, approval: &Approval) -> Result<()> {
     let state = &server.state;
     let now = state.services.clock.now();
     let (approved, attempt) = match approval.state {

@@ -2,20 +2,16 @@
 //! at once are bounded in all and for each account, so that slow requests of one account do not keep others waiting.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use httpd::problem::Problem;
-use jiff::Timestamp;
 use model::approval::Approval;
-use model::id::{AccountId, ApprovalId};
 use tokio_util::sync::CancellationToken;
 
 use crate::approval_change;
 use crate::approval_executor::{claim, is_due};
+use crate::prelude::*;
 use crate::server::ApiServer;
 
 /// Interval at which approvals of other nodes are looked for.
@@ -39,7 +35,7 @@ struct Executions {
 
 impl Executions {
     /// Begins executions of requests that are due, as many as the bounds permit.
-    async fn begin(&mut self, server: &Arc<ApiServer>) -> Result<(), Problem> {
+    async fn begin(&mut self, server: &Arc<ApiServer>) -> Result<()> {
         let state = &server.state;
         self.has_waiting = false;
         let mut after = None;
@@ -130,7 +126,7 @@ pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) {
 }
 
 /// Executes requests that are approved, or that a node which stopped left behind, and waits for their end.
-pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<(), Problem> {
+pub async fn execute_approved(server: &Arc<ApiServer>) -> Result<()> {
     let mut executions = Executions::default();
     loop {
         executions.begin(server).await?;
@@ -156,6 +152,6 @@ async fn end_all(server: &ApiServer, stop: &CancellationToken) {
 }
 
 /// Ends approvals whose time for a decision is over, and deletes contents that are no longer needed.
-pub async fn end_contents(server: &ApiServer) -> Result<(), Problem> {
+pub async fn end_contents(server: &ApiServer) -> Result<()> {
     approval_change::end_contents(&server.state).await
 }

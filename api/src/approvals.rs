@@ -13,16 +13,9 @@ mod hold;
 pub(crate) mod policy;
 mod view;
 
-use std::time::Duration;
-
-use http::Method;
-use httpd::fields;
 use httpd::paging::{KIND_APPROVAL, after_id};
 use model::approval::{Approval, ApprovalState, ApprovalStatus, Decision};
-use model::credential::{ApiKeyScope, CredentialId};
-use model::id::ApprovalId;
-use serde_json::value::RawValue;
-use store::access::SignedInUser;
+use model::credential::CredentialId;
 use tokio::time::Instant;
 
 pub(crate) use self::hold::hold;
@@ -71,54 +64,22 @@ struct ListApprovals {
     status: Option<ApprovalStatus>,
 }
 
-impl FromRequest for ListApprovals {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        let words = serde_json::json!({"type": "string", "enum": ApprovalStatus::WORDS});
-        parameters.push(schema::query_parameter("status", "Filter by status", words));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let status = match paging::single_value(&parameters, "status")? {
-            None => None,
-            Some(word) => Some(ApprovalStatus::from_word(word).ok_or_else(|| {
-                Problem::field("status", format!("must be one of {}", ApprovalStatus::WORDS.join(", ")))
-            })?),
-        };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, status })
+impl RequestQuery for ListApprovals {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        Ok(Self { page: query.page()?, status: query.word("status", "Filter by status")? })
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct ApprovalPath(ApprovalId);
-
-fn parse_id(call: &Request) -> Result<ApprovalId, Problem> {
-    call.path_parameter("id").parse().map_err(|_| not_found())
-}
-
-fn id_parameter() -> serde_json::Value {
-    schema::path_parameter("id", "The approval's id (`apr_…`)")
-}
+id_path! { ApprovalPath(ApprovalId), "The approval's id (`apr_…`)", "approval" }
 
 fn not_found() -> Problem {
     Problem::not_found("approval")
 }
 
-impl FromRequest for ApprovalPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        parse_id(call).map(Self)
-    }
-}
-
 /// The decision
 #[derive(Debug, RequestObject)]
-struct DecisionFields {
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
+struct DecideApproval {
     /// The `hash` of the request as it was shown
     #[field(parse = parse_hash, schema = hash_schema)]
     hash: String,
@@ -135,27 +96,6 @@ fn hash_schema(_: &mut Schemas) -> serde_json::Value {
     serde_json::json!({"type": "string", "minLength": HASH_CHARS, "maxLength": HASH_CHARS, "examples": [example]})
 }
 
-/// Path and body of a decision.
-#[derive(Debug)]
-struct DecideApproval {
-    id: ApprovalId,
-    hash: String,
-}
-
-impl FromRequest for DecideApproval {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DecisionFields>(schemas, vec![id_parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let id = parse_id(call)?;
-        let DecisionFields { hash } = read_body(call)?;
-        Ok(Self { id, hash })
-    }
-}
-
 /// The client to whose own approvals the caller is restricted.
 fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
     let is_restricted = !tenant.policy().is_empty() || tenant.confined_to().is_some() || tenant.bound_to().is_some();
@@ -163,7 +103,7 @@ fn restricted_to(tenant: &Tenant) -> Option<CredentialId> {
 }
 
 /// `GET /approvals`.
-async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList, Problem> {
+async fn list(state: State, tenant: Tenant, query: ListApprovals) -> Result<ApprovalList> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let before = query.page.before_id(KIND_APPROVAL)?.map(ApprovalId::from_bytes);
     let rows = store::approval::list(store, account, before, SCANNED_ROWS_MAX).await?;
@@ -189,11 +129,7 @@ async fn list(state: Arc<AppState>, tenant: Tenant, query: ListApprovals) -> Res
 }
 
 /// `GET /approvals/{id}`.
-async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ApprovalPath(id): ApprovalPath,
-) -> Result<ApprovalResponse, Problem> {
+async fn get(state: State, tenant: Tenant, ApprovalPath(id): ApprovalPath) -> Result<ApprovalResponse> {
     let found = store::approval::get(&state.services.store, tenant.account().id, id).await?;
     let client = restricted_to(&tenant);
     let found = found.filter(|found| client.is_none_or(|client| found.client == client)).ok_or_else(not_found)?;
@@ -201,7 +137,7 @@ async fn get(
 }
 
 /// The approval with its content.
-async fn respond(state: &AppState, approval: &Approval) -> Result<ApprovalResponse, Problem> {
+async fn respond(state: &AppState, approval: &Approval) -> Result<ApprovalResponse> {
     let content = content::open(state, approval).await?;
     Ok(ApprovalResponse { approval: ApprovalView::new(state, approval, content) })
 }
@@ -210,10 +146,10 @@ async fn respond(state: &AppState, approval: &Approval) -> Result<ApprovalRespon
 async fn find_for_decision(
     state: &AppState,
     user: &SignedInUser,
-    request: &DecideApproval,
-) -> Result<Approval, Problem> {
+    (ApprovalPath(id), DecideApproval { hash }): &(ApprovalPath, DecideApproval),
+) -> Result<Approval> {
     let (store, now) = (&state.services.store, state.services.clock.now());
-    let found = store::approval::get(store, user.tenant().account().id, request.id).await?.ok_or_else(not_found)?;
+    let found = store::approval::get(store, user.tenant().account().id, *id).await?.ok_or_else(not_found)?;
     let role = user.user().role;
     if !role_table::permitted_roles(policy::risk_of(found.kind, found.moves_money)).contains(&role) {
         let text = format!("The role `{}` does not permit this operation, so it cannot approve it", role.word());
@@ -222,7 +158,7 @@ async fn find_for_decision(
     if found.moves_money {
         access::require_recent_authentication(user.tenant())?;
     }
-    if found.hash != request.hash {
+    if found.hash != *hash {
         let text = "The request differs from the one that was shown; get it again";
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
@@ -236,7 +172,7 @@ async fn find_for_decision(
     }
 }
 
-async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -> Result<(), Problem> {
+async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -> Result<()> {
     match approval_change::commit(state, before, after, None).await? {
         true => Ok(()),
         false => Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time")),
@@ -249,10 +185,10 @@ async fn store_decision(state: &AppState, before: &Approval, after: &Approval) -
 /// The approval does not exist, has expired, was decided before, or differs from what was shown; 403 if the user's role
 /// does not permit the operation.
 async fn approve(
-    state: Arc<AppState>,
+    state: State,
     user: SignedInUser,
-    request: DecideApproval,
-) -> Result<ApprovalResponse, Problem> {
+    request: (ApprovalPath, DecideApproval),
+) -> Result<ApprovalResponse> {
     let before = find_for_decision(&state, &user, &request).await?;
     let now = state.services.clock.now();
     let approved = Decision { by: user.user().id, at: now };
@@ -263,7 +199,7 @@ async fn approve(
 }
 
 /// Waits until an approved request was executed, at most [`EXECUTION_WAIT_MAX`]. Returns the approval as it is then.
-async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, Problem> {
+async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval> {
     let store = &state.services.store;
     let deadline = Instant::now() + EXECUTION_WAIT_MAX;
     state.approvals.approved.notify_one();
@@ -280,11 +216,7 @@ async fn wait_for_end(state: &AppState, approved: Approval) -> Result<Approval, 
 }
 
 /// `POST /approvals/{id}/reject`.
-async fn reject(
-    state: Arc<AppState>,
-    user: SignedInUser,
-    request: DecideApproval,
-) -> Result<ApprovalResponse, Problem> {
+async fn reject(state: State, user: SignedInUser, request: (ApprovalPath, DecideApproval)) -> Result<ApprovalResponse> {
     let before = find_for_decision(&state, &user, &request).await?;
     let rejected = Decision { by: user.user().id, at: state.services.clock.now() };
     let after = Approval { state: ApprovalState::Rejected { rejected }, ..before.clone() };

@@ -1,12 +1,10 @@
 //! The answer with one attachment of an email.
 
-use bytes::Bytes;
+use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, StatusCode};
-use httpd::problem::Problem;
 use httpd::response::{IntoResponse, Response};
-use schema::Schemas;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// An attachment. It is always sent as a download of an opaque type, so that a browser does not render it.
 #[derive(Debug)]
@@ -22,25 +20,21 @@ impl IntoResponse for AttachmentDownload {
         json!({"type": "string", "format": "binary", "description": "The attachment's bytes"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(Bytes::from(self.data))
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         // RFC 6266 4.3, RFC 8187: percent-encoding allows any script and keeps the name inside the field.
         let name: String = self.name.bytes().map(percent_encoded).collect();
         let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
         let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
-        Ok(Response {
-            status: StatusCode::OK,
-            media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
-            headers: vec![
-                (CONTENT_DISPOSITION, disposition),
-                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-            ],
-            body: self.into_body()?,
-            stream: None,
-        })
+        Ok(Response::new(
+            StatusCode::OK,
+            Self::MEDIA_TYPE,
+            vec![(CONTENT_DISPOSITION, disposition), (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))],
+            self.into_body()?,
+        ))
     }
 }
 

@@ -6,11 +6,7 @@
 
 use std::net::IpAddr;
 
-use http::Method;
 use httpd::paging::{KIND_AUDIT, after_id};
-use jiff::Timestamp;
-use model::credential::ApiKeyScope;
-use model::id::{ApiKeyId, ApprovalId, GrantId, RequestId, UserId};
 use model::request_log::{LoggedRequest, RequestSurface};
 use store::request_log::LogPart;
 
@@ -121,54 +117,37 @@ impl ListAuditLog {
     }
 }
 
-impl FromRequest for ListAuditLog {
-    fn describe(_: &mut Schemas) -> RequestSpec {
+impl RequestQuery for ListAuditLog {
+    fn read_query(query: &mut Query) -> Result<Self> {
         let text = || json!({"type": "string", "maxLength": FILTER_BYTES_MAX});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            schema::query_parameter("api_key_id", "Filter by API key", text()),
-            schema::query_parameter("grant_id", "Filter by the grant of an app", text()),
-            schema::query_parameter("user_id", "Filter by user", text()),
-            schema::query_parameter("operation", "Filter by operation, like `delete_domain`", text()),
-            schema::query_parameter("object_id", "Filter by the id of the object, or of the approval", text()),
-            schema::time_parameter("created_after", "Only entries after this time"),
-            schema::time_parameter("created_before", "Only entries before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let text = |name: &'static str| match paging::single_value(&parameters, name)? {
-            Some(text) if text.len() > FILTER_BYTES_MAX => {
-                Err(Problem::field(name, format!("is longer than {FILTER_BYTES_MAX} bytes")))
-            }
-            found => Ok(found.map(str::to_owned)),
-        };
-        let time = |name: &'static str| match text(name)? {
-            None => Ok(None),
-            Some(text) => {
-                text.parse().map(Some).map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`"))
-            }
-        };
-        let api_key = text("api_key_id")?.map(|id| id.parse()).transpose();
-        let grant = text("grant_id")?.map(|id| id.parse()).transpose();
-        let user = text("user_id")?.map(|id| id.parse()).transpose();
         Ok(Self {
-            page: PageParameters::from_query(&call.query)?,
-            api_key: api_key.map_err(|_| Problem::field("api_key_id", "must be the id of an API key (`key_…`)"))?,
-            grant: grant.map_err(|_| Problem::field("grant_id", "must be the id of a grant (`grant_…`)"))?,
-            user: user.map_err(|_| Problem::field("user_id", "must be the id of a user (`user_…`)"))?,
-            operation: text("operation")?,
-            object: text("object_id")?,
-            after: time("created_after")?,
-            before: time("created_before")?,
+            page: query.page()?,
+            api_key: query.value_with("api_key_id", "Filter by API key", "the id of an API key (`key_…`)", text)?,
+            grant: query.value_with(
+                "grant_id",
+                "Filter by the grant of an app",
+                "the id of a grant (`grant_…`)",
+                text,
+            )?,
+            user: query.value_with("user_id", "Filter by user", "the id of a user (`user_…`)", text)?,
+            operation: query.bounded_text(
+                "operation",
+                "Filter by operation, like `delete_domain`",
+                FILTER_BYTES_MAX,
+            )?,
+            object: query.bounded_text(
+                "object_id",
+                "Filter by the id of the object, or of the approval",
+                FILTER_BYTES_MAX,
+            )?,
+            after: query.time("created_after", "Only entries after this time")?,
+            before: query.time("created_before", "Only entries before this time")?,
         })
     }
 }
 
 /// `GET /audit-log`.
-async fn list(state: Arc<AppState>, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog, Problem> {
+async fn list(state: State, tenant: Tenant, query: ListAuditLog) -> Result<AuditLog> {
     let (store, account) = (&state.services.store, tenant.account().id);
     state.request_log.flush(store).await;
     let since = query.after.map(|after| RequestId::new(after, 0));

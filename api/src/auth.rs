@@ -23,16 +23,14 @@ pub mod own_password;
 pub mod password_hashing;
 pub mod password_sign_in;
 pub mod reauthentication;
+pub(crate) mod request;
 pub mod session;
 pub mod sign_in_limiter;
 pub mod totp;
 pub mod view;
 
 use accounts::users::UserError;
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::{ErrorCode, Problem};
-use httpd::request::Request;
-use message::address::Address;
 
 use self::login_log::LoginLog;
 use self::password_hashing::PasswordHasher;
@@ -66,34 +64,4 @@ pub fn user_error_problem(error: UserError) -> Problem {
         UserError::Read(error) => Problem::outage(error),
         UserError::Commit(error) => Problem::outage(error),
     }
-}
-
-/// The `User-Agent` header of the request.
-fn user_agent(call: &Request) -> Option<String> {
-    call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-const EMAIL: &str = "email";
-const PASSWORD: &str = "password";
-
-fn read_email(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Address> {
-    let Some(value) = fields.value(EMAIL) else {
-        notes.errors.add(EMAIL, "is required");
-        return None;
-    };
-    let parsed = fields::parse_text(value)
-        .and_then(|text| text.trim().parse::<Address>().map_err(|_| "is not an email address".to_owned()));
-    parsed.map_err(|text| notes.errors.add(EMAIL, text)).ok()
-}
-
-/// Reads a password of at most [`password_hashing::BYTES_MAX`] bytes.
-fn read_password(fields: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
-    let value = fields.value(name)?;
-    let parsed = fields::parse_text(value).and_then(|text| {
-        let length = text.len();
-        (length <= password_hashing::BYTES_MAX)
-            .then(|| text.into_owned())
-            .ok_or_else(|| format!("is longer than {} bytes", password_hashing::BYTES_MAX))
-    });
-    parsed.map_err(|text| notes.errors.add(name, text)).ok()
 }

@@ -13,22 +13,17 @@ pub mod runs;
 pub mod step_counts;
 pub mod view;
 
-use http::Method;
 use httpd::paging::{KIND_AUTOMATION, KIND_AUTOMATION_VERSION};
 use model::automation::job::AutomationJobKind;
 use model::automation::{
     AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
     VERSIONS_MAX,
 };
-use model::credential::ApiKeyScope;
-use model::id::{AutomationId, RunId};
 use model::quota::Noun;
 use store::automation::StoredAutomation;
-use store::engine::{Batch, CommitError};
 
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::sdk::Risk;
 use crate::submit_problem;
 
 use self::path::{AutomationPath, automation_not_found, find};
@@ -109,7 +104,7 @@ fn conflict_problem() -> Problem {
     Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; read it again and retry")
 }
 
-pub(crate) async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
+pub(crate) async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion> {
     let (store, number) = (&state.services.store, automation.version);
     let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
     // The automation was deleted between the two reads.
@@ -118,12 +113,7 @@ pub(crate) async fn current_version(state: &AppState, automation: &Automation) -
 
 /// Commits a change. Returns false if the automation was changed concurrently. A change that cancels runs first cancels
 /// as many as one request may, so that the response already shows them; its job cancels the remaining ones.
-async fn commit(
-    state: &AppState,
-    tenant: &Tenant,
-    batch: Batch,
-    cancels: Option<&AutomationJobKind>,
-) -> Result<bool, Problem> {
+async fn commit(state: &AppState, tenant: &Tenant, batch: Batch, cancels: Option<&AutomationJobKind>) -> Result<bool> {
     let partitions = store::automation_run::due_work::partitions_of(&batch);
     match state.services.store.commit(batch).await {
         Ok(()) => {
@@ -144,7 +134,7 @@ async fn load_automation_view(
     state: &AppState,
     automation: &Automation,
     version: &AutomationVersion,
-) -> Result<AutomationView, Problem> {
+) -> Result<AutomationView> {
     let counts = state.accounts.automations.count_runs(automation).await?;
     Ok(AutomationView::from_automation(automation, &version.definition, counts))
 }
@@ -153,7 +143,7 @@ async fn automation_response(
     state: &AppState,
     automation: &Automation,
     version: &AutomationVersion,
-) -> Result<AutomationResponse, Problem> {
+) -> Result<AutomationResponse> {
     Ok(AutomationResponse { automation: load_automation_view(state, automation, version).await? })
 }
 
@@ -162,7 +152,7 @@ async fn store_new(
     tenant: &Tenant,
     name: String,
     definition: model::automation::AutomationDefinition,
-) -> Result<AutomationResponse, Problem> {
+) -> Result<AutomationResponse> {
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
         let text = format!("The limit of {AUTOMATIONS_MAX} automations has been reached; delete one first");
@@ -193,11 +183,7 @@ async fn store_new(
 /// # Errors
 /// The definition has SMS steps but no provider is configured; the account has the maximum number of automations; the
 /// store cannot be written.
-pub async fn create(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: CreateAutomation,
-) -> Result<AutomationResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, request: CreateAutomation) -> Result<AutomationResponse> {
     activation_check::check_text_messages(&state, &request.definition)?;
     activation_check::check_events(&state, &tenant, &request.definition).await?;
     store_new(&state, &tenant, request.name, request.definition).await
@@ -210,23 +196,16 @@ pub struct ListAutomations {
     statuses: Vec<AutomationStatus>,
 }
 
-impl FromRequest for ListAutomations {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        let text = format!("Only these values: {}; several separated by commas", AutomationStatus::WORDS.join(", "));
-        parameters.push(schema::query_parameter("status", &text, json!({"type": "string"})));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let words = AutomationStatus::WORDS;
-        let statuses = paging::parse_words(&call.query, "status", words, AutomationStatus::from_word)?;
-        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
+impl RequestQuery for ListAutomations {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let about = |words: &str| format!("Only these values: {words}; several separated by commas");
+        Ok(Self { page, statuses: query.words_in_text("status", about)? })
     }
 }
 
 /// `GET /automations`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListAutomations) -> Result<AutomationList> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
     let (store, account) = (&state.services.store, tenant.account().id);
@@ -244,7 +223,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) 
 }
 
 /// `GET /automations/{id}`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse> {
     let found = find(&state, &tenant, path).await?;
     let version = current_version(&state, &found.automation).await?;
     automation_response(&state, &found.automation, &version).await
@@ -255,10 +234,10 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> 
 /// # Errors
 /// The automation does not exist, does not allow the action, or the new definition is invalid.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, change): (AutomationPath, AutomationChange),
-) -> Result<AutomationResponse, Problem> {
+) -> Result<AutomationResponse> {
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, path).await?;
         let version = current_version(&state, &found.automation).await?;
@@ -282,7 +261,7 @@ async fn apply_action(
     found: &StoredAutomation,
     version: &AutomationVersion,
     action: AutomationAction,
-) -> Result<ChangedAutomation, Problem> {
+) -> Result<ChangedAutomation> {
     use AutomationStatus::{Active, Archived, Draft, Paused};
     let (before, now) = (&found.automation, state.services.clock.now());
     let automations = &state.accounts.automations.engine;
@@ -327,7 +306,7 @@ async fn apply_edit(
     found: &StoredAutomation,
     version: &AutomationVersion,
     edit: &AutomationEdit,
-) -> Result<ChangedAutomation, Problem> {
+) -> Result<ChangedAutomation> {
     let (before, now) = (&found.automation, state.services.clock.now());
     let definition = edit.apply(&version.definition)?;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
@@ -363,7 +342,7 @@ async fn apply_edit(
 }
 
 /// `DELETE /automations/{id}`.
-pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, path: AutomationPath) -> Result<OkResponse> {
     for _ in 0..TRIES_MAX {
         let found = find(&state, &tenant, path).await?;
         let version = current_version(&state, &found.automation).await?;
@@ -385,10 +364,10 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) 
 /// # Errors
 /// The automation does not exist; the account has the maximum number of automations.
 pub async fn duplicate(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, request): (AutomationPath, DuplicateAutomation),
-) -> Result<AutomationResponse, Problem> {
+) -> Result<AutomationResponse> {
     let found = find(&state, &tenant, path).await?;
     let version = current_version(&state, &found.automation).await?;
     let name = request.name.unwrap_or_else(|| copy_name(&found.automation.name));
@@ -406,10 +385,10 @@ fn copy_name(name: &str) -> String {
 
 /// `GET /automations/{id}/versions`.
 pub async fn list_versions(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, page): (AutomationPath, PageParameters),
-) -> Result<AutomationVersionList, Problem> {
+) -> Result<AutomationVersionList> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
     let (store, limit) = (&state.services.store, page.limit + 1);

@@ -6,9 +6,6 @@
 
 use ::affiliate::processor::signature::{self, HEADER};
 use accounts::billing::BillingService;
-use bytes::Bytes;
-use http::Method;
-use jiff::Timestamp;
 use model::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
 use serde::Deserialize;
 use serde_json::Map;
@@ -45,7 +42,7 @@ impl FromRequest for SignedBillingEvent {
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let value = call.headers.get(HEADER).and_then(|value| value.to_str().ok());
         Ok(Self { signature: value.unwrap_or_default().to_owned(), body: call.body.clone() })
     }
@@ -121,7 +118,7 @@ impl StripeEvent {
 ///
 /// # Errors
 /// No signing secret is configured; the signature or the event is invalid; the store cannot be written.
-pub async fn receive_event(state: Arc<AppState>, input: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
+pub async fn receive_event(state: State, input: SignedBillingEvent) -> Result<EventAcknowledgement> {
     let secrets = &state.options.billing_secrets;
     if secrets.is_empty() {
         return Err(Problem::not_found("Stripe billing endpoint"));

@@ -14,18 +14,15 @@ mod smtp;
 
 use std::marker::PhantomData;
 
-use bytes::Bytes;
 use httpd::paging::after_id;
 use httpd::response::IntoResponse;
-use jiff::Timestamp;
 use model::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
 use serde_json::Map;
 use store::credential::{Credential, CredentialSummary};
-use store::engine::{Batch, CommitError};
 
 use self::kind::{CreateCredential, CredentialKind, not_found};
 use self::policy::{policy_schema, policy_view};
-use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
+use self::request::{CredentialPath, RotateCredential, UpdateCredential};
 use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
 use crate::prelude::*;
@@ -119,7 +116,7 @@ impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
         schema::object(K::NOUN, [(K::OBJECT_FIELD, credential)])
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         let mut fields = Map::new();
         fields.insert(K::OBJECT_FIELD.to_owned(), self.0);
         if let Some(secret) = self.1 {
@@ -141,7 +138,7 @@ impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
         )
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         self.0.into_body()
     }
 }
@@ -152,7 +149,7 @@ impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
         schema::list_page(K::LIST_FIELD, credential)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         let has_more = self.next_cursor.is_some();
         let page = json!({K::LIST_FIELD: self.views, "has_more": has_more, "next_cursor": self.next_cursor});
         serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
@@ -160,7 +157,7 @@ impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
 }
 
 /// Generates a secret and its hash.
-fn generate_secret<K: CredentialKind>(state: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
+fn generate_secret<K: CredentialKind>(state: &AppState) -> Result<(CredentialSecret, SecretHash)> {
     let secret = CredentialSecret::new(K::PREFIX, state.services.entropy.secret());
     let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("generated secret cannot be hashed"))?;
     Ok((secret, hash))
@@ -171,10 +168,10 @@ fn generate_secret<K: CredentialKind>(state: &AppState) -> Result<(CredentialSec
 /// # Errors
 /// The domain does not belong to the account, the expiry is in the past, or the limit of credentials is reached.
 pub async fn create<K: CredentialKind>(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateCredential<K>,
-) -> Result<NewCredentialResponse<K>, Problem> {
+) -> Result<NewCredentialResponse<K>> {
     let (store, account) = (&state.services.store, tenant.account().id);
     if let Some(domain) = request.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
@@ -201,11 +198,11 @@ pub async fn create<K: CredentialKind>(
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
 pub async fn list<K: CredentialKind>(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    request: ListCredentials<K>,
-) -> Result<CredentialListResponse<K>, Problem> {
-    let (store, account, page) = (&state.services.store, tenant.account().id, request.page);
+    page: PageParameters,
+) -> Result<CredentialListResponse<K>> {
+    let (store, account) = (&state.services.store, tenant.account().id);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
     let next_cursor = page.cut(&mut found, |last| after_id(K::CURSOR, last.id_bytes()));
@@ -215,7 +212,7 @@ pub async fn list<K: CredentialKind>(
     Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
 }
 
-async fn find<K: CredentialKind>(state: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
+async fn find<K: CredentialKind>(state: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K> {
     let found = store::credential::get::<K>(&state.services.store, tenant.account().id, id).await?;
     found.ok_or_else(not_found::<K>)
 }
@@ -224,17 +221,17 @@ async fn credential_response<K: CredentialKind>(
     state: &AppState,
     credential: &K,
     secret: Option<CredentialSecret>,
-) -> Result<CredentialResponse<K>, Problem> {
+) -> Result<CredentialResponse<K>> {
     let used = state.accounts.credentials.last_used(credential.account(), &[credential.id_bytes()]).await?;
     Ok(CredentialResponse(credential_view(credential, state, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
 pub async fn get<K: CredentialKind>(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CredentialPath<K>,
-) -> Result<CredentialResponse<K>, Problem> {
+) -> Result<CredentialResponse<K>> {
     let found = find::<K>(&state, &tenant, request.id).await?;
     credential_response(&state, &found, None).await
 }
@@ -244,18 +241,16 @@ async fn update_with_retry<K: CredentialKind>(
     state: &AppState,
     tenant: &Tenant,
     id: [u8; 16],
-    change: impl Fn(&mut K) -> Result<(), Problem>,
-) -> Result<K, Problem> {
+    change: impl Fn(&mut K) -> Result<()>,
+) -> Result<K> {
     for _ in 0..TRIES_MAX {
         let before = find::<K>(state, tenant, id).await?;
         let mut after = before.clone();
         change(&mut after)?;
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        match state.services.store.commit(batch).await {
-            Ok(()) => return Ok(after),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(Problem::outage(error)),
+        if state.commit(batch).await? {
+            return Ok(after);
         }
     }
     Err(Problem::new(ErrorCode::CONFLICT, "The credential was changed at the same time; retry"))
@@ -267,10 +262,10 @@ async fn update_with_retry<K: CredentialKind>(
 /// The credential does not exist; it permits more than before, and the user did not prove their identity lately;
 /// the store cannot be read or written.
 pub async fn update<K: CredentialKind>(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: UpdateCredential<K>,
-) -> Result<CredentialResponse<K>, Problem> {
+) -> Result<CredentialResponse<K>> {
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
         let parts = credential.fields_mut();
         let (terms, was_enabled) = (parts.terms.clone(), *parts.enabled);
@@ -296,10 +291,10 @@ pub async fn update<K: CredentialKind>(
 /// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the previous secret stays valid for the grace
 /// period.
 pub async fn rotate<K: CredentialKind>(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: RotateCredential<K>,
-) -> Result<NewCredentialResponse<K>, Problem> {
+) -> Result<NewCredentialResponse<K>> {
     let (secret, hash) = generate_secret::<K>(&state)?;
     let grace_ends = state.services.clock.now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
@@ -314,21 +309,13 @@ pub async fn rotate<K: CredentialKind>(
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
-pub async fn delete<K: CredentialKind>(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: CredentialPath<K>,
-) -> Result<OkResponse, Problem> {
+pub async fn delete<K: CredentialKind>(state: State, tenant: Tenant, request: CredentialPath<K>) -> Result<OkResponse> {
     let found = find::<K>(&state, &tenant, request.id).await?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
-    match state.services.store.commit(batch).await {
-        Ok(()) => {}
-        Err(CommitError::Conflict { .. }) => {
-            let text = "The credential was changed at the same time; retry";
-            return Err(Problem::new(ErrorCode::CONFLICT, text));
-        }
-        Err(error) => return Err(Problem::outage(error)),
+    if !state.commit(batch).await? {
+        let text = "The credential was changed at the same time; retry";
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     state.accounts.credentials.forget_last_used(found.id_bytes());
     Ok(OkResponse::OK)

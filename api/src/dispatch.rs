@@ -13,18 +13,16 @@
 
 use std::panic::AssertUnwindSafe;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use httpd::body::{self, ResponseBody};
 use httpd::response::{CookiePolicy, Response};
 use httpd::{header_limits, origin};
 use hyper::body::Body;
-use model::id::{AccountId, RequestId};
 use model::oauth::OAuthResource;
 use net::limit::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use net::limit::rate_limit::RateLimitStatus;
@@ -34,12 +32,11 @@ use tokio::time::Instant;
 
 use crate::access::{self, Principal};
 use crate::approvals::policy::{self, PolicyDecision};
-use crate::handler::{HandlerFuture, Owner};
+use crate::handler::HandlerFuture;
 use crate::oauth::{cross_origin, metadata};
 use crate::operation::{Operation, OperationHandler};
 use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
-use crate::sdk::Risk;
 use crate::serve::router::{MatchedOperation, RouteMatch};
 use crate::server::ApiServer;
 use crate::{approvals, idempotency, submit_problem, version};
@@ -131,7 +128,7 @@ async fn read_request<B>(
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> ((&'static str, Risk), Result<RequestOutcome, Problem>)
+) -> ((&'static str, Risk), Result<RequestOutcome>)
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
@@ -163,7 +160,7 @@ impl Exchange {
     async fn answer(
         self,
         (operation, risk): (&'static str, Risk),
-        outcome: Result<(Response, MemoryShare), Problem>,
+        outcome: Result<(Response, MemoryShare)>,
     ) -> http::Response<ResponseBody> {
         let Self { server, id, started, head, context } = self;
         let state = &server.state;
@@ -210,7 +207,7 @@ impl Exchange {
 }
 
 /// Counts a request of the account.
-fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestContext) -> Result<(), Problem> {
+fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestContext) -> Result<()> {
     context.actor = Some((tenant.account().id, tenant.actor()));
     let counted = state.accounts.limits.requests.check(tenant.account());
     context.rate_limit = counted.unwrap_or_else(Some);
@@ -218,7 +215,7 @@ fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestCont
 }
 
 /// Counts a request of a mounted service that calls no operation.
-pub(crate) fn count_request(state: &AppState, tenant: &Tenant) -> Result<(), Problem> {
+pub(crate) fn count_request(state: &AppState, tenant: &Tenant) -> Result<()> {
     state.accounts.limits.requests.check(tenant.account()).map(drop).map_err(Problem::rate_limited)
 }
 
@@ -233,12 +230,12 @@ async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext,
 
 /// Authenticates and authorizes a request, and reads its body.
 async fn read_call<B>(
-    state: &Arc<AppState>,
+    state: &State,
     found: MatchedOperation<'_>,
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> Result<ReadyRequest, Problem>
+) -> Result<ReadyRequest>
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
@@ -289,7 +286,7 @@ fn memory_holder(caller: &Principal, head: &Parts) -> MemoryHolder {
 }
 
 /// Holds a request for an approval, or calls its handler.
-async fn handle(server: &ApiServer, head: &Parts, ready: ReadyRequest) -> Result<(Response, MemoryShare), Problem> {
+async fn handle(server: &ApiServer, head: &Parts, ready: ReadyRequest) -> Result<(Response, MemoryShare)> {
     let ReadyRequest { operation, caller, call, share } = ready;
     let state = &server.state;
     let operation = server.router.operation(operation).ok_or_else(|| Problem::not_found("operation"))?;
@@ -333,11 +330,11 @@ async fn handle(server: &ApiServer, head: &Parts, ready: ReadyRequest) -> Result
 
 /// Checks the cookie policy, announces access changes and guards a streaming response.
 pub(crate) fn apply_response_policy(
-    state: &Arc<AppState>,
+    state: &State,
     operation: &Operation,
     tenant: Option<&Tenant>,
     mut response: Response,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let sets_cookie = response.headers.iter().any(|(name, _)| *name == SET_COOKIE);
     if sets_cookie && operation.response_spec.cookies == CookiePolicy::None {
         return Err(Problem::internal("operation sets a cookie but its cookie policy is `None`"));
@@ -362,7 +359,7 @@ pub(crate) async fn reserve_storage(
     operation: &Operation,
     body: &Bytes,
     headers: &HeaderMap,
-) -> Result<Vec<StorageReservation>, Problem> {
+) -> Result<Vec<StorageReservation>> {
     let mut reserved = Vec::with_capacity(operation.storage_cost.len());
     for (noun, amount_max) in operation.storage_cost {
         let amount = if noun.is_bytes() { amount_max.saturating_add(body.len() as u64) } else { *amount_max };
@@ -382,7 +379,7 @@ pub(crate) async fn run_handler(
     running: HandlerFuture,
     share: MemoryShare,
     reserved: Vec<StorageReservation>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let outcome = AssertUnwindSafe(running).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("the handler panicked")));
     drop(share);
@@ -409,13 +406,7 @@ fn success_response(content: Response, share: MemoryShare) -> http::Response<Res
 
 pub(crate) fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
     let body = problem.body(id, base_url);
-    let content = Response {
-        status: problem.status(),
-        media_type: HeaderValue::from_static("application/json"),
-        headers: Vec::new(),
-        body,
-        stream: None,
-    };
+    let content = Response::new(problem.status(), "application/json", Vec::new(), body);
     let mut response = success_response(content, MemoryShare::default());
     if problem.code() == ErrorCode::UNAUTHORIZED {
         // RFC 9728 5.1: a client without a key learns where to get a token.

@@ -12,16 +12,15 @@ mod request;
 mod view;
 
 use accounts::domains::DomainWithSetup;
-use http::Method;
+use httpd::paging::{KIND_DOMAIN, after_id};
 use message::address::DomainName;
 use message::domain_name::is_never_public;
-use model::credential::ApiKeyScope;
 use model::domain::SendingDomain;
 use model::domain_setup::zone_file;
 
 use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
-use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
+use self::request::{CreateDomain, DeleteDomain, DomainKey, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
 use crate::operation::{Operation, OperationBuilder, operation};
 use crate::prelude::*;
@@ -167,7 +166,7 @@ fn domain_response(state: &AppState, domain: &DomainWithSetup) -> DomainResponse
 ///
 /// # Errors
 /// The input is invalid, the plan's domain limit is reached, the name is taken, or the store cannot be used.
-pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse> {
     check_name_available(&state, &request.0.name)?;
     let limit = domain_limit(&state, &tenant);
     let created = state.accounts.domains.create(tenant.account().id, request.0, limit).await;
@@ -176,7 +175,7 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateDomain)
 }
 
 /// Checks that the name is neither a host of this service nor a special-use name.
-fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Problem> {
+fn check_name_available(state: &AppState, name: &DomainName) -> Result<()> {
     let domains = &state.accounts.domains;
     if domains.facts().is_service_host(name) {
         return Err(Problem::field("name", "is a host of this service; use your own domain"));
@@ -189,8 +188,8 @@ fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Probl
 }
 
 /// `GET /domains`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
-    let before = input.page.before_domain()?;
+pub async fn list(state: State, tenant: Tenant, input: ListDomains) -> Result<DomainList> {
+    let before = input.page.before_id(KIND_DOMAIN)?.map(DomainId::from_bytes);
     let (store, account) = (&state.services.store, tenant.account().id);
     let passes = |domain: &SendingDomain| input.matches(domain);
     let listed = store::domain::list(store, account, before, input.page.limit, passes).await?;
@@ -200,27 +199,31 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> R
         let setup = setup.unwrap_or_else(|| model::domain_setup::DomainSetup::new(domain.created_at));
         DomainWithSetup { domain, setup }
     });
-    Ok(DomainList::from_domains(domains, &state.accounts.domains, listed.next.map(paging::after_domain)))
+    Ok(DomainList::from_domains(
+        domains,
+        &state.accounts.domains,
+        listed.next.map(|id| after_id(KIND_DOMAIN, id.to_bytes())),
+    ))
 }
 
 /// `GET /domains/{id_or_name}`.
-pub async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<DomainResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, domain_key: DomainKey) -> Result<DomainResponse> {
     Ok(domain_response(&state, &load_domain(&state, &tenant, &domain_key).await?))
 }
 
-async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<DomainWithSetup, Problem> {
+async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<DomainWithSetup> {
     let domain = find(state, tenant, domain_key).await?;
     let found = state.accounts.domains.get(domain.account, domain.id).await;
     found.map_err(|error| domain_error_problem(error, state, tenant))
 }
 
 /// `PATCH /domains/{id_or_name}`.
-pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
-    let domain = find(&state, &tenant, &input.domain_key).await?;
+pub async fn update(
+    state: State,
+    tenant: Tenant,
+    (domain_key, input): (DomainKey, UpdateDomain),
+) -> Result<DomainResponse> {
+    let domain = find(&state, &tenant, &domain_key).await?;
     if let Some(problem) = input.find_mismatch(&domain.name) {
         return Err(problem);
     }
@@ -234,8 +237,12 @@ pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -
 ///
 /// # Errors
 /// The domain does not exist; it has scheduled emails and `force` is not set; the store cannot be used.
-pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -> Result<OkResponse, Problem> {
-    let domain = find(&state, &tenant, &input.domain_key).await?;
+pub async fn delete(
+    state: State,
+    tenant: Tenant,
+    (domain_key, input): (DomainKey, DeleteDomain),
+) -> Result<OkResponse> {
+    let domain = find(&state, &tenant, &domain_key).await?;
     let domains = &state.accounts.domains;
     let failed = |error| domain_error_problem(error, &state, &tenant);
     if !input.force && domains.claims.has_scheduled(&domain).await.map_err(failed)? {
@@ -248,11 +255,7 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -
 }
 
 /// `GET /domains/{id_or_name}/zone-file`.
-pub async fn get_zone_file(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<ZoneFile, Problem> {
+pub async fn get_zone_file(state: State, tenant: Tenant, domain_key: DomainKey) -> Result<ZoneFile> {
     let domain = load_domain(&state, &tenant, &domain_key).await?;
     let records = state.accounts.domains.facts().required_records(&domain.domain);
     let with_findings = records.iter().map(|record| (record, domain.setup.finding(record)));
@@ -263,11 +266,7 @@ pub async fn get_zone_file(
 ///
 /// # Errors
 /// The domain does not exist; the store cannot be used. A missing record is not an error.
-pub async fn verify(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<VerifyDomainResponse, Problem> {
+pub async fn verify(state: State, tenant: Tenant, domain_key: DomainKey) -> Result<VerifyDomainResponse> {
     let domain = find(&state, &tenant, &domain_key).await?;
     let verified = state.accounts.domains.verify(domain.account, domain.id).await;
     let domain = verified.map_err(|error| domain_error_problem(error, &state, &tenant))?;
@@ -275,11 +274,7 @@ pub async fn verify(
 }
 
 /// `POST /domains/{id_or_name}/dkim/rotate`.
-pub async fn rotate_dkim(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<DomainResponse, Problem> {
+pub async fn rotate_dkim(state: State, tenant: Tenant, domain_key: DomainKey) -> Result<DomainResponse> {
     let domain = find(&state, &tenant, &domain_key).await?;
     let rotated = state.accounts.domains.rotate_keys(domain.account, domain.id).await;
     let domain = rotated.map_err(|error| domain_error_problem(error, &state, &tenant))?;
@@ -287,11 +282,7 @@ pub async fn rotate_dkim(
 }
 
 /// `DELETE /domains/{id_or_name}/dkim/rotate`. Does nothing if no rotation is pending.
-pub async fn cancel_dkim_rotation(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<DomainResponse, Problem> {
+pub async fn cancel_dkim_rotation(state: State, tenant: Tenant, domain_key: DomainKey) -> Result<DomainResponse> {
     let domain = find(&state, &tenant, &domain_key).await?;
     let cancelled = state.accounts.domains.drop_rotation(domain.account, domain.id).await;
     let domain = cancelled.map_err(|error| domain_error_problem(error, &state, &tenant))?;

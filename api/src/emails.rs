@@ -24,7 +24,6 @@ pub mod test_event;
 pub mod timeline;
 pub mod view;
 
-use bytes::Bytes;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
 use httpd::response::IntoResponse;
 use model::draft::Draft;
@@ -34,7 +33,7 @@ use crate::idempotency::IdempotentResponse;
 use crate::prelude::*;
 
 pub use self::batch::submit::send_batch;
-use self::path::{EmailPath, find, find_without_recipients, id_parameter};
+use self::path::{EmailPath, find, find_without_recipients};
 use self::send::{SendRequest, SendResponse};
 pub use self::send_idempotent::send_idempotent;
 use self::timeline::{DeliveryAttemptList, DeliveryAttemptView, EmailEventList, EmailEventView, TIMELINE_MAX};
@@ -44,11 +43,7 @@ use self::view::{EmailDetail, EmailResponse};
 ///
 /// # Errors
 /// The intake rejects the email; the idempotency key is in progress or was used for another request.
-pub async fn send(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: SendRequest,
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
+pub async fn send(state: State, tenant: Tenant, request: SendRequest) -> Result<IdempotentResponse<SendResponse>> {
     let SendRequest { email, mut warnings, claim } = request;
     let draft = async { Ok((email.into_draft(&state, &tenant, &mut warnings).await?, warnings)) };
     send_idempotent(&state, &tenant, IdempotencyScope::Send, claim, draft).await
@@ -58,40 +53,23 @@ pub async fn send(
 ///
 /// # Errors
 /// The template cannot be rendered, or a field is missing.
-pub async fn resolve_send(state: Arc<AppState>, tenant: Tenant, request: SendRequest) -> Result<Vec<Draft>, Problem> {
+pub async fn resolve_send(state: State, tenant: Tenant, request: SendRequest) -> Result<Vec<Draft>> {
     let SendRequest { email, mut warnings, .. } = request;
     Ok(vec![email.into_draft(&state, &tenant, &mut warnings).await?])
 }
 
-/// Path and page of an email's events or attempts.
-#[derive(Debug)]
-pub struct EmailTimelineQuery(EmailPath, PageParameters);
-
-impl FromRequest for EmailTimelineQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = vec![id_parameter()];
-        parameters.extend(PageParameters::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(EmailPath::read(call)?, PageParameters::from_query(&call.query)?))
-    }
-}
-
 /// `GET /emails/{id}`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse> {
     let found = find(&state, &tenant, id).await?;
     Ok(EmailResponse { email: EmailDetail::load(&state, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.
 pub async fn events(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: EmailTimelineQuery,
-) -> Result<EmailEventList, Problem> {
-    let EmailTimelineQuery(EmailPath(id), page) = input;
+    (EmailPath(id), page): (EmailPath, PageParameters),
+) -> Result<EmailEventList> {
     let store = &state.services.store;
     let account = tenant.account().id;
     find_without_recipients(&state, &tenant, id).await?;
@@ -103,11 +81,10 @@ pub async fn events(
 
 /// `GET /emails/{id}/attempts`.
 pub async fn attempts(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: EmailTimelineQuery,
-) -> Result<DeliveryAttemptList, Problem> {
-    let EmailTimelineQuery(EmailPath(id), page) = input;
+    (EmailPath(id), page): (EmailPath, PageParameters),
+) -> Result<DeliveryAttemptList> {
     let found = find(&state, &tenant, id).await?;
     let mut attempts = store::attempt::list(&state.services.store, tenant.account().id, id, TIMELINE_MAX).await?;
     attempts.sort_by_key(|attempt| (attempt.created_at, attempt.recipient, attempt.number));
@@ -128,7 +105,7 @@ impl IntoResponse for RawSentMessage {
         json!({"type": "string", "description": "The message with header and body"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.0)
     }
 }
@@ -137,11 +114,7 @@ impl IntoResponse for RawSentMessage {
 ///
 /// # Errors
 /// The email does not exist, its content is confidential or no longer stored; the store cannot be read.
-pub async fn raw(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    EmailPath(id): EmailPath,
-) -> Result<LargeResponse<RawSentMessage>, Problem> {
+pub async fn raw(state: State, tenant: Tenant, EmailPath(id): EmailPath) -> Result<LargeResponse<RawSentMessage>> {
     let (store, account) = (&state.services.store, tenant.account().id);
     let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {

@@ -10,11 +10,8 @@ pub mod funnel;
 pub mod send;
 pub mod view;
 
-use http::Method;
 use httpd::paging::{KIND_PRODUCT_EVENT, after_id};
-use jiff::Timestamp;
-use model::credential::ApiKeyScope;
-use model::id::ProductEventId;
+use message::address::ADDRESS_BYTES_MAX;
 use model::idempotency::IdempotencyScope;
 use model::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use model::quota::Noun;
@@ -62,39 +59,24 @@ pub struct ListProductEvents {
     filter: ProductEventFilter,
 }
 
-impl FromRequest for ListProductEvents {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = |max: usize| json!({"type": "string", "maxLength": max});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            schema::query_parameter("name", "Filter by event name", text(NAME_BYTES_MAX)),
-            schema::query_parameter("email", "Filter by email address", text(message::address::ADDRESS_BYTES_MAX)),
-            schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
-            schema::time_parameter("created_after", "Only events received after this time"),
-            schema::time_parameter("created_before", "Only events received before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let text = |name: &str, bytes_max: usize| match paging::single_value(&parameters, name)? {
-            Some(text) if text.len() > bytes_max => {
-                Err(Problem::field(name, format!("is longer than {bytes_max} bytes")))
-            }
-            text => Ok(text.map(str::to_owned)),
-        };
+impl RequestQuery for ListProductEvents {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let filter = ProductEventFilter {
-            name: text("name", NAME_BYTES_MAX)?,
-            email: text("email", message::address::ADDRESS_BYTES_MAX)?,
-            user_id: text("user_id", USER_ID_BYTES_MAX)?,
+            name: query.bounded_text("name", "Filter by event name", NAME_BYTES_MAX)?,
+            email: query.bounded_text("email", "Filter by email address", ADDRESS_BYTES_MAX)?,
+            user_id: query.bounded_text("user_id", "Filter by user id", USER_ID_BYTES_MAX)?,
             sent_by: None,
-            // Event ids begin with their millisecond; this is the last id of that millisecond.
-            since: paging::parse_time(&parameters, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
-            before: paging::parse_time(&parameters, "created_before")?.map(first_id_at_or_after),
+            since: query.time("created_after", "Only events received after this time")?.map(last_id_at),
+            before: query.time("created_before", "Only events received before this time")?.map(first_id_at_or_after),
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
+        Ok(Self { page, filter })
     }
+}
+
+/// The last id of a time's millisecond; event ids begin with their millisecond.
+pub(crate) fn last_id_at(time: Timestamp) -> ProductEventId {
+    ProductEventId::new(time, u128::MAX)
 }
 
 /// The first id at or after a time; event ids have whole milliseconds.
@@ -105,11 +87,7 @@ pub(crate) fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
 }
 
 /// `GET /events`.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: ListProductEvents,
-) -> Result<ProductEventList, Problem> {
+pub async fn list(state: State, tenant: Tenant, request: ListProductEvents) -> Result<ProductEventList> {
     let ListProductEvents { page, mut filter } = request;
     filter.sent_by = tenant.confined_to();
     if let Some(cursor) = page.before_id(KIND_PRODUCT_EVENT)?.map(ProductEventId::from_bytes) {
@@ -123,14 +101,14 @@ pub async fn list(
     ))
 }
 
-id_path! { ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
+id_path! { pub ProductEventPath(ProductEventId), "The event's id (`ae_…`)", "event" }
 
 /// `GET /events/{id}`.
 pub async fn get_event(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     ProductEventPath(id): ProductEventPath,
-) -> Result<ProductEventResponse, Problem> {
+) -> Result<ProductEventResponse> {
     let found = store::product_event::get(&state.services.store, tenant.account().id, id).await?;
     let credential = tenant.confined_to();
     let found = found.filter(|stored| credential.is_none() || stored.sent_by == credential);

@@ -18,7 +18,7 @@ pub struct HealthResponse {
 /// # Errors
 /// 503 when no mail can be accepted. The message is generic; the disk's or database's error is in the log and the
 /// operator's listener only.
-pub async fn check(app_state: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
+pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
     let (state, reason) = match app_state.services.store.health().state {
         StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
         StoreState::Full => ("full", "Disk full: not accepting mail"),

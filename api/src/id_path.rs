@@ -1,11 +1,11 @@
 //! The path of an object by its id.
 
-/// Defines a path that ends in an id: `PathName(IdType), "description", "noun"`. A malformed id is answered 404, like an
+/// Defines a path that ends in an id: `pub PathName(IdType), "description", "noun"`. A malformed id is answered 404, like an
 /// unknown one.
 macro_rules! id_path {
-    ($name:ident($id:ty), $description:literal, $noun:literal) => {
+    ($visibility:vis $name:ident($id:ty), $description:literal, $noun:literal) => {
         #[derive(Debug, Clone, Copy)]
-        pub struct $name($id);
+        $visibility struct $name(pub(crate) $id);
 
         impl ::httpd::request::FromRequest for $name {
             fn describe(_: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {

@@ -10,15 +10,12 @@
 
 use std::marker::PhantomData;
 
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use httpd::response::{IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
 use model::usage::PlanRemaining;
 use queue::intake::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
 use queue::intake::submit_error::SubmitError;
-use store::engine::Batch;
 
 use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
@@ -47,18 +44,36 @@ pub fn header_parameter() -> Value {
 ///
 /// # Errors
 /// `invalid_idempotency_key`.
-pub fn parse_claim(
-    headers: &http::HeaderMap,
-    fingerprint: impl FnOnce() -> String,
-) -> Result<Option<IdempotencyKey>, Problem> {
+pub fn parse_claim(headers: &http::HeaderMap, fingerprint: impl FnOnce() -> String) -> Result<Option<IdempotencyKey>> {
     Ok(parse_key(headers)?.map(|key| IdempotencyKey { key, fingerprint: fingerprint() }))
+}
+
+/// The idempotency key of a request whose handler knows the fingerprint.
+#[derive(Debug)]
+pub struct GivenKey(Option<String>);
+
+impl GivenKey {
+    /// The key with its fingerprint, which is computed only if there is a key.
+    pub fn claim(self, fingerprint: impl FnOnce() -> String) -> Option<IdempotencyKey> {
+        self.0.map(|key| IdempotencyKey { key, fingerprint: fingerprint() })
+    }
+}
+
+impl FromRequest for GivenKey {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![header_parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self> {
+        parse_key(&call.headers).map(Self)
+    }
 }
 
 /// Parses the idempotency key of a request without its fingerprint.
 ///
 /// # Errors
 /// `invalid_idempotency_key`.
-pub fn parse_key(headers: &http::HeaderMap) -> Result<Option<String>, Problem> {
+pub fn parse_key(headers: &http::HeaderMap) -> Result<Option<String>> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let key = std::str::from_utf8(value.as_bytes()).ok().filter(|_| values.next().is_none());
@@ -88,7 +103,7 @@ pub async fn is_replay(
     tenant: &Tenant,
     keys: Option<IdempotencyScope>,
     headers: &http::HeaderMap,
-) -> Result<bool, Problem> {
+) -> Result<bool> {
     let Some(operation) = keys else { return Ok(false) };
     let Ok(Some(IdempotencyKey { key, .. })) = parse_claim(headers, String::new) else { return Ok(false) };
     let name = store::idempotency::ScopedIdempotencyKey { account: tenant.account().id, operation, key };
@@ -125,7 +140,7 @@ pub async fn begin(
     tenant: &Tenant,
     operation: IdempotencyScope,
     claim: Option<IdempotencyKey>,
-) -> Result<RequestDecision, Problem> {
+) -> Result<RequestDecision> {
     let Some(claim) = claim else { return Ok(RequestDecision::Proceed(None)) };
     match state.accounts.idempotency.begin(tenant, operation, claim).await {
         Ok(idempotency::IdempotencyDecision::Proceed(guard)) => Ok(RequestDecision::Proceed(Some(guard))),
@@ -151,7 +166,7 @@ pub async fn finish<T: IntoResponse>(
     guard: Option<&IdempotencyGuard>,
     state: &AppState,
     result: Result<T, SubmitError>,
-) -> Result<IdempotentResponse<T>, Problem> {
+) -> Result<IdempotentResponse<T>> {
     let refusal = match result {
         Ok(reply) => return IdempotentResponse::fresh(reply),
         Err(refusal) => refusal,
@@ -198,7 +213,7 @@ pub struct IdempotentResponse<T> {
 
 impl<T: IntoResponse> IdempotentResponse<T> {
     /// The response of a request that was carried out now.
-    pub fn fresh(reply: T) -> Result<Self, Problem> {
+    pub fn fresh(reply: T) -> Result<Self> {
         Ok(Self { body: reply.into_body()?, replayed: false, headers: Vec::new(), kind: PhantomData })
     }
 
@@ -224,14 +239,13 @@ impl<T: IntoResponse> IntoResponse for IdempotentResponse<T> {
         T::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.body)
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut headers = self.headers;
         headers.extend(self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true"))));
-        let media_type = HeaderValue::from_static(T::MEDIA_TYPE);
-        Ok(Response { status: T::STATUS, media_type, headers, body: self.body, stream: None })
+        Ok(Response::new(T::STATUS, T::MEDIA_TYPE, headers, self.body))
     }
 }

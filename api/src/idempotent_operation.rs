@@ -13,14 +13,11 @@
 //! - an import skips existing partners: a repeated request lists them as `already_partner`;
 //! - a replayed event is not processed again.
 
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
 use httpd::response::Response;
 use model::idempotency::IdempotencyScope;
 use queue::intake::idempotency::IdempotencyGuard;
 use serde::Deserialize;
-use store::engine::Batch;
 
 use crate::handler::OwnerHandler;
 use crate::idempotency::{self, REPLAYED, RequestDecision};
@@ -73,7 +70,7 @@ fn request_fingerprint(id: &str, call: &Request) -> String {
     fingerprint.finish()
 }
 
-fn replay(stored: &[u8]) -> Result<Response, Problem> {
+fn replay(stored: &[u8]) -> Result<Response> {
     let StoredOwnerResponse { status, media_type, etag, body } =
         serde_json::from_slice(stored).map_err(Problem::internal)?;
     let value = |text: String| HeaderValue::try_from(text).map_err(Problem::internal);

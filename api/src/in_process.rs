@@ -9,20 +9,16 @@
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use httpd::response::Response;
-use jiff::Timestamp;
-use model::id::RequestId;
 use model::request_log::RequestSurface;
 use net::limit::memory_budget::MemoryShare;
-use store::access::{Denial, SignedInUser};
+use store::access::Denial;
 use tokio::time::Instant;
 
 use crate::auth::cookie;
 use crate::dispatch::{self, REQUEST_ID};
-use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
 use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
@@ -31,11 +27,7 @@ use crate::session_pages::{OperationCall, OperationCaller};
 use crate::{access, submit_problem};
 
 impl OperationCaller for ApiServer {
-    fn perform<'a>(
-        &'a self,
-        user: Option<&'a SignedInUser>,
-        call: OperationCall,
-    ) -> BoxFuture<'a, Result<Response, Problem>> {
+    fn perform<'a>(&'a self, user: Option<&'a SignedInUser>, call: OperationCall) -> BoxFuture<'a, Result<Response>> {
         Box::pin(async move {
             let (state, router, user) = (Arc::clone(&self.state), Arc::clone(&self.router), user.cloned());
             // A task of its own: a browser that disconnects keeps no change out of the audit log.
@@ -59,7 +51,7 @@ impl OperationCaller for ApiServer {
         &'a self,
         headers: &'a HeaderMap,
         client_ip: Option<IpAddr>,
-    ) -> BoxFuture<'a, Result<Option<SignedInUser>, Problem>> {
+    ) -> BoxFuture<'a, Result<Option<SignedInUser>>> {
         Box::pin(async move {
             match cookie::token(headers) {
                 Some(token) => access::session_user(&self.state, &token, client_ip).await,
@@ -92,11 +84,11 @@ fn call_path(operation: &Operation, call: &OperationCall) -> String {
 
 /// Runs a call, and records in the audit log what it changes.
 async fn run_and_record(
-    state: &Arc<AppState>,
+    state: &State,
     user: Option<SignedInUser>,
     operation: &Operation,
     call: OperationCall,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (id, begun) = (state.next_request_id(), Instant::now());
     let is_audited = |user: &&SignedInUser| request_log::is_audited(operation.id, operation.risk, user.tenant());
     let audited = user.as_ref().filter(is_audited).map(|user| (user, call_path(operation, &call)));
@@ -133,11 +125,11 @@ async fn run_and_record(
 }
 
 async fn run(
-    state: &Arc<AppState>,
+    state: &State,
     user: Option<&SignedInUser>,
     operation: &Operation,
     call: OperationCall,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if let Some(user) = user {
         access::authorize_user(user, operation)?;
     }

@@ -5,8 +5,6 @@
 //! have a next page.
 
 use httpd::paging::{KIND_REQUEST, after_id};
-use jiff::Timestamp;
-use model::id::{ApiKeyId, RequestId, UserId};
 use model::request_log::LoggedRequest;
 
 use crate::prelude::*;
@@ -72,14 +70,19 @@ enum StatusFilter {
     Class(u16),
 }
 
-impl StatusFilter {
-    fn parse(text: &str) -> Option<Self> {
-        if let Some(digit) = text.strip_suffix("xx") {
-            return digit.parse().ok().filter(|n| (1..=5).contains(n)).map(Self::Class);
-        }
-        text.parse().ok().filter(|n| (100..=599).contains(n)).map(Self::Exact)
-    }
+impl std::str::FromStr for StatusFilter {
+    type Err = ();
 
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let parsed = match text.strip_suffix("xx") {
+            Some(digit) => digit.parse().ok().filter(|n| (1..=5).contains(n)).map(Self::Class),
+            None => text.parse().ok().filter(|n| (100..=599).contains(n)).map(Self::Exact),
+        };
+        parsed.ok_or(())
+    }
+}
+
+impl StatusFilter {
     fn matches(self, status: u16) -> bool {
         match self {
             Self::Exact(expected) => status == expected,
@@ -115,69 +118,39 @@ impl ListLogs {
     }
 }
 
-/// An id in the query.
-fn id_filter<T: std::str::FromStr>(
-    parameters: &[(String, String)],
-    name: &str,
-    expected: &str,
-) -> Result<Option<T>, Problem> {
-    let text = paging::single_value(parameters, name)?;
-    text.map(|text| text.parse().map_err(|_| Problem::field(name, format!("must be {expected}")))).transpose()
-}
-
-impl FromRequest for ListLogs {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = || json!({"type": "string"});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            schema::query_parameter("method", "Filter by method, like `POST`", text()),
-            schema::query_parameter("status", "Filter by status or status class, like `404` or `4xx`", text()),
-            schema::query_parameter("path", "Filter by path prefix, like `/emails`", text()),
-            schema::query_parameter("operation", "Filter by operation, like `send_email`", text()),
-            schema::query_parameter("api_key_id", "Filter by API key (`key_…`)", text()),
-            schema::query_parameter("user_id", "Filter by the user (`user_…`) whose session made the request", text()),
-            schema::time_parameter("created_after", "Only requests received after this time"),
-            schema::time_parameter("created_before", "Only requests received before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let text = |name: &str| paging::single_value(&parameters, name);
-        let time = |name: &str| match text(name)? {
-            None => Ok(None),
-            Some(text) => {
-                text.parse().map(Some).map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`"))
-            }
-        };
-        let statuses =
-            match text("status")? {
-                None => None,
-                Some(text) => Some(StatusFilter::parse(text).ok_or_else(|| {
-                    Problem::field("status", "must be a status or a status class, like `404` or `4xx`")
-                })?),
-            };
-        let path = text("path")?.map(str::to_owned);
+impl RequestQuery for ListLogs {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let method = query.text("method", "Filter by method, like `POST`")?;
+        let statuses = query.value(
+            "status",
+            "Filter by status or status class, like `404` or `4xx`",
+            "a status or a status class, like `404` or `4xx`",
+        )?;
+        let path = query.text("path", "Filter by path prefix, like `/emails`")?;
         if path.as_ref().is_some_and(|path| path.len() > PATH_BYTES_MAX) {
             return Err(Problem::field("path", format!("is longer than {PATH_BYTES_MAX} bytes")));
         }
         Ok(Self {
-            page: PageParameters::from_query(&call.query)?,
-            method: text("method")?.map(str::to_owned),
+            page,
+            method,
             statuses,
             path,
-            api_key: id_filter(&parameters, "api_key_id", "an API key's id (`key_…`)")?,
-            user: id_filter(&parameters, "user_id", "a user's id (`user_…`)")?,
-            operation: text("operation")?.map(str::to_owned),
-            after: time("created_after")?,
-            before: time("created_before")?,
+            operation: query.text("operation", "Filter by operation, like `send_email`")?,
+            api_key: query.value("api_key_id", "Filter by API key (`key_…`)", "an API key's id (`key_…`)")?,
+            user: query.value(
+                "user_id",
+                "Filter by the user (`user_…`) whose session made the request",
+                "a user's id (`user_…`)",
+            )?,
+            after: query.time("created_after", "Only requests received after this time")?,
+            before: query.time("created_before", "Only requests received before this time")?,
         })
     }
 }
 
 /// `GET /logs`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
+pub async fn list(state: State, tenant: Tenant, query: ListLogs) -> Result<LogList> {
     let store = &state.services.store;
     state.request_log.flush(store).await;
     // The audit log keeps its entries longer than the request log lists them.
@@ -200,14 +173,14 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     Ok(LogList::new(logs, next_cursor))
 }
 
-id_path! { LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
+id_path! { pub LoggedRequestPath(RequestId), "The request's id (`req_…`)", "request" }
 
 /// `GET /logs/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     LoggedRequestPath(id): LoggedRequestPath,
-) -> Result<LoggedRequestResponse, Problem> {
+) -> Result<LoggedRequestResponse> {
     let store = &state.services.store;
     state.request_log.flush(store).await;
     let found = store::request_log::get(store, tenant.account().id, id).await?;

@@ -4,8 +4,6 @@
 //! The policy is fetched from `mta-sts.{domain}`. The domain's owner points this name to the service, which (or a proxy
 //! in front of it) needs a certificate for it.
 
-use bytes::Bytes;
-use http::Method;
 use http::header::HOST;
 use http::uri::Authority;
 use httpd::response::IntoResponse;
@@ -35,7 +33,7 @@ impl FromRequest for MtaStsPolicyQuery {
         RequestSpec::default()
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let host = call.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let name = host.and_then(|host| host.host().to_ascii_lowercase().strip_prefix("mta-sts.")?.parse().ok());
         Ok(Self(name))
@@ -54,7 +52,7 @@ impl IntoResponse for MtaStsPolicyFile {
             ["version: STSv1\r\nmode: enforce\r\nmx: mx.example.net\r\nmax_age: 604800\r\n"]})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.0.into())
     }
 }
@@ -63,10 +61,7 @@ impl IntoResponse for MtaStsPolicyFile {
 ///
 /// # Errors
 /// The service receives no mail for the domain or has no policy.
-pub async fn get(
-    state: Arc<AppState>,
-    MtaStsPolicyQuery(domain): MtaStsPolicyQuery,
-) -> Result<MtaStsPolicyFile, Problem> {
+pub async fn get(state: State, MtaStsPolicyQuery(domain): MtaStsPolicyQuery) -> Result<MtaStsPolicyFile> {
     let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No MTA-STS policy for this host");
     let (Some(policy), Some(domain)) = (&state.options.mta_sts, domain) else { return Err(unknown()) };
     let facts = state.accounts.domains.facts();

@@ -32,12 +32,8 @@ pub mod revocation;
 pub mod token;
 pub mod token_response;
 
-use http::Method;
-use httpd::problem::ErrorCode;
-use model::credential::ApiKeyScope;
-
 use crate::operation::{Operation, SessionSubject, operation};
-use crate::sdk::Risk;
+use crate::prelude::*;
 
 /// Path of the page that asks for consent, and of the page that takes user codes: pages of the dashboard.
 pub const AUTHORIZE_PAGE: &str = "/dashboard/authorize";

@@ -10,9 +10,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use httpd::response::IntoResponse;
-use model::credential::ApiKeyScope;
 use serde_json::Map;
 
 use self::responses::SharedResponses;
@@ -75,13 +73,13 @@ impl IntoResponse for OpenApiDocument {
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "object", "description": "An OpenAPI 3.1 document"})
     }
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.0)
     }
 }
 
 /// `GET /openapi.json`.
-pub async fn get(state: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
+pub async fn get(state: State, _: NoInput) -> Result<OpenApiDocument> {
     Ok(OpenApiDocument(state.openapi()))
 }
 

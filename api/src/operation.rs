@@ -4,21 +4,18 @@
 
 use std::fmt;
 
-use http::Method;
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse};
-use model::credential::ApiKeyScope;
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
 use model::quota::Noun;
-use store::access::SignedInUser;
 
 use crate::handler::{
-    ApiKeyHandler, Owner, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
+    ApiKeyHandler, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
     check_request, owner_handler, public_handler, send_resolver, user_handler,
 };
 use crate::idempotent_operation;
 use crate::prelude::*;
-use crate::sdk::{Risk, SdkAction, SdkMethod};
+use crate::sdk::{SdkAction, SdkMethod};
 
 /// Allowed callers of an operation, with its handler.
 pub enum OperationHandler {
@@ -124,8 +121,8 @@ impl Operation {
     /// Sets the function that builds the emails of a request. It takes the input of the handler, and changes nothing.
     pub fn resolved_by<I: FromRequest, F, Run>(mut self, resolve: F) -> Self
     where
-        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<Vec<Draft>, Problem>> + Send + 'static,
+        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<Vec<Draft>>> + Send + 'static,
     {
         self.resolve_sends = Some(send_resolver(resolve));
         self
@@ -272,8 +269,8 @@ impl OperationBuilder {
     /// Allows calls without authentication.
     pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         self.build::<I, O>(OperationHandler::Public(public_handler(handler)))
     }
@@ -281,8 +278,8 @@ impl OperationBuilder {
     /// Allows API keys with this scope.
     pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
     where
-        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         self.build::<I, O>(OperationHandler::ApiKey(scope, api_key_handler(handler)))
     }
@@ -294,8 +291,8 @@ impl OperationBuilder {
         handler: F,
     ) -> Operation
     where
-        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
     }
@@ -303,8 +300,8 @@ impl OperationBuilder {
     /// Allows signed-in users.
     pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, subject: SessionSubject, handler: F) -> Operation
     where
-        F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         self.build::<I, O>(OperationHandler::Session(subject, user_handler(handler)))
     }
@@ -312,8 +309,8 @@ impl OperationBuilder {
     /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
     pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         if self.method != Method::POST {
             return self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)));
@@ -326,8 +323,8 @@ impl OperationBuilder {
     /// change.
     pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+        F: Fn(State, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O>> + Send + 'static,
     {
         self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)))
     }

@@ -2,13 +2,11 @@
 //!
 //! The router, the OpenAPI document and the scope tests are derived from it. New operations are added only here.
 
-use http::Method;
-use httpd::problem::ErrorCode;
-use model::credential::{ApiKey, ApiKeyScope, SmtpCredential};
+use model::credential::{ApiKey, SmtpCredential};
 use model::quota::Noun;
 
 use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
-use crate::sdk::Risk;
+use crate::prelude::*;
 use crate::{
     account, affiliate, approvals, audit_log, auth, automations, billing, credentials, domains, emails, events, health,
     logs, mta_sts, oauth, openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe,

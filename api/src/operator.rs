@@ -6,17 +6,10 @@
 //!
 //! Whoever can open the socket can read the store, so no session is required; the request names the account.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Method, StatusCode};
-use httpd::problem::Problem;
-use httpd::request::Request;
-use store::access::Tenant;
 
-use crate::handler::Owner;
 use crate::operation::OperationHandler;
+use crate::prelude::*;
 use crate::serve::router::{MatchedOperation, RouteMatch};
 use crate::server::ApiServer;
 
@@ -49,11 +42,7 @@ pub fn call_as_owner<'a>(
     })
 }
 
-async fn run_as_owner(
-    server: &ApiServer,
-    owner: Tenant,
-    request: OwnerRequest,
-) -> Result<(StatusCode, Bytes), Problem> {
+async fn run_as_owner(server: &ApiServer, owner: Tenant, request: OwnerRequest) -> Result<(StatusCode, Bytes)> {
     let OwnerRequest { method, target, body } = request;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let RouteMatch::Found(MatchedOperation { operation, path, .. }) = server.router.find(&method, path) else {

@@ -1,17 +1,11 @@
 //! Category opt-outs: addresses that receive no product email or no newsletter.
 
 use accounts::suppressions::SuppressionService;
-use http::Method;
-use httpd::fields;
-use httpd::problem::FieldErrors;
-use message::address::{Address, Mailbox};
-use model::credential::ApiKeyScope;
+use httpd::paging::{KIND_OPT_OUT, after_id};
+use message::address::Mailbox;
 use model::email::Category;
-use model::id::{EmailId, OptOutId};
 use model::quota::Noun;
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label};
-use serde_json::value::RawValue;
-use store::engine::{Batch, CommitError};
 
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
@@ -94,39 +88,31 @@ pub struct ListOptOuts {
     categories: Vec<Category>,
 }
 
-impl FromRequest for ListOptOuts {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        let text = || json!({"type": "string"});
-        parameters.push(schema::query_parameter("email", "Filter by email address", text()));
-        let categories = "Filter by category: product, newsletter; several separated by commas";
-        parameters.push(schema::query_parameter("category", categories, text()));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let parameter = |name| paging::single_value(&parameters, name);
+impl RequestQuery for ListOptOuts {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let email = query.text("email", "Filter by email address")?;
+        let about = "Filter by category: product, newsletter; several separated by commas";
+        let words = query.text("category", about)?;
         let mut errors = FieldErrors::default();
-        let email = parameter("email")?.map(parse_address).transpose();
-        let email = email.map_err(|text| errors.add("email", text)).ok().flatten();
-        let words = parameter("category")?.map(|text| text.split(',').map(|word| parse_category(word.trim())));
-        let chosen = words.map(|words| words.collect::<Result<Vec<_>, _>>()).transpose();
-        let mut categories =
-            chosen.map_err(|text| errors.add("category", text)).ok().flatten().unwrap_or(OPTIONAL_CATEGORIES.to_vec());
+        let email = email.and_then(|text| parse_address(&text).map_err(|text| errors.add("email", text)).ok());
+        let chosen = words.map(|text| text.split(',').map(|word| parse_category(word.trim())).collect());
+        let chosen = chosen.unwrap_or(Ok(OPTIONAL_CATEGORIES.to_vec()));
+        let mut categories = chosen.unwrap_or_else(|text: String| {
+            errors.add("category", text);
+            Vec::new()
+        });
         categories.sort_unstable();
         categories.dedup();
-        if !errors.is_empty() {
-            return Err(errors.into());
-        }
-        Ok(Self { page: PageParameters::from_query(&call.query)?, email, categories })
+        if errors.is_empty() { Ok(Self { page, email, categories }) } else { Err(errors.into()) }
     }
 }
 
 /// `GET /category-opt-outs`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList> {
     let ListOptOuts { page, email, categories } = input;
-    let (store, account, before) = (&state.services.store, tenant.account().id, page.before_opt_out()?);
+    let (store, account) = (&state.services.store, tenant.account().id);
+    let before = page.before_id(KIND_OPT_OUT)?.map(OptOutId::from_bytes);
     let (opt_outs, next) = match email {
         Some(email) => {
             let mut found = store::opt_out::list_by_address(store, account, &email, &categories).await?;
@@ -142,7 +128,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> R
             (listed.opt_outs, listed.next)
         }
     };
-    Ok(OptOutList::new(opt_outs.iter().map(OptOutView::from_opt_out).collect(), next.map(paging::after_opt_out)))
+    Ok(OptOutList::new(
+        opt_outs.iter().map(OptOutView::from_opt_out).collect(),
+        next.map(|id| after_id(KIND_OPT_OUT, id.to_bytes())),
+    ))
 }
 
 /// A new opt-out
@@ -150,10 +139,10 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> R
 #[schema(name = "CreateCategoryOptOut", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CreateOptOut {
     /// The address
-    #[field(parse = parse_address_value, schema = address_schema)]
+    #[field(parse = parse_address_value, schema = schema::address(""))]
     email: Address,
     /// The category
-    #[field(parse = parse_category_value, schema = category_schema)]
+    #[field(parse = parse_category_value, schema = json!({"type": "string", "enum": CATEGORY_WORDS}))]
     category: Category,
 }
 
@@ -161,16 +150,8 @@ fn parse_address_value(value: &RawValue) -> Result<Address, String> {
     parse_address(&fields::parse_text(value)?)
 }
 
-fn address_schema(_: &mut Schemas) -> Value {
-    schema::address("")
-}
-
 fn parse_category_value(value: &RawValue) -> Result<Category, String> {
     parse_category(&fields::parse_text(value)?)
-}
-
-fn category_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": CATEGORY_WORDS})
 }
 
 object_response! { "An opt-out", pub OptOutResponse { category_opt_out: OptOutView } as "OneCategoryOptOut" }
@@ -179,7 +160,7 @@ object_response! { "An opt-out", pub OptOutResponse { category_opt_out: OptOutVi
 ///
 /// # Errors
 /// The input is invalid; the storage quota is exhausted; the store cannot be used.
-pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse> {
     let CreateOptOut { email, category } = request;
     let (account, contacts) = (tenant.account().id, SuppressionService::new(&state.services));
     let existing = store::opt_out::list_by_address(&state.services.store, account, &email, &[category]).await?;
@@ -193,14 +174,14 @@ pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut)
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-id_path! { OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
+id_path! { pub OptOutPath(OptOutId), "The opt-out's id (`opt_…`)", "opt-out" }
 
 fn opt_out_not_found() -> Problem {
     Problem::not_found("opt-out")
 }
 
 /// `DELETE /category-opt-outs/{id}`.
-pub async fn delete(state: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse> {
     let store = &state.services.store;
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
     let mut batch = Batch::progress();

@@ -36,8 +36,6 @@ mod texts;
 
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::portal::login::{PartnerSession, SignInContext};
-use bytes::Bytes;
-use http::{Method, StatusCode};
 use httpd::response::HTML_MEDIA_TYPE;
 use model::affiliate::portal::{PortalLinkSecret, PortalToken};
 use model::credential::SecretHash;
@@ -95,7 +93,7 @@ pub fn operations() -> Vec<Operation> {
 async fn require_partner_session(
     state: &AppState,
     request: &PortalRequest,
-) -> Result<Result<(PartnerSession, PortalToken), PortalPage>, Problem> {
+) -> Result<Result<(PartnerSession, PortalToken), PortalPage>> {
     let fault = |refusal| refusal_problem(state, refusal);
     let at_host = match &request.host {
         Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.map_err(fault)?,
@@ -135,12 +133,12 @@ fn expired_link_page() -> PortalPage {
 }
 
 /// `GET /portal`.
-pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Problem> {
+pub async fn index(_: State, _: PortalIndex) -> Result<PortalPage> {
     PortalPage::redirect(StatusCode::FOUND, "portal/home")
 }
 
 /// `GET /portal/{page}`.
-pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
+pub async fn page(state: State, PortalPagePath(request): PortalPagePath) -> Result<PortalPage> {
     match request.path_segment.as_str() {
         "style.css" => return Ok(PortalPage::style_sheet()),
         "sign-in" => return sign_in::show(&state, &request).await,
@@ -157,7 +155,7 @@ pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath)
 }
 
 /// `GET /portal/payouts/{id}`.
-pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
+pub async fn payout(state: State, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage> {
     let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
@@ -169,7 +167,7 @@ pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayou
 }
 
 /// `POST /portal/{page}`.
-pub async fn submit_form(state: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
+pub async fn submit_form(state: State, PortalFormPath(request): PortalFormPath) -> Result<PortalPage> {
     match request.path_segment.as_str() {
         name if !FORMS.contains(&name) => return Ok(not_found_page("")),
         _ if request.is_cross_site => return Ok(forged_form_page("")),
@@ -212,7 +210,7 @@ async fn sign_in_with_link(
     request: &PortalRequest,
     secret: &PortalLinkSecret,
     status: StatusCode,
-) -> Result<PortalPage, Problem> {
+) -> Result<PortalPage> {
     let visitor = cookie::values(&request.headers, VISITOR_COOKIE).next().map(str::to_owned);
     let context = SignInContext { visitor, from: request.client_ip };
     match state.affiliate.portal.sessions.sign_in(secret, &context).await {
@@ -236,10 +234,7 @@ fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
 
 /// `GET /portal/enter/{token}`: the program's server created the link and redirected the browser here. A prefetch
 /// does not use up the link.
-pub async fn enter_by_link(
-    state: Arc<AppState>,
-    PortalLinkPath(request): PortalLinkPath,
-) -> Result<PortalPage, Problem> {
+pub async fn enter_by_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let found = state
         .affiliate
@@ -266,7 +261,7 @@ pub async fn enter_by_link(
 }
 
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
-pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+pub async fn show_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let found = state
         .affiliate
@@ -282,7 +277,7 @@ pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLink
 }
 
 /// `POST /portal/link/{token}`.
-pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
+pub async fn use_link(state: State, UsePortalLink(request): UsePortalLink) -> Result<PortalPage> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }
@@ -291,7 +286,7 @@ pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLin
 }
 
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
-pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+pub async fn show_payout(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let change = state
         .affiliate
@@ -307,10 +302,7 @@ pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLi
 }
 
 /// `POST /portal/payout/{token}`.
-pub async fn confirm_payout(
-    state: Arc<AppState>,
-    UsePortalLink(request): UsePortalLink,
-) -> Result<PortalPage, Problem> {
+pub async fn confirm_payout(state: State, UsePortalLink(request): UsePortalLink) -> Result<PortalPage> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }

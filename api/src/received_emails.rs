@@ -9,14 +9,10 @@ pub mod path;
 pub mod reply_and_forward;
 pub mod view;
 
-use bytes::Bytes;
-use http::Method;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
 use httpd::response::IntoResponse;
 use inbound::service::parser;
-use model::credential::ApiKeyScope;
 use model::received::attachment_index;
-use store::engine::{Batch, CommitError};
 use store::received_email;
 
 use self::path::{ReceivedEmailPath, find, load_message};
@@ -24,7 +20,6 @@ use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
 use crate::attachment_download::AttachmentDownload;
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::sdk::Risk;
 use crate::suppressions::commit_error::commit_error_problem;
 
 /// Tries of a deletion that conflicts with another deletion for the same message.
@@ -89,28 +84,22 @@ pub fn operations() -> Vec<Operation> {
 /// Parameters of `GET /received-emails/{id}`.
 #[derive(Debug)]
 pub struct GetReceivedEmail {
-    id: ReceivedEmailPath,
     inline: bool,
 }
 
-impl FromRequest for GetReceivedEmail {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut request_spec = ReceivedEmailPath::describe(schemas);
-        let words = json!({"type": "string", "enum": ["inline", "none"], "default": "inline"});
-        let description = "`inline`: attachments are included in base64; `none`: only their metadata. \
-                     Fetch large attachments one by one";
-        request_spec.parameters.push(schema::query_parameter("attachments", description, words));
-        request_spec
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let inline = match paging::single_value(&parameters, "attachments")? {
-            None | Some("inline") => true,
-            Some("none") => false,
-            Some(_) => return Err(Problem::field("attachments", "must be `inline` or `none`")),
-        };
-        Ok(Self { id: ReceivedEmailPath::read(call)?, inline })
+impl RequestQuery for GetReceivedEmail {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let attachments = query.parameter(
+            "attachments",
+            "`inline`: attachments are included in base64; `none`: only their metadata. \
+             Fetch large attachments one by one",
+            || json!({"type": "string", "enum": ["inline", "none"], "default": "inline"}),
+        )?;
+        match attachments {
+            None | Some("inline") => Ok(Self { inline: true }),
+            Some("none") => Ok(Self { inline: false }),
+            Some(_) => Err(Problem::field("attachments", "must be `inline` or `none`")),
+        }
     }
 }
 
@@ -119,17 +108,16 @@ impl FromRequest for GetReceivedEmail {
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn get_received_email(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: GetReceivedEmail,
-) -> Result<LargeResponse<ReceivedEmailResponse>, Problem> {
-    let GetReceivedEmail { id: ReceivedEmailPath(id), inline } = input;
+    (ReceivedEmailPath(id), input): (ReceivedEmailPath, GetReceivedEmail),
+) -> Result<LargeResponse<ReceivedEmailResponse>> {
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     // If the message cannot be parsed, show the stored summary; the raw message is available.
     let content = parser::parse_message(load_message(&state, &received).await?).await.unwrap_or_default();
     Ok(permit.attach_to(ReceivedEmailResponse {
-        received_email: ReceivedEmailDetail::from_received(&received, content, inline),
+        received_email: ReceivedEmailDetail::from_received(&received, content, input.inline),
     }))
 }
 
@@ -144,7 +132,7 @@ impl IntoResponse for RawReceivedMessage {
         json!({"type": "string", "description": "The message, including the trace header fields added on receipt"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.0)
     }
 }
@@ -154,10 +142,10 @@ impl IntoResponse for RawReceivedMessage {
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn raw(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     ReceivedEmailPath(id): ReceivedEmailPath,
-) -> Result<LargeResponse<RawReceivedMessage>, Problem> {
+) -> Result<LargeResponse<RawReceivedMessage>> {
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     load_message(&state, &received).await.map(|bytes| permit.attach_to(RawReceivedMessage(bytes)))
@@ -181,7 +169,7 @@ impl FromRequest for GetAttachment {
         request_spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let id = ReceivedEmailPath::read(call)?;
         let index = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
         Ok(Self { id, index })
@@ -193,10 +181,10 @@ impl FromRequest for GetAttachment {
 /// # Errors
 /// The email does not exist, or has no such attachment; the store cannot be read.
 pub async fn attachment(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     input: GetAttachment,
-) -> Result<LargeResponse<AttachmentDownload>, Problem> {
+) -> Result<LargeResponse<AttachmentDownload>> {
     let GetAttachment { id: ReceivedEmailPath(id), index } = input;
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
@@ -206,11 +194,7 @@ pub async fn attachment(
 }
 
 /// `DELETE /received-emails/{id}`.
-pub async fn delete(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    ReceivedEmailPath(id): ReceivedEmailPath,
-) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, ReceivedEmailPath(id): ReceivedEmailPath) -> Result<OkResponse> {
     let store = &state.services.store;
     for _ in 0..TRIES_MAX {
         let received = find(&state, &tenant, id).await?;

@@ -125,7 +125,7 @@ async fn respond(
 }
 
 /// Builds the response to input that hyper rejects before it becomes a request.
-fn protocol_error_response(state: &Arc<AppState>) -> httpd::protocol_errors::ErrorResponseBuilder {
+fn protocol_error_response(state: &State) -> httpd::protocol_errors::ErrorResponseBuilder {
     let state = Arc::clone(state);
     Arc::new(move |status| {
         let (code, message) = match status {

@@ -20,6 +20,7 @@ use net::proxy_protocol::trusted_proxies::TrustedProxies;
 use queue::intake::storage_quota::StorageReservation;
 use queue::services::Services;
 use store::access::Tenant;
+use store::engine::{Batch, CommitError};
 
 use crate::access::revalidation::AccessRevalidator;
 use crate::account_permits::AccountPermits;
@@ -180,6 +181,9 @@ pub struct AppState {
     openapi: LazyLock<Bytes, OpenApiRenderer>,
 }
 
+/// The state as a handler gets it.
+pub type State = Arc<AppState>;
+
 impl AppState {
     /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
     pub(crate) fn new(
@@ -235,6 +239,15 @@ impl AppState {
     ) -> Result<StorageReservation, Problem> {
         let reserved = self.accounts.limits.storage.reserve(tenant.account(), noun, amount).await;
         reserved.map_err(|error| submit_problem::from_quota_error(error, self.upgrade_url()))
+    }
+
+    /// Commits a change. Returns false if what was read has changed at the same time.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<bool, Problem> {
+        match self.services.store.commit(batch).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(Problem::outage(error)),
+        }
     }
 
     pub(crate) fn next_request_id(&self) -> RequestId {

@@ -13,16 +13,12 @@ pub mod query;
 pub mod view;
 
 use accounts::suppressions::SuppressionService;
-use http::Method;
-use model::credential::ApiKeyScope;
-use model::id::SuppressionId;
+use httpd::paging::{KIND_SUPPRESSION, after_id};
 use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::sdk::Risk;
 
 use self::commit_error::commit_error_problem;
 use self::query::{ListSuppressions, SuppressionQuery};
@@ -78,9 +74,9 @@ pub fn operations() -> Vec<Operation> {
 }
 
 /// `GET /suppressions`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList> {
     let ListSuppressions { page, selection } = input;
-    let before = page.before_suppression()?;
+    let before = page.before_id(KIND_SUPPRESSION)?.map(SuppressionId::from_bytes);
     let SuppressionQuery { email, mut filter } = selection;
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     filter.holding_at = Some(now);
@@ -95,7 +91,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions)
     };
     Ok(SuppressionList::new(
         listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
-        listed.next.map(paging::after_suppression),
+        listed.next.map(|id| after_id(KIND_SUPPRESSION, id.to_bytes())),
     ))
 }
 
@@ -116,7 +112,7 @@ impl FromRequest for SuppressionPath {
     }
 
     /// Text that is neither an id nor an address is answered 404.
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let text = call.path_text(ID_OR_EMAIL).ok_or_else(suppression_not_found)?;
         match text.parse() {
             Ok(id) => Ok(Self::Id(id)),
@@ -129,7 +125,7 @@ fn suppression_not_found() -> Problem {
     Problem::not_found("suppression")
 }
 
-async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression, Problem> {
+async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression> {
     let (store, account) = (&state.services.store, tenant.account().id);
     let found = match named {
         SuppressionPath::Id(id) => store::suppression::find_by_id(store, account, *id).await?,
@@ -140,37 +136,20 @@ async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Res
 }
 
 /// `GET /suppressions/{id_or_email}`.
-pub async fn get_suppression(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    named: SuppressionPath,
-) -> Result<SuppressionResponse, Problem> {
+pub async fn get_suppression(state: State, tenant: Tenant, named: SuppressionPath) -> Result<SuppressionResponse> {
     let found = find(&state, &tenant, &named).await?;
     Ok(SuppressionResponse::from_suppression(&found.suppression))
 }
 
-/// Parameters of `DELETE /suppressions/{id_or_email}`.
+/// Query of `DELETE /suppressions/{id_or_email}`.
 #[derive(Debug)]
 pub struct DeleteSuppression {
-    named: SuppressionPath,
     force: bool,
 }
 
-impl FromRequest for DeleteSuppression {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut request_spec = SuppressionPath::describe(schemas);
-        let flag_schema = json!({"type": "boolean", "default": false});
-        request_spec.parameters.push(schema::query_parameter(
-            "force",
-            "Also delete a suppression caused by a complaint",
-            flag_schema,
-        ));
-        request_spec
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        Ok(Self { named: SuppressionPath::read(call)?, force: paging::parse_flag(&parameters, "force")? })
+impl RequestQuery for DeleteSuppression {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        Ok(Self { force: query.flag("force", "Also delete a suppression caused by a complaint")? })
     }
 }
 
@@ -188,12 +167,12 @@ pub struct DeletedSuppression {
 /// # Errors
 /// The suppression does not exist, or was caused by a complaint and `force` is not set; the store cannot be written.
 pub async fn delete_suppression(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: DeleteSuppression,
-) -> Result<DeletedSuppression, Problem> {
+    (named, input): (SuppressionPath, DeleteSuppression),
+) -> Result<DeletedSuppression> {
     for _ in 0..TRIES_MAX {
-        let found = find(&state, &tenant, &input.named).await?;
+        let found = find(&state, &tenant, &named).await?;
         if found.suppression.reason == SuppressionReason::Complaint && !input.force {
             let text = "The recipient reported your email as spam: sending again harms your reputation. If they have \
                 asked for your email again, delete with ?force=true";

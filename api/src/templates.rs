@@ -13,17 +13,13 @@ mod storage;
 pub mod versions;
 pub mod view;
 
-use http::Method;
-use model::credential::ApiKeyScope;
+use httpd::paging::{KIND_TEMPLATE, after_id};
 use model::email::Category;
-use model::id::TemplateId;
 use model::quota::Noun;
 use model::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
-use store::engine::Batch;
 
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::sdk::Risk;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::path::TemplatePath;
@@ -94,11 +90,7 @@ const COPY_NAMES_MAX: usize = 20;
 ///
 /// # Errors
 /// 409 when the alias or the name is taken; the store cannot be written.
-pub async fn create(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: CreateTemplate,
-) -> Result<TemplateResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, request: CreateTemplate) -> Result<TemplateResponse> {
     let CreateTemplate { name, edit } = request;
     let edit = edit.compile("").await?;
     let reserved = reserve_compiled(&state, &tenant, &edit).await?;
@@ -123,31 +115,20 @@ pub struct ListTemplates {
     statuses: Vec<TemplateStatus>,
 }
 
-impl FromRequest for ListTemplates {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let filter = |name: &str, words: &[&str]| {
-            let text = format!("Any of these, separated by commas: {}", words.join(", "));
-            schema::query_parameter(name, &text, json!({"type": "string"}))
-        };
-        let mut parameters = PageParameters::parameters();
-        parameters.push(filter("category", Category::WORDS));
-        parameters.push(filter("status", TemplateStatus::WORDS));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let query = &call.query;
+impl RequestQuery for ListTemplates {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let about = |words: &str| format!("Any of these, separated by commas: {words}");
         Ok(Self {
-            page: PageParameters::from_query(query)?,
-            categories: paging::parse_words(query, "category", Category::WORDS, Category::from_word)?,
-            statuses: paging::parse_words(query, "status", TemplateStatus::WORDS, TemplateStatus::from_word)?,
+            page: query.page()?,
+            categories: query.words_in_text("category", about)?,
+            statuses: query.words_in_text("status", about)?,
         })
     }
 }
 
 /// `GET /templates`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
-    let before = input.page.before_template()?;
+pub async fn list(state: State, tenant: Tenant, input: ListTemplates) -> Result<TemplateList> {
+    let before = input.page.before_id(KIND_TEMPLATE)?.map(TemplateId::from_bytes);
     let passes = |template: &Template| {
         (input.categories.is_empty() || input.categories.contains(&template.draft.category))
             && (input.statuses.is_empty() || input.statuses.contains(&template.status()))
@@ -155,15 +136,11 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) ->
     let (store, account) = (&state.services.store, tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
-    Ok(TemplateList::new(templates, next.map(paging::after_template)))
+    Ok(TemplateList::new(templates, next.map(|id| after_id(KIND_TEMPLATE, id.to_bytes()))))
 }
 
 /// `GET /templates/{id_or_alias}`.
-pub async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    TemplatePath(key): TemplatePath,
-) -> Result<TemplateResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, TemplatePath(key): TemplatePath) -> Result<TemplateResponse> {
     let (template, bodies) = find_with_bodies(&state, &tenant, &key).await?;
     Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: Vec::new() })
 }
@@ -173,10 +150,10 @@ pub async fn get(
 /// # Errors
 /// The template does not exist; 409 when `if_version` does not match, or the alias or name is taken.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, UpdateTemplate),
-) -> Result<TemplateResponse, Problem> {
+) -> Result<TemplateResponse> {
     let UpdateTemplate { edit, update } = request;
     let edit = edit.compile("").await?;
     let reserved = reserve_compiled(&state, &tenant, &edit).await?;
@@ -212,11 +189,7 @@ pub async fn update(
 }
 
 /// `DELETE /templates/{id_or_alias}`.
-pub async fn delete(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    TemplatePath(key): TemplatePath,
-) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, TemplatePath(key): TemplatePath) -> Result<OkResponse> {
     for _ in 0..TRIES_MAX {
         let template = find(&state, &tenant, &key).await?;
         let mut batch = Batch::progress();
@@ -233,10 +206,10 @@ pub async fn delete(
 /// # Errors
 /// The template does not exist; 409 when the requested name or alias is taken.
 pub async fn duplicate(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, DuplicateTemplate),
-) -> Result<TemplateResponse, Problem> {
+) -> Result<TemplateResponse> {
     let (original, bodies) = find_with_bodies(&state, &tenant, &key).await?;
     let reserved = reserve_storage(&state, &tenant, &bodies).await?;
     for number in 1..=COPY_NAMES_MAX {
@@ -273,7 +246,7 @@ pub async fn duplicate(
     Err(Problem::new(ErrorCode::CONFLICT, "Too many copies already exist: give the copy a `name`"))
 }
 
-async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {
+async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool> {
     let Some(alias) = &request.alias else { return Ok(false) };
     let (store, account) = (&state.services.store, tenant.account().id);
     Ok(store::template::find(store, account, &TemplateKey::parse(alias)).await?.is_some())

@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use httpd::paging;
-use httpd::problem::Problem;
+use jiff::SignedDuration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use model::metric::Hour;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// The longest range in days, by granularity.
 const DAYS_BY_HOUR_MAX: i64 = 92;
@@ -25,14 +24,6 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "hour" => Some(Self::Hour),
-            "day" => Some(Self::Day),
-            _ => None,
-        }
-    }
-
     pub fn hours(self) -> i64 {
         match self {
             Self::Hour => 1,
@@ -65,76 +56,61 @@ pub struct TimeRange {
     pub granularity: Granularity,
 }
 
-/// The OpenAPI description of a parameter that [`parse_time_or_date`] reads.
-pub fn time_parameter(name: &str, description: &str) -> Value {
-    schema::query_parameter(name, description, json!({"type": "string"}))
-}
-
 /// A timestamp, or a date, which means its midnight in UTC.
 ///
 /// # Errors
 /// The text is neither, or the parameter is given twice.
-pub fn parse_time_or_date(parameters: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let text = paging::single_value(parameters, name)?.unwrap_or_default();
+pub fn time_or_date(query: &mut Query, name: &str, description: &str) -> Result<Option<Timestamp>> {
+    let text = query.text(name, description)?.unwrap_or_default();
     match text.len() {
         10 => match text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()) {
             Some(day_start) => Ok(Some(day_start.timestamp())),
             None => Err(Problem::field(name, "must be a time like `2026-01-01T10:00:00Z` or a date like `2026-01-01`")),
         },
-        _ => paging::parse_time(parameters, name),
+        _ => paging::parse_time(query.given(), name),
     }
 }
 
 impl TimeRange {
-    /// The OpenAPI description of the parameters.
-    pub fn parameters() -> Vec<Value> {
-        let granularity = json!({"type": "string", "enum": ["hour", "day"], "default": "day"});
-        vec![
-            time_parameter(
-                "from",
-                "Start: a timestamp, or a date in UTC. The first period is the one that contains it. Default: 30 days \
-                 before `to` (with `hour`: one day)",
-            ),
-            time_parameter("to", "End, exclusive. Default: now, including the current period"),
-            schema::query_parameter(
-                "granularity",
-                "Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC; \
-                 counts are stored for two years",
-                granularity,
-            ),
-        ]
-    }
-
-    /// Parses the query.
+    /// A range by days, whose parameters have these descriptions.
     ///
     /// # Errors
     /// A parameter is malformed or given twice.
-    pub fn from_query(query: &str) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(query)?;
-        let granularity = match paging::single_value(&parameters, "granularity")? {
-            None => Granularity::Day,
-            Some(word) => {
-                Granularity::from_word(word).ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?
-            }
-        };
-        Ok(Self {
-            from: parse_time_or_date(&parameters, "from")?,
-            to: parse_time_or_date(&parameters, "to")?,
-            granularity,
-        })
+    pub fn of_days(query: &mut Query, from: &str, to: &str) -> Result<Self> {
+        let (from, to) = (time_or_date(query, "from", from)?, time_or_date(query, "to", to)?);
+        Ok(Self { from, to, granularity: Granularity::Day })
     }
 
-    /// Returns the same range by days.
-    #[must_use]
-    pub fn by_day(self) -> Self {
-        Self { granularity: Granularity::Day, ..self }
+    /// A range by hours or days.
+    ///
+    /// # Errors
+    /// A parameter is malformed or given twice.
+    pub fn from_query(query: &mut Query) -> Result<Self> {
+        let range = Self::of_days(
+            query,
+            "Start: a timestamp, or a date in UTC. The first period is the one that contains it. Default: 30 days \
+             before `to` (with `hour`: one day)",
+            "End, exclusive. Default: now, including the current period",
+        )?;
+        let word = query.parameter(
+            "granularity",
+            "Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC; \
+             counts are stored for two years",
+            || json!({"type": "string", "enum": ["hour", "day"], "default": "day"}),
+        )?;
+        let granularity = match word {
+            None | Some("day") => Granularity::Day,
+            Some("hour") => Granularity::Hour,
+            Some(_) => return Err(Problem::field("granularity", "must be `hour` or `day`")),
+        };
+        Ok(Self { granularity, ..range })
     }
 
     /// The hours of the range, extended to whole periods.
     ///
     /// # Errors
     /// `from` is not before `to`, or the range is longer than the limit of its granularity.
-    pub fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
+    pub fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>> {
         let (days_max, days) = self.granularity.days();
         let to = self.to.unwrap_or(now);
         let from = self

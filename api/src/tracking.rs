@@ -10,14 +10,11 @@
 //! signed token, so a redirect cannot be forged to another site.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
-use bytes::Bytes;
 use events::email_tracking::{TrackedFetch, TrackingError};
 use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
-use http::{Method, StatusCode};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::tracking::location::location_value;
 use model::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
@@ -67,7 +64,7 @@ impl FromRequest for TrackedRequest {
         RequestSpec { parameters: vec![token], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let text = |name: HeaderName| {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
             value.unwrap_or_default().chars().filter(|c| !c.is_control()).take(USER_AGENT_CHARS_MAX).collect()
@@ -89,7 +86,7 @@ impl TrackedRequest {
         TrackedFetch { tracked: target, link, ip, user_agent, is_prefetch: in_advance }
     }
 
-    fn unknown_link_response(self) -> Result<TrackingResponse, Problem> {
+    fn unknown_link_response(self) -> Result<TrackingResponse> {
         if self.wants_page {
             Ok(TrackingResponse::NoSuchLink)
         } else {
@@ -111,19 +108,15 @@ pub enum TrackingResponse {
 impl IntoResponse for TrackingResponse {
     const MEDIA_TYPE: &'static str = "image/gif";
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 302, media_type: None, description: "Redirect to the link target" },
-        ExtraResponse {
-            status: 404,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "The page for browsers: invalid link",
-        },
+        ExtraResponse::empty(302, "Redirect to the link target"),
+        ExtraResponse::html(404, "The page for browsers: invalid link"),
     ];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "format": "binary", "description": "The pixel; a link is answered with 302"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(match self {
             Self::Pixel => Bytes::from_static(PIXEL),
             Self::Redirect(_) => Bytes::new(),
@@ -131,7 +124,7 @@ impl IntoResponse for TrackingResponse {
         })
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut headers = vec![
             // The target site must not see the tracking URL.
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -149,8 +142,7 @@ impl IntoResponse for TrackingResponse {
                 (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }
         };
-        let media_type = HeaderValue::from_static(media_type);
-        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(status, media_type, headers, self.into_body()?))
     }
 }
 
@@ -158,7 +150,7 @@ impl IntoResponse for TrackingResponse {
 ///
 /// # Errors
 /// The token is invalid.
-pub async fn track_open(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+pub async fn track_open(state: State, fetch: TrackedRequest) -> Result<TrackingResponse> {
     let Some(target) = verify_pixel_token(&state.accounts.links.key, &fetch.token) else {
         return fetch.unknown_link_response();
     };
@@ -170,7 +162,7 @@ pub async fn track_open(state: Arc<AppState>, fetch: TrackedRequest) -> Result<T
 ///
 /// # Errors
 /// The token is invalid.
-pub async fn track_click(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+pub async fn track_click(state: State, fetch: TrackedRequest) -> Result<TrackingResponse> {
     let Some(click) = TrackedLink::read(&state.accounts.links.key, &fetch.token) else {
         return fetch.unknown_link_response();
     };
@@ -182,7 +174,7 @@ pub async fn track_click(state: Arc<AppState>, fetch: TrackedRequest) -> Result<
 }
 
 /// Records the open or click in the background, and waits for it at most [`RECORD_WAIT_MAX`].
-async fn record_in_background(state: &Arc<AppState>, fetched: TrackedFetch) {
+async fn record_in_background(state: &State, fetched: TrackedFetch) {
     let task_state = Arc::clone(state);
     let recording = state.background.tasks.spawn(async move {
         let outcome = match task_state.visits.emails.record(&fetched).await {

@@ -14,11 +14,9 @@ mod form;
 mod pages;
 
 use accounts::suppressions::{SubscriptionPreferences, SuppressionService};
-use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
-use http::{Method, StatusCode};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::suppression::{SuppressionReason, SuppressionTarget};
 use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
@@ -67,34 +65,25 @@ impl UnsubscribePage {
 
 impl IntoResponse for UnsubscribePage {
     const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
-        status: 404,
-        media_type: Some(HTML_MEDIA_TYPE),
-        description: "The link is invalid, or its account was deleted",
-    }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse::html(404, "The link is invalid, or its account was deleted")];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.page.into_string().into())
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let policy = HeaderValue::from_static(message::content_security_policy());
         let headers = vec![
             (CONTENT_SECURITY_POLICY, policy),
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
             (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
         ];
-        Ok(Response {
-            status: self.status,
-            media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
-            headers,
-            body: self.page.into_string().into(),
-            stream: None,
-        })
+        Ok(Response::new(self.status, Self::MEDIA_TYPE, headers, self.page.into_string().into()))
     }
 }
 
@@ -110,7 +99,7 @@ impl FromRequest for UnsubscribeTokenPath {
         RequestSpec { parameters: vec![token_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self(call.path_parameter(TOKEN).to_owned()))
     }
 }
@@ -129,7 +118,7 @@ impl FromRequest for OneClickUnsubscribe {
         RequestSpec { parameters: vec![token_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self(call.path_parameter(TOKEN).to_owned()))
     }
 }
@@ -156,7 +145,7 @@ impl FromRequest for SetPreferences {
         RequestSpec { parameters: vec![token_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let form = std::str::from_utf8(&call.body).unwrap_or_default();
         let fields = paging::parse_query(form)?;
         if !fields.iter().any(|(name, value)| (name.as_str(), value.as_str()) == FORM) {
@@ -208,20 +197,14 @@ fn html_page(page: RenderedPage) -> UnsubscribePage {
 }
 
 /// `GET /u/{token}`.
-pub async fn confirm_page(
-    state: Arc<AppState>,
-    UnsubscribeTokenPath(token): UnsubscribeTokenPath,
-) -> Result<UnsubscribePage, Problem> {
+pub async fn confirm_page(state: State, UnsubscribeTokenPath(token): UnsubscribeTokenPath) -> Result<UnsubscribePage> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     let content = load_page_content(&state, &token, &bound).await?;
     Ok(html_page(if content.is_unsubscribed() { pages::done_page(&content) } else { pages::confirm_page(&content) }))
 }
 
 /// `POST /u/{token}`.
-pub async fn unsubscribe(
-    state: Arc<AppState>,
-    OneClickUnsubscribe(token): OneClickUnsubscribe,
-) -> Result<UnsubscribePage, Problem> {
+pub async fn unsubscribe(state: State, OneClickUnsubscribe(token): OneClickUnsubscribe) -> Result<UnsubscribePage> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     SuppressionService::new(&state.services)
         .apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope))
@@ -232,9 +215,9 @@ pub async fn unsubscribe(
 
 /// `GET /u/{token}/preferences`.
 pub async fn preferences_page(
-    state: Arc<AppState>,
+    state: State,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
-) -> Result<UnsubscribePage, Problem> {
+) -> Result<UnsubscribePage> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     Ok(html_page(pages::preferences_page(&load_page_content(&state, &token, &bound).await?, false)))
 }
@@ -243,7 +226,7 @@ pub async fn preferences_page(
 ///
 /// # Errors
 /// The body is not from the form; the store cannot be read or written.
-pub async fn set_preferences(state: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
+pub async fn set_preferences(state: State, input: SetPreferences) -> Result<UnsubscribePage> {
     let SetPreferences { token, preferences } = input;
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     SuppressionService::new(&state.services)

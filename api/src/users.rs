@@ -2,16 +2,13 @@
 //! them. Only owners manage owners and admins.
 
 use accounts::users::UserService;
-use httpd::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use message::address::Address;
 use model::account::Account;
-use model::id::UserId;
 use model::quota::Noun;
 use model::user::{User, UserRole};
 use queue::intake::storage_quota::StorageReservation;
-use store::access::SignedInUser;
 
 use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
+use crate::auth::request::{email_schema, parse_email};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
 use crate::prelude::*;
@@ -28,107 +25,39 @@ pub struct InviteUserResponse {
     link_mailed: bool,
 }
 
-const EMAIL: &str = "email";
-const ROLE: &str = "role";
-
-fn read_role(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<UserRole> {
-    let parsed = fields::parse_text(fields.value(ROLE)?).and_then(|text| text.parse());
-    parsed.map_err(|text| notes.errors.add(ROLE, text)).ok()
+fn parse_role(value: &RawValue) -> Result<UserRole, String> {
+    fields::parse_text(value)?.parse()
 }
 
-fn role_schema() -> Value {
-    schema::string_enum(
-        &["owner", "admin", "developer", "viewer"],
-        "Role; owners and admins manage users, and only owners manage owners and admins. `member` means `developer`",
-    )
+fn role_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": ["owner", "admin", "developer", "viewer"]})
 }
 
-/// The request body of `POST /users`.
-#[derive(Debug)]
+/// The user to invite
+#[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
 pub struct InviteUser {
+    /// Email address of the user
+    #[field(parse = parse_email, schema = email_schema)]
     email: Address,
+    /// Role; owners and admins manage users, and only owners manage owners and admins. `member` means `developer`
+    #[field(parse = parse_role, schema = role_schema, absent = UserRole::Developer)]
     role: UserRole,
 }
 
-impl FromRequest for InviteUser {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+id_path! { pub UserPath(UserId), "The user's id (`user_…`)", "user" }
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let email = (EMAIL, schema::address("Email address of the user"));
-        let body = schema::object_with("The user to invite", &[EMAIL], [email, (ROLE, role_schema())]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let email = match fields.value(EMAIL) {
-            None => Err("is required".to_owned()),
-            Some(value) => fields::parse_text(value)
-                .and_then(|text| text.trim().parse().map_err(|_| "is not an email address".to_owned())),
-        };
-        let email = email.map_err(|text| notes.errors.add(EMAIL, text)).ok();
-        let role = read_role(&fields, &mut notes).unwrap_or(UserRole::Developer);
-        match email {
-            Some(email) if notes.errors.is_empty() => Ok(Self { email, role }),
-            _ => Err(notes.errors.into()),
-        }
-    }
-}
-
-/// Parses the user id in the path; a malformed id is answered 404, like an unknown one.
-fn parse_id(call: &Request) -> Result<UserId, Problem> {
-    call.path_parameter("id").parse().map_err(|_| Problem::not_found("user"))
-}
-
-fn id_parameter() -> Value {
-    schema::path_parameter("id", "The user's id (`user_…`)")
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct UserPath(UserId);
-
-impl FromRequest for UserPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        parse_id(call).map(Self)
-    }
-}
-
-/// The request of `PATCH /users/{id}`.
-#[derive(Debug, Clone, Copy)]
-pub struct UpdateUserRole(UserId, UserRole);
-
-impl FromRequest for UpdateUserRole {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("The new role", [(ROLE, role_schema())]);
-        let parameters = vec![id_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(ROLE, ROLE)], foreign: &[] };
-        let id = parse_id(call)?;
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        if !fields.is_present_or_misnamed(ROLE) {
-            notes.errors.add(ROLE, "is required");
-        }
-        match read_role(&fields, &mut notes) {
-            Some(role) if notes.errors.is_empty() => Ok(Self(id, role)),
-            _ => Err(notes.errors.into()),
-        }
-    }
+/// The new role
+#[derive(Debug, RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
+pub struct UpdateUserRole {
+    /// Role; owners and admins manage users, and only owners manage owners and admins. `member` means `developer`
+    #[field(parse = parse_role, schema = role_schema)]
+    role: UserRole,
 }
 
 /// `GET /users`.
-pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
+pub async fn list(state: State, user: SignedInUser, _: NoInput) -> Result<UserList> {
     let found = store::user::list(&state.services.store, user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();
     Ok(UserList::new(users, None))
@@ -141,11 +70,7 @@ pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Resul
 /// # Errors
 /// 409 for a user of this account, or when there are too many users; 403 when the plan's quota is used up, or when an
 /// admin invites an owner or admin; 429 after too many invitations.
-pub async fn invite(
-    state: Arc<AppState>,
-    signed_in: SignedInUser,
-    request: InviteUser,
-) -> Result<InviteUserResponse, Problem> {
+pub async fn invite(state: State, signed_in: SignedInUser, request: InviteUser) -> Result<InviteUserResponse> {
     let InviteUser { email, role } = request;
     let account = signed_in.tenant().account();
     state.sign_in.limiter.count_invitation(account.id, &email.to_string(), state.services.clock.now())?;
@@ -162,7 +87,7 @@ pub async fn invite(
 }
 
 /// Notifies the other owners of a new owner, who has all permissions.
-fn notify_owner_added(state: &Arc<AppState>, account: &Account, user: &User) {
+fn notify_owner_added(state: &State, account: &Account, user: &User) {
     if user.role == UserRole::Owner {
         login_links::notify_access_granted(state, account, AccessGrant::Owner(user.clone()));
     }
@@ -173,11 +98,10 @@ fn notify_owner_added(state: &Arc<AppState>, account: &Account, user: &User) {
 /// # Errors
 /// The user does not exist; 403 when an admin manages an owner or admin; 409 when no owner would be left.
 pub async fn update_role(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
-    request: UpdateUserRole,
-) -> Result<UserResponse, Problem> {
-    let UpdateUserRole(id, role) = request;
+    (UserPath(id), UpdateUserRole { role }): (UserPath, UpdateUserRole),
+) -> Result<UserResponse> {
     let account = signed_in.tenant().account();
     let users = UserService::new(&state.services);
     let changed = users.change_role(account.id, id, role, signed_in.user().role).await;
@@ -190,7 +114,7 @@ pub async fn update_role(
 ///
 /// # Errors
 /// The user does not exist; 403 when an admin manages an owner or admin; 409 when no owner would be left.
-pub async fn remove(state: Arc<AppState>, user: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
+pub async fn remove(state: State, user: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse> {
     UserService::new(&state.services)
         .remove_user(user.tenant().account().id, id, user.user().role)
         .await

@@ -11,28 +11,21 @@
 pub mod limits;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, HeaderValue, USER_AGENT};
-use http::{Method, StatusCode};
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::request_object::FieldReader;
 use httpd::request_value::AnyText;
 use httpd::response::{IntoResponse, Response};
-use model::credential::ApiKeyScope;
-use model::id::AccountId;
 use model::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
 use model::tracking::bot_detection;
 use net::limit::rate_limit::RateLimitStatus;
-use serde_json::value::RawValue;
 use store::product_event_count::{self, ProductEventCounts};
 
 use crate::events::counts::{day_start, sum_by_key};
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
 use crate::submit_problem;
-use crate::time_range::{TimeRange, time_parameter};
+use crate::time_range::TimeRange;
 
 /// The browser script.
 const SCRIPT: &str = include_str!("visits/script.js");
@@ -73,22 +66,21 @@ impl IntoResponse for VisitScript {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(Bytes::from_static(SCRIPT.as_bytes()))
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let headers = vec![
             (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_CACHE_CONTROL)),
             (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, self.into_body()?))
     }
 }
 
 /// `GET /visits.js`.
-pub async fn get_script(_: Arc<AppState>, _: NoInput) -> Result<VisitScript, Problem> {
+pub async fn get_script(_: State, _: NoInput) -> Result<VisitScript> {
     Ok(VisitScript)
 }
 
@@ -113,10 +105,13 @@ pub struct ReportSiteVisit {
 }])]
 struct VisitFields {
     /// Id of the account (`acct_…`)
-    #[field(parse = parse_site, schema = site_schema)]
+    #[field(parse = parse_site, schema = schema::id(AccountId::PREFIX, ""))]
     site: AccountId,
     /// The cookie `stx_vid`
-    #[field(parse = parse_visitor_id, schema = visitor_id_schema)]
+    #[field(
+        parse = parse_visitor_id,
+        schema = json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX, "pattern": "^[A-Za-z0-9._-]+$"}),
+    )]
     visitor_id: String,
     /// URL of the page; ignored if longer than 2048 bytes
     #[field(reader = AnyText)]
@@ -130,17 +125,9 @@ fn parse_site(value: &RawValue) -> Result<AccountId, String> {
     fields::parse_text(value)?.parse().map_err(|_| "must be the id of an account (`acct_…`)".to_owned())
 }
 
-fn site_schema(_: &mut Schemas) -> Value {
-    schema::id(AccountId::PREFIX, "")
-}
-
 fn parse_visitor_id(value: &RawValue) -> Result<String, String> {
     let id = fields::parse_text(value)?.into_owned();
     if is_visitor_id(&id) { Ok(id) } else { Err("must be 8 to 64 letters, digits, `.`, `_` and `-`".to_owned()) }
-}
-
-fn visitor_id_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX, "pattern": "^[A-Za-z0-9._-]+$"})
 }
 
 impl FromRequest for ReportSiteVisit {
@@ -151,7 +138,7 @@ impl FromRequest for ReportSiteVisit {
         body_spec::<VisitFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         // Warnings about ignored fields are not sent: nobody reads the response.
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &VisitFields::FIELDS, "", &mut notes);
@@ -187,15 +174,14 @@ impl IntoResponse for VisitReportAccepted {
         schema::object("The report was received", [("ok", json!({"type": "boolean", "const": true}))])
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(Bytes::from_static(b"{\"ok\":true}"))
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         // The script runs on the customers' sites.
         let headers = vec![(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))];
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status: Self::STATUS, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, headers, self.into_body()?))
     }
 }
 
@@ -203,7 +189,7 @@ impl IntoResponse for VisitReportAccepted {
 ///
 /// # Errors
 /// The rate limit is exceeded; the site does not exist; the store cannot be read or written.
-pub async fn record_visit(state: Arc<AppState>, report: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
+pub async fn record_visit(state: State, report: ReportSiteVisit) -> Result<VisitReportAccepted> {
     let now = state.services.clock.now();
     let rate_limited = |standing: RateLimitStatus| {
         let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; try again later");
@@ -239,21 +225,11 @@ fn is_bot(report: &ReportSiteVisit) -> bool {
 #[derive(Debug)]
 pub struct VisitCountsQuery(TimeRange);
 
-impl FromRequest for VisitCountsQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameters = vec![
-            time_parameter(
-                "from",
-                "Start: a timestamp, or a date in UTC. The first day is the one that contains it. Default: 30 days \
-                 before `to`",
-            ),
-            time_parameter("to", "End, exclusive. Default: now, including today"),
-        ];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        TimeRange::from_query(&call.query).map(|period| Self(period.by_day()))
+impl RequestQuery for VisitCountsQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let from = "Start: a timestamp, or a date in UTC. The first day is the one that contains it. Default: 30 days \
+                    before `to`";
+        TimeRange::of_days(query, from, "End, exclusive. Default: now, including today").map(Self)
     }
 }
 
@@ -303,10 +279,10 @@ pub struct VisitCountsResponse {
 /// # Errors
 /// The range is too long, or has more rows than a response may have; the store cannot be read.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     VisitCountsQuery(period): VisitCountsQuery,
-) -> Result<VisitCountsResponse, Problem> {
+) -> Result<VisitCountsResponse> {
     let days = period.hour_range(state.services.clock.now())?;
     crate::events::aggregation::wait_until_counted(&state).await;
     let (store, account) = (&state.services.store, tenant.account().id);

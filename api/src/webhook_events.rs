@@ -8,13 +8,8 @@ mod event_stream;
 pub mod request;
 mod view;
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::Method;
 use httpd::paging::KIND_STREAM;
 use httpd::response::{ExtraResponse, IntoResponse, Response};
-use model::credential::ApiKeyScope;
 use store::event_log::CHUNKS_MAX;
 
 use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
@@ -94,14 +89,14 @@ impl IntoResponse for WebhookEventsResponse {
         })
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         match self.0 {
             WebhookEventsBody::Page(page) => serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal),
             WebhookEventsBody::Live(_) => Ok(event_stream::BEGINNING),
         }
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let (body, media_type, stream) = match self.0 {
             WebhookEventsBody::Live(stream) => (event_stream::BEGINNING, EVENT_STREAM, Some(stream)),
             page @ WebhookEventsBody::Page(_) => (Self(page).into_body()?, Self::MEDIA_TYPE, None),
@@ -115,11 +110,7 @@ impl IntoResponse for WebhookEventsResponse {
 ///
 /// # Errors
 /// The cursor is invalid; too many streams are open; the store cannot be read.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: ListWebhookEvents,
-) -> Result<WebhookEventsResponse, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListWebhookEvents) -> Result<WebhookEventsResponse> {
     if input.is_live {
         return event_stream::start(&state, &tenant, input)
             .await

@@ -7,13 +7,8 @@ pub mod request;
 pub mod test_delivery;
 pub mod view;
 
-use std::time::Duration;
-
-use http::Method;
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
-use model::credential::ApiKeyScope;
-use model::id::{DomainId, WebhookId};
 use model::quota::Noun;
 use model::webhook::{DisabledReason, Webhook};
 
@@ -22,7 +17,6 @@ use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPa
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::sdk::Risk;
 
 /// The operations on webhook endpoints.
 pub fn operations() -> Vec<Operation> {
@@ -77,11 +71,7 @@ pub fn operations() -> Vec<Operation> {
 }
 
 /// Loads the names of these domains; all of them must belong to the account.
-async fn find_domains(
-    state: &AppState,
-    tenant: &Tenant,
-    ids: &[DomainId],
-) -> Result<Vec<(DomainId, DomainName)>, Problem> {
+async fn find_domains(state: &AppState, tenant: &Tenant, ids: &[DomainId]) -> Result<Vec<(DomainId, DomainName)>> {
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
         let found = store::domain::get(&state.services.store, tenant.account().id, *id).await?;
@@ -94,7 +84,7 @@ async fn find_domains(
 }
 
 /// Checks that patterns are for the account's own domains; an account receives no mail for others.
-async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
+async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<()> {
     let mut domains: Vec<&DomainName> = addresses.iter().map(AddressPattern::domain).collect();
     domains.sort_unstable();
     domains.dedup();
@@ -108,7 +98,7 @@ async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[Address
     Ok(())
 }
 
-fn check_url(state: &AppState, url: &str) -> Result<(), Problem> {
+fn check_url(state: &AppState, url: &str) -> Result<()> {
     state.accounts.webhooks.check_webhook_url(url).map_err(|text| Problem::field("url", text))
 }
 
@@ -116,11 +106,7 @@ fn check_url(state: &AppState, url: &str) -> Result<(), Problem> {
 ///
 /// # Errors
 /// A field is invalid; 409 when there are too many endpoints; the store cannot be written.
-pub async fn create(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: CreateWebhook,
-) -> Result<WebhookWithSecretResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, input: CreateWebhook) -> Result<WebhookWithSecretResponse> {
     let CreateWebhook { url, options: input } = input;
     check_url(&state, &url)?;
     let domains = find_domains(&state, &tenant, &input.domain_ids.unwrap_or_default()).await?;
@@ -153,7 +139,7 @@ pub async fn create(
 }
 
 /// `GET /webhooks`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<WebhookList, Problem> {
+pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<WebhookList> {
     let before = page.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
     let mut all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
@@ -164,21 +150,17 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) ->
 }
 
 /// `GET /webhooks/{id}`.
-pub async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    WebhookPath(id): WebhookPath,
-) -> Result<WebhookResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<WebhookResponse> {
     let found = state.accounts.webhooks.webhook(tenant.account().id, id).await;
     Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &state))?))
 }
 
 /// `PATCH /webhooks/{id}`.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (WebhookPath(id), input): (WebhookPath, UpdateWebhook),
-) -> Result<WebhookResponse, Problem> {
+) -> Result<WebhookResponse> {
     let UpdateWebhook { url, options: input } = input;
     if let Some(url) = &url {
         check_url(&state, url)?;
@@ -217,7 +199,7 @@ pub async fn update(
 }
 
 /// `DELETE /webhooks/{id}`.
-pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse> {
     let deleted = state.accounts.webhooks.delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(OkResponse::OK)
@@ -225,10 +207,10 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): Webho
 
 /// `POST /webhooks/{id}/rotate-secret`.
 pub async fn rotate_secret(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
-) -> Result<WebhookWithSecretResponse, Problem> {
+) -> Result<WebhookWithSecretResponse> {
     let grace = Duration::from_secs(grace_hours * 3_600);
     let rotated = state.accounts.webhooks.rotate_webhook_secret(tenant.account().id, id, grace).await;
     let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;

@@ -18,8 +18,7 @@ pub(crate) fn now() -> Result<Timestamp, CliError> {
 }
 
 /// How much the server's clock is ahead of this machine's, from an answer that came now. `Date` (RFC 9110 6.6.1) has
-/// whole
-/// seconds, so a smaller difference is none.
+/// whole seconds, so a smaller difference is none.
 pub(crate) fn server_ahead(headers: &HeaderMap) -> Result<Option<SignedDuration>, CliError> {
     let date = headers.get(DATE).and_then(|date| date.to_str().ok());
     let Some(date) = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()) else { return Ok(None) };

@@ -11,8 +11,7 @@ use crate::error::CliError;
 const SECRET_FIELDS: &[&str] = &["secret", "password", "url", "token"];
 
 /// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written. It
-/// is
-/// removed again if no secret is written to it.
+/// is removed again if no secret is written to it.
 pub(crate) struct SecretFile {
     path: String,
     file: std::fs::File,

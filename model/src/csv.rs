@@ -88,8 +88,7 @@ impl Iterator for CsvReader<'_> {
 }
 
 /// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quotation mark is
-/// not closed,
-/// or the record is too long.
+/// not closed, or the record is too long.
 fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
     // The longest record and its line feed: nothing behind them is scanned.
     let head = text.get(..text.floor_char_boundary(RECORD_BYTES_MAX + 1))?;

@@ -19,6 +19,8 @@ pub(crate) struct StructAttributes {
     pub(crate) status: Option<Ident>,
     /// Limit of a request body that is this object.
     pub(crate) body_bytes_max: Option<Expr>,
+    /// Function that adds the errors of fields that do not fit together.
+    pub(crate) check: Option<Path>,
     /// An empty request body is an object without fields.
     pub(crate) is_optional_body: bool,
     /// Keywords of JSON Schema with their values.
@@ -32,6 +34,7 @@ impl StructAttributes {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 for_each_value(input, &["optional_body"], |name, input| {
                     match name.to_string().as_str() {
+                        "check" => parsed.check = Some(input.parse()?),
                         "body_bytes_max" => parsed.body_bytes_max = Some(input.parse()?),
                         "optional_body" => parsed.is_optional_body = true,
                         "name" => parsed.name = Some(input.parse()?),

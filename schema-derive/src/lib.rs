@@ -14,6 +14,7 @@
 //! | struct | `name = "Email"` | the schema is a component of this name; without it, it stands where it is used |
 //! | struct | `status = ACCEPTED` | the status of a successful response |
 //! | struct | `body_bytes_max = MAX` | a request's body is this object (`FromRequest`); with `optional_body` it may be empty |
+//! | struct | `check = function` | `fn(&Self, &ObjectFields, &mut FieldDiagnostics)` adds the errors of fields of such a body that do not fit together |
 //! | field | `with = function` | `fn(&mut Schemas) -> Value` makes the schema |
 //! | field | `as = Type` | the schema of another type |
 //! | field | `all_of = "text"` | a flattened object is referred to with `allOf`; the text describes the other fields |
@@ -33,6 +34,7 @@
 //! | `parse = function` | `fn(&RawValue) -> Result<T, String>` reads the value |
 //! | `read = function` | `fn(&ObjectFields, &mut FieldDiagnostics)` reads the field, with others that it depends on |
 //! | `schema = function` | `fn(&mut Schemas) -> Value` makes the schema |
+//! | `schema = expression` | the schema; `schemas` is in scope |
 //! | `absent = value`, `null = value` | the value of an absent field, and of null |
 //! | `nullable` | null is accepted, and is as absence |
 //! | `required` | an `Option<T>` must be given; it is `None` only after an error, for checks that concern several fields |

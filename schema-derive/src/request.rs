@@ -20,8 +20,8 @@ struct RequestFieldAttributes {
     parse: Option<Path>,
     /// Reads the field with others.
     read: Option<Path>,
-    /// Function that makes the schema.
-    schema: Option<Path>,
+    /// Function that makes the schema, or the schema.
+    schema: Option<Expr>,
     /// Value if the field is absent.
     absent: Option<Expr>,
     /// Value if the field is null.
@@ -111,9 +111,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
     let from_request = attributes.body_bytes_max.map(|bytes_max| {
-        let (media, read) = match attributes.is_optional_body {
-            true => (quote!(OptionalJson), quote!(read_optional_body)),
-            false => (quote!(Json), quote!(read_body)),
+        let (media, read) = match (&attributes.check, attributes.is_optional_body) {
+            (Some(check), _) => (quote!(Json), quote!(read_checked_body(call, #check))),
+            (None, true) => (quote!(OptionalJson), quote!(read_optional_body(call))),
+            (None, false) => (quote!(Json), quote!(read_body(call))),
         };
         quote! {
             impl #generics ::httpd::request::FromRequest for #name #arguments #conditions {
@@ -125,7 +126,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 }
 
                 fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
-                    ::httpd::request_object::#read(call)
+                    ::httpd::request_object::#read
                 }
             }
         }
@@ -209,7 +210,8 @@ impl FieldCode {
         let list = |names: &Option<Expr>| names.as_ref().map_or_else(|| quote!(&[]), |names| quote!(&#names));
         let (aliases, foreign) = (list(&attributes.aliases), list(&attributes.foreign));
         let mut schema = match &attributes.schema {
-            Some(function) => quote!(#function(schemas)),
+            Some(Expr::Path(function)) => quote!(#function(schemas)),
+            Some(schema) => quote!(#schema),
             None => quote!(<#reader as ::httpd::request_object::RequestValue>::schema(schemas)),
         };
         if is_nullable || attributes.is_nullable {
@@ -225,7 +227,10 @@ impl FieldCode {
                 name: #name,
                 aliases: #aliases,
                 foreign: #foreign,
-                schema: |schemas| #schema,
+                schema: |schemas| {
+                    let _ = &*schemas;
+                    #schema
+                },
                 is_required: #is_required,
             }
         }

@@ -199,8 +199,7 @@ pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailPara
 }
 
 /// Parses a timing or priority parameter into `parameters`. Returns `None` for any other parameter and false for an
-/// invalid
-/// value. HOLDFOR and HOLDUNTIL exclude each other (RFC 4865 4).
+/// invalid value. HOLDFOR and HOLDUNTIL exclude each other (RFC 4865 4).
 fn read_timing(name: &str, value: &str, parameters: &mut MailParameters) -> Option<bool> {
     let is_free = parameters.release.is_none();
     match name {

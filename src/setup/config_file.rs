@@ -22,8 +22,7 @@ const PLACEHOLDER: &str = "hostname.invalid";
 /// Permissions of a directory for the configuration.
 const DIRECTORY_MODE: u32 = 0o755;
 /// Permissions of the file. The service has a user of its own, which may be allocated at its start, so that no group
-/// can
-/// be given the file; it contains no secrets.
+/// can be given the file; it contains no secrets.
 const FILE_MODE: u32 = 0o644;
 
 /// Loads the configuration, if the file exists.

@@ -7,7 +7,6 @@
 //!
 //! Every change checks the row as it was read: of a concurrent release, reschedule and cancellation, one succeeds.
 
-
 use jiff::Timestamp;
 use model::id::{AccountId, EmailId};
 use model::schedule::Schedule;

@@ -25,6 +25,7 @@ pub mod paging;
 pub mod peer_address;
 pub mod problem;
 pub mod protocol_errors;
+pub mod query;
 pub mod request;
 pub mod request_object;
 pub mod request_value;

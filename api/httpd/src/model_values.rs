@@ -3,6 +3,7 @@
 use model::affiliate::campaign::Visibility;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode};
+use model::template::{TemplateStatus, VariableType};
 use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ macro_rules! word_readers {
     )*};
 }
 
-word_readers!(Visibility, AfterPayout, Attribution, PayoutMethod, ProcessorMode);
+word_readers!(Visibility, AfterPayout, Attribution, PayoutMethod, ProcessorMode, TemplateStatus, VariableType);
 
 /// Parses one of a closed set of words.
 pub fn parse_word<T>(all: &[&str], parse: impl Fn(&str) -> Option<T>, value: &RawValue) -> Result<T, String> {

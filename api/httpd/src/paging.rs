@@ -9,8 +9,6 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use model::id::{DomainId, EmailId, OptOutId, SuppressionId, TemplateId};
-use serde_json::{Value, json};
 
 use crate::problem::{ErrorCode, Problem};
 
@@ -23,7 +21,7 @@ pub const VALUES_MAX: usize = 10;
 /// Longest query that is parsed; no cursor or filter of this API is longer.
 const QUERY_BYTES_MAX: usize = 8 << 10;
 
-const KIND_EMAIL: u8 = 1;
+pub const KIND_EMAIL: u8 = 1;
 const KIND_OFFSET: u8 = 2;
 pub const KIND_API_KEY: u8 = 10;
 pub const KIND_SMTP_CREDENTIAL: u8 = 11;
@@ -36,15 +34,15 @@ pub const KIND_RECEIVED: u8 = 78;
 pub const KIND_AUTOMATION: u8 = 70;
 pub const KIND_AUTOMATION_VERSION: u8 = 71;
 pub const KIND_RUN: u8 = 73;
-const KIND_SUPPRESSION: u8 = 38;
-const KIND_OPT_OUT: u8 = 41;
+pub const KIND_SUPPRESSION: u8 = 38;
+pub const KIND_OPT_OUT: u8 = 41;
 pub const KIND_SUPPRESSION_IMPORT: u8 = 43;
-const KIND_TEMPLATE: u8 = 34;
+pub const KIND_TEMPLATE: u8 = 34;
 pub const KIND_WEBHOOK: u8 = 57;
 pub const KIND_DELIVERY: u8 = 59;
 /// Cursor kind of the webhook event stream (`GET /webhook-events`).
 pub const KIND_STREAM: u8 = 55;
-const KIND_DOMAIN: u8 = 8;
+pub const KIND_DOMAIN: u8 = 8;
 const KIND_TEMPLATE_VERSION: u8 = 37;
 pub const KIND_CLAIM: u8 = 9;
 pub const KIND_PARTNER: u8 = 95;
@@ -76,9 +74,8 @@ impl PageParameters {
     ///
     /// # Errors
     /// `limit` is not a number from 1 to 100, or a parameter is given twice.
-    pub fn from_query(query: &str) -> Result<Self, Problem> {
-        let parameters = parse_query(query)?;
-        let limit = match single_value(&parameters, "limit")? {
+    pub(crate) fn from_parameters(parameters: &[(String, String)]) -> Result<Self, Problem> {
+        let limit = match single_value(parameters, "limit")? {
             None => LIMIT_DEFAULT,
             Some(text) => text
                 .parse()
@@ -86,20 +83,8 @@ impl PageParameters {
                 .filter(|n| (1..=LIMIT_MAX).contains(n))
                 .ok_or_else(|| Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}")))?,
         };
-        let cursor = single_value(&parameters, "cursor")?.map(str::to_owned);
+        let cursor = single_value(parameters, "cursor")?.map(str::to_owned);
         Ok(Self { limit, cursor })
-    }
-
-    /// The OpenAPI description of both parameters.
-    pub fn parameters() -> Vec<Value> {
-        vec![
-            schema::query_parameter(
-                "limit",
-                "Number of entries",
-                json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}),
-            ),
-            schema::query_parameter("cursor", "`next_cursor` of the previous page", json!({"type": "string"})),
-        ]
     }
 
     /// Cuts a list that was read with one entry more than a page has. Returns the cursor of the next page, if there is
@@ -108,11 +93,6 @@ impl PageParameters {
         let has_more = found.len() > self.limit;
         found.truncate(self.limit);
         found.last().filter(|_| has_more).map(cursor)
-    }
-
-    /// Position of the cursor in a list of emails; the page begins after it.
-    pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
-        self.cursor_bytes::<16>(KIND_EMAIL).map(|position| position.map(EmailId::from_bytes))
     }
 
     /// The id in a cursor of this kind; the page begins after it.
@@ -132,26 +112,6 @@ impl PageParameters {
         let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid_cursor())?;
         let text = std::str::from_utf8(text).map_err(|_| invalid_cursor())?;
         Ok(Some((time, text.to_owned())))
-    }
-
-    /// Position of the cursor in a list of suppressions.
-    pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
-        self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|position| position.map(SuppressionId::from_bytes))
-    }
-
-    /// Position of the cursor in a list of domains.
-    pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
-        self.cursor_bytes::<16>(KIND_DOMAIN).map(|position| position.map(DomainId::from_bytes))
-    }
-
-    /// Position of the cursor in a list of opt-outs.
-    pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
-        self.cursor_bytes::<16>(KIND_OPT_OUT).map(|position| position.map(OptOutId::from_bytes))
-    }
-
-    /// Position of the cursor in a list of templates.
-    pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
-        self.cursor_bytes::<16>(KIND_TEMPLATE).map(|position| position.map(TemplateId::from_bytes))
     }
 
     /// Position of the cursor in a list of a template's versions.
@@ -194,11 +154,6 @@ impl PageParameters {
     }
 }
 
-/// The cursor of a page whose last entry is this email.
-pub fn after_email(id: EmailId) -> String {
-    encode_cursor(KIND_EMAIL, &id.to_bytes())
-}
-
 /// The cursor of a page that ends at this position.
 pub fn after_bytes(kind: u8, position: &[u8]) -> String {
     encode_cursor(kind, position)
@@ -225,46 +180,9 @@ pub fn decode_number(kind: u8, cursor: &str) -> Option<u64> {
     page.cursor_number(kind).ok().flatten()
 }
 
-/// The cursor of a page whose last entry is this suppression.
-pub fn after_suppression(id: SuppressionId) -> String {
-    encode_cursor(KIND_SUPPRESSION, &id.to_bytes())
-}
-
-/// The cursor of a page whose last entry is this domain.
-pub fn after_domain(id: DomainId) -> String {
-    encode_cursor(KIND_DOMAIN, &id.to_bytes())
-}
-
-/// The cursor of a page whose last entry is this opt-out.
-pub fn after_opt_out(id: OptOutId) -> String {
-    encode_cursor(KIND_OPT_OUT, &id.to_bytes())
-}
-
-/// The cursor of a page whose last entry is this template.
-pub fn after_template(id: TemplateId) -> String {
-    encode_cursor(KIND_TEMPLATE, &id.to_bytes())
-}
-
 /// The cursor of a page whose last entry is this version of a template.
 pub fn after_template_version(number: u32) -> String {
     encode_cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
-}
-
-/// The values of a filter `a,b` with a closed set of words; empty without the parameter.
-///
-/// # Errors
-/// A word is not in the set, or the parameter is given twice.
-pub fn parse_words<T>(
-    query: &str,
-    name: &str,
-    all: &[&str],
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, Problem> {
-    let parameters = parse_query(query)?;
-    let text = single_value(&parameters, name)?.unwrap_or_default();
-    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-    let refused = || Problem::field(name, format!("must be one of {}, or several separated by commas", all.join(", ")));
-    words.map(|word| parse(word).ok_or_else(refused)).collect()
 }
 
 /// A timestamp, ISO 8601 with an offset. A space counts as `+`, because clients forget to escape it as `%2B`.
@@ -341,18 +259,6 @@ pub fn parse_values<T: FromStr>(
     values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
 }
 
-/// A boolean parameter; false by default.
-///
-/// # Errors
-/// The value is neither `true` nor `false`, or the parameter is given twice.
-pub fn parse_flag(parameters: &[(String, String)], name: &str) -> Result<bool, Problem> {
-    match single_value(parameters, name)? {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(Problem::field(name, "must be true or false")),
-    }
-}
-
 /// Percent-decoding (RFC 3986 2.1). Queries are `application/x-www-form-urlencoded` (WHATWG URL 5.1), where `+` is a
 /// space.
 pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
@@ -376,28 +282,32 @@ fn hex_digit(digit: u8) -> Option<u8> {
 mod tests {
     use super::*;
 
+    fn page_of(query: &str) -> Result<PageParameters, Problem> {
+        PageParameters::from_parameters(&parse_query(query)?)
+    }
+
     #[test]
     fn limits() {
-        assert_eq!(PageParameters::from_query("").unwrap().limit, 25);
-        assert_eq!(PageParameters::from_query("limit=100&x=y").unwrap().limit, 100);
-        assert_eq!(PageParameters::from_query("lim%69t=1").unwrap().limit, 1);
-        assert_eq!(PageParameters::from_query("limit=").unwrap().limit, 25);
+        assert_eq!(page_of("").unwrap().limit, 25);
+        assert_eq!(page_of("limit=100&x=y").unwrap().limit, 100);
+        assert_eq!(page_of("lim%69t=1").unwrap().limit, 1);
+        assert_eq!(page_of("limit=").unwrap().limit, 25);
         for bad in ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=1&limit=2", "limit=%f"] {
-            assert_eq!(PageParameters::from_query(bad).unwrap_err().code(), ErrorCode::VALIDATION_ERROR, "{bad}");
+            assert_eq!(page_of(bad).unwrap_err().code(), ErrorCode::VALIDATION_ERROR, "{bad}");
         }
     }
 
     #[test]
     fn cursors_round_trip_and_foreign_ones_are_refused() {
-        let id = EmailId::from_bytes([7; 16]);
-        let page = PageParameters::from_query(&format!("cursor={}", after_email(id))).unwrap();
-        assert_eq!(page.before_email().unwrap(), Some(id));
+        let id = [7; 16];
+        let page = page_of(&format!("cursor={}", after_id(KIND_EMAIL, id))).unwrap();
+        assert_eq!(page.before_id(KIND_EMAIL).unwrap(), Some(id));
         assert_eq!(page.paginate(vec![1]).unwrap_err().code(), ErrorCode::INVALID_CURSOR);
         for bad in ["x", "!!", "AQ", "AQAA", "%20"] {
-            let page = PageParameters::from_query(&format!("cursor={bad}")).unwrap();
-            assert_eq!(page.before_email().unwrap_err().code(), ErrorCode::INVALID_CURSOR, "{bad}");
+            let page = page_of(&format!("cursor={bad}")).unwrap();
+            assert_eq!(page.before_id(KIND_EMAIL).unwrap_err().code(), ErrorCode::INVALID_CURSOR, "{bad}");
         }
-        assert_eq!(PageParameters::from_query("cursor=").unwrap().before_email().unwrap(), None);
+        assert_eq!(page_of("cursor=").unwrap().before_id(KIND_EMAIL).unwrap(), None);
     }
 
     #[test]
@@ -406,7 +316,7 @@ mod tests {
         let mut pages = Vec::new();
         let mut query = "limit=2".to_owned();
         loop {
-            let (page, next) = PageParameters::from_query(&query).unwrap().paginate(all.clone()).unwrap();
+            let (page, next) = page_of(&query).unwrap().paginate(all.clone()).unwrap();
             pages.extend(page);
             match next {
                 None => break,

@@ -26,6 +26,9 @@ pub const RETRY_AFTER_S: u32 = 1;
 /// `Retry-After` in seconds for longer outages: a full disk, a restart, or a recount of many rows.
 pub const OUTAGE_RETRY_AFTER_S: u32 = 10;
 
+/// The result of handling a request, or a part of it.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
 /// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode {

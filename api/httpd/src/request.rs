@@ -12,7 +12,7 @@ use schema::Schemas;
 use serde_json::Value;
 
 use crate::fields::{self, FieldDiagnostics, FieldLookup, JsonObject, ObjectFields};
-use crate::paging::{self, PageParameters};
+use crate::paging;
 use crate::problem::Problem;
 
 /// Larger bodies are parsed on a blocking thread: at about 1 GB/s they would occupy a runtime thread for more than
@@ -192,15 +192,6 @@ impl<P: FromRequest, T: FromRequest> FromRequest for (P, T) {
     fn read(call: &Request) -> Result<Self, Problem> {
         let rest = T::read(call)?;
         Ok((P::read(call)?, rest))
-    }
-}
-
-impl FromRequest for PageParameters {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: Self::parameters(), ..RequestSpec::default() }
-    }
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Self::from_query(&call.query)
     }
 }
 

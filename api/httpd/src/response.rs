@@ -26,6 +26,18 @@ pub struct Response {
     pub stream: Option<BodyStream>,
 }
 
+impl Response {
+    /// A response whose body is complete.
+    pub fn new(
+        status: StatusCode,
+        media_type: &'static str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Self {
+        Self { status, media_type: HeaderValue::from_static(media_type), headers, body, stream: None }
+    }
+}
+
 /// The rest of a response that is too large to buffer. The bounded channel applies back-pressure from the client.
 pub type BodyStream = mpsc::Receiver<Result<Bytes, BodyStreamError>>;
 
@@ -46,6 +58,22 @@ pub struct ExtraResponse {
     pub media_type: Option<&'static str>,
     /// Description in the OpenAPI document.
     pub description: &'static str,
+}
+
+impl ExtraResponse {
+    /// A response without a body.
+    pub const fn empty(status: u16, description: &'static str) -> Self {
+        Self { status, media_type: None, description }
+    }
+
+    /// A page.
+    pub const fn html(status: u16, description: &'static str) -> Self {
+        Self { status, media_type: Some(HTML_MEDIA_TYPE), description }
+    }
+
+    pub const fn json(status: u16, description: &'static str) -> Self {
+        Self { status, media_type: Some(JSON_MEDIA_TYPE), description }
+    }
 }
 
 /// The cookies that an operation may set.
@@ -78,8 +106,7 @@ pub trait IntoResponse: Send + 'static {
     where
         Self: Sized,
     {
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body: self.into_body()?, stream: None })
+        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, Vec::new(), self.into_body()?))
     }
 }
 

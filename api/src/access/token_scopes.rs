@@ -11,14 +11,12 @@
 //! The role of the grant's user bounds a token, too ([`role_table`]). Operations that need a session accept no token.
 
 use http::header::WWW_AUTHENTICATE;
-use httpd::problem::{ErrorCode, Problem};
 use model::oauth::scope::OAuthScope;
-use serde_json::json;
 use store::access::Delegation;
 
 use super::role_table;
 use crate::operation::Operation;
-use crate::sdk::Risk;
+use crate::prelude::*;
 
 /// Nouns that give access to the account: a token must not extend its own.
 const ACCESS_NOUNS: [&str; 3] = ["api_keys", "smtp_credentials", "grants"];
@@ -39,7 +37,7 @@ pub fn required_scope(operation: &Operation) -> Option<OAuthScope> {
 ///
 /// # Errors
 /// 403 `forbidden`; with `insufficient_scope` (RFC 6750 3.1) if another scope would suffice.
-pub fn check(delegation: Delegation, operation: &Operation) -> Result<(), Problem> {
+pub fn check(delegation: Delegation, operation: &Operation) -> Result<()> {
     let forbidden = |text: String| Problem::new(ErrorCode::FORBIDDEN, text);
     let Some(required) = required_scope(operation) else {
         return Err(forbidden("Access tokens cannot call this operation; use an API key or the dashboard".to_owned()));

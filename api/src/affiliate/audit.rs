@@ -5,7 +5,6 @@ use ::affiliate::audit::runner::AuditWait;
 
 use super::refusal::refusal_problem;
 use super::request::ReadRequest;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Query of `GET …/audit`.
@@ -14,22 +13,17 @@ pub struct AuditQuery {
     wait: AuditWait,
 }
 
-impl FromRequest for AuditQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let wait = schema::query_parameter(
+impl RequestQuery for AuditQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let wait = query.parameter(
             "wait",
             "`false`: answer at once, with the last result of the last 10 minutes, or without one with `status` \
              `running`. Another audit begins if there is no result, or if the newest rows of the ledger have changed \
              since. By default the response waits for an audit that begins after the request, or at most 2 seconds \
              before it",
-            json!({"type": "boolean", "default": true}),
-        );
-        RequestSpec { parameters: vec![wait], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let wait = match paging::single_value(&parameters, "wait")? {
+            || json!({"type": "boolean", "default": true}),
+        )?;
+        let wait = match wait {
             None | Some("true") => AuditWait::ForResult,
             Some("false") => AuditWait::No,
             Some(_) => return Err(Problem::field("wait", "must be true or false")),
@@ -39,7 +33,7 @@ impl FromRequest for AuditQuery {
 }
 
 /// `GET …/audit`.
-pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport, Problem> {
+pub async fn get(state: State, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport> {
     let request = request.require_program(&state, owner.tenant()).await?;
     let report = state
         .affiliate

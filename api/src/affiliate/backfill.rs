@@ -1,10 +1,7 @@
 //! `/dashboard/api/affiliate-program/backfill`: imports past invoices of the payment processor into the ledger.
 
-use http::StatusCode;
 use httpd::paging::KIND_BACKFILL;
-use jiff::Timestamp;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
-use model::id::BackfillId;
 
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
@@ -13,9 +10,8 @@ use super::fields::TimeOrUnix;
 use super::path::BackfillPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
-use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
+use super::response::{ResponseObject, ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Parameters of the backfill
@@ -96,10 +92,10 @@ impl From<Backfill> for BackfillObject {
 
 /// `GET …/backfill`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<PageParameters>,
-) -> Result<ListResponse<BackfillObject>, Problem> {
+) -> Result<ListResponse<BackfillObject>> {
     let ResolvedRequest { program, input: page, .. } = request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_BACKFILL)?.map(BackfillId::from_bytes);
     let store = state.affiliate.ledger.context.store();
@@ -128,20 +124,17 @@ impl ResponseObject for StartBackfillResponse {}
 /// # Errors
 /// The processor is connected for events only, a backfill is running already, or there is no program.
 pub async fn start(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: CreateRequest<StartBackfill>,
-) -> Result<VersionedResponse<StartBackfillResponse>, Problem> {
+) -> Result<VersionedResponse<StartBackfillResponse>> {
     let opened = request.require_program(&state, owner.tenant()).await?;
     let ResolvedRequest { program, input: StartBackfill { since, silent }, claim, .. } = opened;
-    let in_progress = match begin_for_owner(&state, &owner, "begin_affiliate_backfill", claim).await? {
-        response::BeginDecision::Replay(body) => return Ok(body),
-        response::BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.backfills.start_backfill(program.account, since, silent, &store).await
     };
-    let store_response = in_progress.response_writer(start_response);
-    let started = state.affiliate.backfills.start_backfill(program.account, since, silent, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, started, start_response).await
+    once(&state, owner.tenant(), owner_claim("begin_affiliate_backfill", claim), start_response, change).await
 }
 
 fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillResponse> {
@@ -149,11 +142,7 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 }
 
 /// `GET …/backfill/{id}`.
-pub async fn get(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: ReadRequest<BackfillPath>,
-) -> Result<BackfillResponse, Problem> {
+pub async fn get(state: State, owner: Owner, request: ReadRequest<BackfillPath>) -> Result<BackfillResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let found = state.affiliate.backfills.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
     found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&state, refusal))

@@ -12,9 +12,8 @@ use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
 use super::path::CampaignPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {
@@ -35,28 +34,18 @@ pub struct ListCampaigns {
     with_archived: bool,
 }
 
-impl FromRequest for ListCampaigns {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let archived = schema::query_parameter(
-            "include_archived",
-            "Whether to include archived campaigns",
-            json!({"type": "boolean", "default": false}),
-        );
-        RequestSpec { parameters: vec![archived], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        Ok(Self { with_archived: paging::parse_flag(&parameters, "include_archived")? })
+impl RequestQuery for ListCampaigns {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        Ok(Self { with_archived: query.flag("include_archived", "Whether to include archived campaigns")? })
     }
 }
 
 /// `GET /affiliate-campaigns`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ListCampaigns>,
-) -> Result<ListResponse<CampaignObject>, Problem> {
+) -> Result<ListResponse<CampaignObject>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let found = state.affiliate.campaigns.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
@@ -73,10 +62,10 @@ pub async fn list(
 
 /// `GET /affiliate-campaigns/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<CampaignPath>,
-) -> Result<VersionedResponse<CampaignResponse>, Problem> {
+) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let found = state.affiliate.campaigns.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
     found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&state, refusal))
@@ -87,19 +76,16 @@ pub async fn get(
 /// # Errors
 /// The input is invalid, another campaign has the name, or the plan's campaign limit is reached.
 pub async fn create(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateRequest<CreateCampaign>,
-) -> Result<VersionedResponse<CreatedResponse<CampaignResponse>>, Problem> {
+) -> Result<VersionedResponse<CreatedResponse<CampaignResponse>>> {
     let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
-    };
-    let store_response = in_progress.response_writer(created_campaign_response);
-    let done = state.affiliate.campaigns.create_campaign(tenant.account().id, input.0, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, created_campaign_response).await
+    let service = &state.affiliate;
+    let account = tenant.account().id;
+    let change =
+        |store: ResponseWriter<_>| async move { service.campaigns.create_campaign(account, input.0, &store).await };
+    once(&state, &tenant, (IdempotencyScope::CreateCampaign, claim), created_campaign_response, change).await
 }
 
 /// `PATCH /affiliate-campaigns/{id}`.
@@ -107,11 +93,11 @@ pub async fn create(
 /// # Errors
 /// The input is invalid, the campaign does not exist, it was changed concurrently, or the default would be archived.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    request: UpdateRequest<UpdateCampaign>,
-) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { input: UpdateCampaign(target, fields), if_match, .. } =
+    request: UpdateRequest<(CampaignPath, UpdateCampaign)>,
+) -> Result<VersionedResponse<CampaignResponse>> {
+    let ResolvedRequest { input: (target, UpdateCampaign(fields)), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
     let changed = state
@@ -127,10 +113,10 @@ pub async fn update(
 /// # Errors
 /// The input is invalid, there is no program, or another campaign has the name.
 pub async fn set_default(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: UpdateRequest<SetDefaultCampaign>,
-) -> Result<VersionedResponse<CampaignResponse>, Problem> {
+) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match, .. } =
         request.require_program(&state, owner.tenant()).await?;
     let new: &::affiliate::program::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");

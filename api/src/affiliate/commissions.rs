@@ -7,19 +7,17 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::CommissionReversal;
 use httpd::paging::{KIND_COMMISSION, VALUES_MAX};
 use model::affiliate::commission::{Commission, ReversalReason};
+use model::affiliate::money::Currency;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
-
-use serde_json::value::RawValue;
 
 use super::calculation::CommissionDetail;
 use super::fields::{Multiline, parse_word};
-use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::list_query::page_query;
 use super::path::CommissionPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
+use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::{CommissionResponse, ListResponse};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 const NOTE_BYTES_MAX: usize = 1_000;
@@ -32,49 +30,46 @@ pub struct ListCommissions {
     filter: CommissionFilter,
 }
 
-impl FromRequest for ListCommissions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = || json!({"type": "string"});
-        let mut currencies = schema::query_parameter(
-            "currency",
-            "Filter by currency; several separated by commas",
-            json!({"type": "array", "maxItems": VALUES_MAX, "items": {"type": "string", "pattern": "^[A-Za-z]{3}$"}}),
-        );
-        (currencies["style"], currencies["explode"]) = (json!("form"), json!(false));
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            list_filter_parameter("status", CommissionStatus::WORDS, "Filter by status; several separated by commas"),
-            schema::query_parameter("affiliate_id", "The partner (`aff_…`)", text()),
-            schema::query_parameter("referral_id", "The referral (`ref_…`)", text()),
-            schema::query_parameter("payout_id", "The payout (`pay_…`) that the commissions are in", text()),
-            currencies,
-            schema::time_parameter("created_after", "Only those created at this time or later"),
-            schema::time_parameter("created_before", "Only those created before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
+impl RequestQuery for ListCommissions {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let filter = CommissionFilter {
-            statuses: paging::parse_words(&call.query, "status", CommissionStatus::WORDS, CommissionStatus::from_word)?,
-            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
-            referral: parse_filter(&parameters, "referral_id", "a referral's id (`ref_…`)")?,
-            currencies: paging::parse_values(&parameters, "currency", "a currency, three letters")?,
-            payout: parse_filter(&parameters, "payout_id", "a payout's id (`pay_…`)")?,
-            created_after: paging::parse_time(&parameters, "created_after")?,
-            created_before: paging::parse_time(&parameters, "created_before")?,
+            statuses: query.words_of(
+                "status",
+                "Filter by status; several separated by commas",
+                CommissionStatus::WORDS,
+                CommissionStatus::from_word,
+            )?,
+            partner: query.value("affiliate_id", "The partner (`aff_…`)", "a partner's id (`aff_…`)")?,
+            referral: query.value("referral_id", "The referral (`ref_…`)", "a referral's id (`ref_…`)")?,
+            payout: query.value(
+                "payout_id",
+                "The payout (`pay_…`) that the commissions are in",
+                "a payout's id (`pay_…`)",
+            )?,
+            currencies: currency_filter(query)?,
+            created_after: query.time("created_after", "Only those created at this time or later")?,
+            created_before: query.time("created_before", "Only those created before this time")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
+        Ok(Self { page, filter })
     }
+}
+
+fn currency_filter(query: &mut Query) -> Result<Vec<Currency>> {
+    query.describe_list(
+        "currency",
+        "Filter by currency; several separated by commas",
+        || json!({"type": "array", "maxItems": VALUES_MAX, "items": {"type": "string", "pattern": "^[A-Za-z]{3}$"}}),
+    );
+    paging::parse_values(query.given(), "currency", "a currency, three letters")
 }
 
 /// `GET /affiliate-commissions`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ListCommissions>,
-) -> Result<ListResponse<CommissionObject>, Problem> {
+) -> Result<ListResponse<CommissionObject>> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
@@ -95,10 +90,10 @@ fn commission_response(line: &Commission) -> VersionedResponse<CommissionRespons
 
 /// `GET /affiliate-commissions/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<CommissionPath>,
-) -> Result<VersionedResponse<CommissionDetail>, Problem> {
+) -> Result<VersionedResponse<CommissionDetail>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
     let found =
         store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
@@ -114,12 +109,12 @@ pub async fn get(
 )]
 pub struct ReversalFields {
     /// Reverses the commission
-    #[field(parse = parse_reversed, schema = reversed_schema)]
+    #[field(parse = parse_reversed, schema = json!({"type": "string", "const": "reversed"}))]
     #[expect(dead_code, reason = "only one value is accepted")]
     status: ReversedStatus,
     /// The reason; `fraud` also reverses the recruiting partner's commission
     #[field(
-        parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual,
+        parse = parse_reason, schema = json!({"type": "string", "enum": REASONS}), absent = ReversalReason::Manual,
         default = ReversalReason::Manual.word(),
     )]
     reason: ReversalReason,
@@ -136,17 +131,9 @@ fn parse_reversed(value: &RawValue) -> Result<ReversedStatus, String> {
     parse_word(&["reversed"], |text| (text == "reversed").then_some(ReversedStatus), value)
 }
 
-fn reversed_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "const": "reversed"})
-}
-
 fn parse_reason(value: &RawValue) -> Result<ReversalReason, String> {
     let from_word = |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.word()));
     parse_word(REASONS, from_word, value)
-}
-
-fn reason_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": REASONS})
 }
 
 /// `PATCH /affiliate-commissions/{id}`: reverses a commission. A commission that is reversed already is not changed.
@@ -154,10 +141,10 @@ fn reason_schema(_: &mut Schemas) -> Value {
 /// # Errors
 /// The input is invalid, the commission is paid or in a payout, it was changed concurrently, or it does not exist.
 pub async fn reverse(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: UpdateRequest<(CommissionPath, ReversalFields)>,
-) -> Result<VersionedResponse<CommissionResponse>, Problem> {
+) -> Result<VersionedResponse<CommissionResponse>> {
     let ResolvedRequest { program, input: (target, fields), if_match: seen, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let ReversalFields { reason, note, .. } = fields;
@@ -173,18 +160,16 @@ pub async fn reverse(
 /// # Errors
 /// The commission is not reversed, its referral earns nothing, or it does not exist.
 pub async fn reinstate(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ActionRequest<CommissionPath>,
-) -> Result<VersionedResponse<CommissionResponse>, Problem> {
+) -> Result<VersionedResponse<CommissionResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Commission)?;
-    let in_progress = match begin_for_owner(&state, &owner, "reinstate_affiliate_commission", claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.ledger.actions.reinstate(program.account, id, if_match.as_ref(), &store).await
     };
-    let store_response = in_progress.response_writer(commission_response);
-    let done = state.affiliate.ledger.actions.reinstate(program.account, id, if_match.as_ref(), &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, commission_response).await
+    once(&state, owner.tenant(), owner_claim("reinstate_affiliate_commission", claim), commission_response, change)
+        .await
 }

@@ -3,15 +3,12 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use httpd::fields;
 use httpd::request_object::{RequestValue, bounded_text_schema};
 use httpd::request_value::Integer;
-use jiff::Timestamp;
-use message::address::{ADDRESS_BYTES_MAX, Address};
+use message::address::ADDRESS_BYTES_MAX;
 use model::affiliate::money::{CENTS_MAX, Currency, CurrencyError};
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 pub(super) use httpd::model_values::{parse_integer, parse_word};
 

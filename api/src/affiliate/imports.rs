@@ -5,7 +5,6 @@ use model::affiliate::partner_import;
 
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Enough for 5,000 rows of 800 bytes.
@@ -16,6 +15,17 @@ const LIST_BYTES_MAX: usize = 4 << 20;
 pub struct ImportPartners {
     list: partner_import::PartnerImport,
     options: ImportOptions,
+}
+
+/// The query of the import.
+struct ImportFlags(ImportOptions);
+
+impl RequestQuery for ImportFlags {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let dry_run = query.flag("dry_run", "Preview the import without changing anything")?;
+        let send_invites = query.flag("send_invites", "Send an invitation email to each partner")?;
+        Ok(Self(ImportOptions { dry_run, send_invites }))
+    }
 }
 
 impl FromRequest for ImportPartners {
@@ -33,22 +43,12 @@ impl FromRequest for ImportPartners {
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
         });
-        let flag = |name, description| {
-            schema::query_parameter(name, description, json!({"type": "boolean", "default": false}))
-        };
-        let parameters = vec![
-            flag("dry_run", "Preview the import without changing anything"),
-            flag("send_invites", "Send an invitation email to each partner"),
-        ];
+        let parameters = ImportFlags::describe(schemas).parameters;
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let options = ImportOptions {
-            dry_run: paging::parse_flag(&parameters, "dry_run")?,
-            send_invites: paging::parse_flag(&parameters, "send_invites")?,
-        };
+    fn read(call: &Request) -> Result<Self> {
+        let ImportFlags(options) = ImportFlags::read(call)?;
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
         let list = partner_import::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
         Ok(Self { list, options })
@@ -59,11 +59,7 @@ impl FromRequest for ImportPartners {
 ///
 /// # Errors
 /// The body is not a valid list or too long; the program does not exist or is not set up.
-pub async fn import(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: ReadRequest<ImportPartners>,
-) -> Result<PartnerImportResult, Problem> {
+pub async fn import(state: State, owner: Owner, request: ReadRequest<ImportPartners>) -> Result<PartnerImportResult> {
     let ResolvedRequest { program, input: ImportPartners { list, options }, .. } =
         request.require_program(&state, owner.tenant()).await?;
     let done = state.affiliate.imports.import_partners(program.account, list, options).await;

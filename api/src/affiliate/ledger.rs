@@ -22,7 +22,6 @@ use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Bytes of a currency and its sum in a cursor.
@@ -79,10 +78,10 @@ impl EarnedSums {
 
 /// `GET …/partners/{id}/ledger`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<(PartnerPath, PageParameters)>,
-) -> Result<ListResponse<LedgerLine>, Problem> {
+) -> Result<ListResponse<LedgerLine>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (partner, page) = input;
     let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);

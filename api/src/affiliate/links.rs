@@ -13,7 +13,7 @@ use super::partners::LinkTokenText;
 use super::path::{PartnerLinkPath, PartnerPath};
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
 use crate::prelude::*;
 
@@ -21,10 +21,10 @@ const LABEL_BYTES_MAX: usize = 200;
 
 /// `GET /affiliates/{id}/links`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<(PartnerPath, PageParameters)>,
-) -> Result<ListResponse<LinkObject>, Problem> {
+) -> Result<ListResponse<LinkObject>> {
     let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
@@ -61,34 +61,26 @@ fn created_link_response(
 /// # Errors
 /// The input is invalid, the partner does not exist or has reached its link limit, or the token is in use.
 pub async fn create(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateRequest<(PartnerPath, LinkFields)>,
-) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
+) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>> {
     let ResolvedRequest { input: (target, fields), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let LinkFields { token, destination_url, label } = fields;
     let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
     let id = target.id(AffiliateNoun::Partner)?;
-    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateLink, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
-    };
-    let store_response = in_progress.response_writer(created_link_response);
-    let done = state.affiliate.links.create_link(tenant.account().id, id, &draft, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, created_link_response).await
+    let service = &state.affiliate;
+    let account = tenant.account().id;
+    let change = |store: ResponseWriter<_>| async move { service.links.create_link(account, id, &draft, &store).await };
+    once(&state, &tenant, (IdempotencyScope::CreateLink, claim), created_link_response, change).await
 }
 
 /// `DELETE /affiliates/{id}/links/{link_id}`.
 ///
 /// # Errors
 /// The partner or link does not exist, or the link is the primary one.
-pub async fn delete(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: UpdateRequest<PartnerLinkPath>,
-) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<PartnerLinkPath>) -> Result<OkResponse> {
     let ResolvedRequest { input: PartnerLinkPath(target, link), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;

@@ -6,7 +6,6 @@ use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use store::engine::Batch;
 
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
@@ -45,10 +44,10 @@ pub struct LoginLinkFields {}
 /// # Errors
 /// The partner does not exist or was rejected.
 pub async fn create(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateRequest<(PartnerPath, LoginLinkFields)>,
-) -> Result<VersionedResponse<LoginLink>, Problem> {
+) -> Result<VersionedResponse<LoginLink>> {
     let ResolvedRequest { input: (target, LoginLinkFields {}), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let (account, partner) = (tenant.account().id, target.id(AffiliateNoun::Partner)?);

@@ -4,7 +4,6 @@ use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::PartnerStatusChange;
 use ::affiliate::partners::lookup::PartnerView;
-use httpd::fields::{FieldDiagnostics, ObjectFields};
 use httpd::request_object::bounded_text_schema;
 use model::affiliate::partner::{PartnerAction, PayoutDestination};
 use model::affiliate::partner_fields::DESTINATION_BYTES_MAX;
@@ -14,9 +13,8 @@ use super::fields::parse_multiline_text;
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
+use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
@@ -25,10 +23,10 @@ fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
 
 /// `GET …/partners/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<PartnerPath>,
-) -> Result<VersionedResponse<OwnerPartnerDetail>, Problem> {
+) -> Result<VersionedResponse<OwnerPartnerDetail>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let view = state.affiliate.lookup.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
     let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
@@ -52,22 +50,18 @@ pub async fn get(
 /// # Errors
 /// The partner does not exist or is not suspended.
 pub async fn reactivate(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ActionRequest<PartnerPath>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Partner)?;
-    let in_progress = match begin_for_owner(&state, &owner, "reactivate_affiliate", claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let to = PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.partners.change_partner_status(program.account, id, &to, &store).await
     };
-    let change =
-        PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
-    let store_response = in_progress.response_writer(partner_response);
-    let view = state.affiliate.partners.change_partner_status(program.account, id, &change, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, view, partner_response).await
+    once(&state, owner.tenant(), owner_claim("reactivate_affiliate", claim), partner_response, change).await
 }
 
 /// A partner's payout method
@@ -77,7 +71,7 @@ struct PayoutMethodFields {
     /// The payout method
     method: PayoutMethod,
     /// An email address for `paypal` and `wise`, an `acct_…` id for `stripe`, free text for other methods
-    #[field(read = read_destination, schema = destination_schema)]
+    #[field(read = read_destination, schema = bounded_text_schema(0, DESTINATION_BYTES_MAX))]
     destination: String,
 }
 
@@ -87,37 +81,32 @@ fn read_destination(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> 
     parse_multiline_text(value, DESTINATION_BYTES_MAX).map_err(|text| notes.errors.add("destination", text)).ok()
 }
 
-fn destination_schema(_: &mut Schemas) -> Value {
-    bounded_text_schema(0, DESTINATION_BYTES_MAX)
-}
-
-/// Path and body of `PUT …/partners/{id}/payout-method`.
+/// Body of `PUT …/partners/{id}/payout-method`.
 #[derive(Debug)]
-pub struct SetPayoutMethod(PartnerPath, PayoutDestination);
+pub struct SetPayoutMethod(PayoutDestination);
 
 impl FromRequest for SetPayoutMethod {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PayoutMethodFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<PayoutMethodFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let PayoutMethodFields { method, destination } = read_body(call)?;
         let payout = PayoutDestination::new(method, &destination);
-        let payout = payout.map_err(|reason| Problem::field("destination", reason))?;
-        Ok(Self(PartnerPath::of(call), payout))
+        payout.map(Self).map_err(|reason| Problem::field("destination", reason))
     }
 }
 
 /// `PUT …/partners/{id}/payout-method`.
 pub async fn set_payout_method(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
-    request: UpdateRequest<SetPayoutMethod>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    request: UpdateRequest<(PartnerPath, SetPayoutMethod)>,
+) -> Result<VersionedResponse<PartnerResponse>> {
     let opened = request.require_program(&state, owner.tenant()).await?;
-    let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match, .. } = opened;
+    let ResolvedRequest { program, input: (target, SetPayoutMethod(payout)), if_match, .. } = opened;
     let id = target.id(AffiliateNoun::Partner)?;
     let view = state
         .affiliate

@@ -3,26 +3,20 @@
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::{PartnerChange, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::paging::KIND_PARTNER;
 use httpd::request_object::{RejectedFields, RequestValue, read_body_rejecting, read_nested};
-use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
-use model::affiliate::partner_fields::{
-    self, NAME_BYTES_MAX, NOTES_BYTES_MAX, PartnerDraft, PartnerOrigin, TAG_BYTES_MAX, WEBSITE_BYTES_MAX,
-};
-use model::id::PartnerId;
+use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
-use serde_json::value::RawValue;
 
 use super::fields::{ClearableLine, EmailAddress, Multiline, parse_word};
-use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::list_query::page_query;
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
 use crate::prelude::*;
 
@@ -45,39 +39,24 @@ pub struct ListPartners {
     query: PartnerQuery,
 }
 
-impl FromRequest for ListPartners {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = |name, description| schema::query_parameter(name, description, json!({"type": "string"}));
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            list_filter_parameter("status", PartnerStatus::WORDS, "Filter by status; several separated by commas"),
-            text("campaign_id", "The campaign, by id (`cmp_…`) or name"),
-            schema::query_parameter(
-                "email",
-                "The exact email address, case-insensitive",
-                json!({"type": "string", "format": "email"}),
-            ),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
+impl RequestQuery for ListPartners {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let filter = PartnerQuery {
-            statuses: paging::parse_words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::from_word)?,
-            campaign: paging::single_value(&parameters, "campaign_id")?.map(str::to_owned),
-            email: parse_filter(&parameters, "email", "an email address")?,
+            statuses: query.words("status", "Filter by status; several separated by commas")?,
+            campaign: query.text("campaign_id", "The campaign, by id (`cmp_…`) or name")?,
+            email: query.email()?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, query: filter })
+        Ok(Self { page, query: filter })
     }
 }
 
 /// `GET /affiliates`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ListPartners>,
-) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>, Problem> {
+) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let page_request = page_query(&input.page, KIND_PARTNER)?;
     let found = state.affiliate.partners.list_partners(&program, &input.query, page_request).await;
@@ -88,10 +67,10 @@ pub async fn list(
 
 /// `GET /affiliates/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<PartnerPath>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Partner)?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, id).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
@@ -136,10 +115,6 @@ fn parse_tags(value: &RawValue) -> Result<Vec<String>, String> {
     Ok(tags)
 }
 
-fn country_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "pattern": "^[A-Za-z]{2}$"})
-}
-
 fn tags_schema(_: &mut Schemas) -> Value {
     let tag = json!({"type": "string", "minLength": 1, "maxLength": TAG_BYTES_MAX, "pattern": "\\S"});
     json!({"type": "array", "items": tag, "maxItems": TAGS_MAX})
@@ -177,7 +152,7 @@ struct PartnerFields {
     #[field(reader = Website, null = None)]
     website: Option<Option<String>>,
     /// Two letters (ISO 3166-1)
-    #[field(parse = parse_country, schema = country_schema)]
+    #[field(parse = parse_country, schema = json!({"type": "string", "pattern": "^[A-Za-z]{2}$"}))]
     country: Option<Option<String>>,
     /// The campaign, by id (`cmp_…`) or name
     #[field(parse = ClearableLine::<NAME_BYTES_MAX>::parse, schema = ClearableLine::<NAME_BYTES_MAX>::schema)]
@@ -209,7 +184,11 @@ struct NewPartnerFields {
     #[field(reader = LinkTokenText)]
     token: Option<PartnerLinkToken>,
     /// The initial status; defaults to `active`
-    #[field(parse = parse_initial_status, schema = initial_status_schema, absent = PartnerStatus::Active)]
+    #[field(
+        parse = parse_initial_status,
+        schema = json!({"type": "string", "enum": INITIAL_STATUSES}),
+        absent = PartnerStatus::Active,
+    )]
     status: PartnerStatus,
     /// The address for PayPal payouts
     #[field(reader = EmailAddress)]
@@ -222,10 +201,6 @@ struct NewPartnerFields {
 fn parse_initial_status(value: &RawValue) -> Result<PartnerStatus, String> {
     let is_initial = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
     parse_word(INITIAL_STATUSES, is_initial, value)
-}
-
-fn initial_status_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": INITIAL_STATUSES})
 }
 
 const UPDATE_ONLY: &str = "is not accepted here; set it with `PATCH /affiliates/{id}`";
@@ -248,7 +223,7 @@ impl FromRequest for CreatePartner {
         body_spec::<NewPartnerFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let NewPartnerFields { email, partner, token, status, paypal_email, send_invite } =
             read_body_rejecting(call, UPDATE_ONLY_FIELDS)?;
         Ok(Self(PartnerDraft {
@@ -276,19 +251,16 @@ impl FromRequest for CreatePartner {
 /// # Errors
 /// The input is invalid, or another partner has the email address or token.
 pub async fn create(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateRequest<CreatePartner>,
-) -> Result<VersionedResponse<CreatedResponse<PartnerResponse>>, Problem> {
+) -> Result<VersionedResponse<CreatedResponse<PartnerResponse>>> {
     let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreatePartner, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
-    };
-    let store_response = in_progress.response_writer(created_partner_response);
-    let done = state.affiliate.partners.create_partner(tenant.account().id, &input.0, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, created_partner_response).await
+    let service = &state.affiliate;
+    let account = tenant.account().id;
+    let change =
+        |store: ResponseWriter<_>| async move { service.partners.create_partner(account, &input.0, &store).await };
+    once(&state, &tenant, (IdempotencyScope::CreatePartner, claim), created_partner_response, change).await
 }
 
 /// The fields of a partner to change
@@ -355,28 +327,21 @@ const CREATE_ONLY_FIELDS: RejectedFields = &[
     ("paypal_email", "is accepted only by `POST /affiliates`; afterwards, the partner changes it in the portal"),
 ];
 
-/// Path and body of `PATCH /affiliates/{id}`.
+/// Body of `PATCH /affiliates/{id}`.
 #[derive(Debug)]
-pub struct UpdatePartner(PartnerPath, PartnerChange);
+pub struct UpdatePartner(PartnerChange);
 
 impl FromRequest for UpdatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ChangedPartnerFields>(schemas, vec![PartnerPath::parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<ChangedPartnerFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let change = read_body_rejecting(call, CREATE_ONLY_FIELDS)?;
-        let ChangedPartnerFields {
-            partner,
-            parent_affiliate_id,
-            postback_url,
-            email_opt_out,
-            commission_override,
-            token,
-        } = change;
-        let change = PartnerChange {
+    fn read(call: &Request) -> Result<Self> {
+        let change: ChangedPartnerFields = read_body_rejecting(call, CREATE_ONLY_FIELDS)?;
+        let partner = change.partner;
+        Ok(Self(PartnerChange {
             first_name: partner.first_name,
             last_name: partner.last_name,
             company: partner.company,
@@ -385,13 +350,12 @@ impl FromRequest for UpdatePartner {
             notes: partner.notes.map(|notes| notes.filter(|notes| !notes.is_empty())),
             tags: partner.tags,
             campaign: partner.campaign_id.flatten(),
-            parent: parent_affiliate_id,
-            postback_url,
-            email_opt_out,
-            commission_override,
-            token,
-        };
-        Ok(Self(PartnerPath::of(call), change))
+            parent: change.parent_affiliate_id,
+            postback_url: change.postback_url,
+            email_opt_out: change.email_opt_out,
+            commission_override: change.commission_override,
+            token: change.token,
+        }))
     }
 }
 
@@ -400,11 +364,11 @@ impl FromRequest for UpdatePartner {
 /// # Errors
 /// The input is invalid, the partner does not exist, it was changed concurrently, or the token is in use.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    request: UpdateRequest<UpdatePartner>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: UpdatePartner(target, change), if_match, .. } =
+    request: UpdateRequest<(PartnerPath, UpdatePartner)>,
+) -> Result<VersionedResponse<PartnerResponse>> {
+    let ResolvedRequest { input: (target, UpdatePartner(change)), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;
     let view = state.affiliate.partners.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
@@ -415,11 +379,7 @@ pub async fn update(
 ///
 /// # Errors
 /// The partner does not exist, was paid before, or is in a payout.
-pub async fn delete(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: UpdateRequest<PartnerPath>,
-) -> Result<OkResponse, Problem> {
+pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<PartnerPath>) -> Result<OkResponse> {
     let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
     let deleted = state.affiliate.partners.delete_partner(account, id, if_match.as_ref()).await;
@@ -485,7 +445,7 @@ async fn apply_transition<F: Into<TransitionOptions>>(
     tenant: &Tenant,
     request: ActionRequest<(PartnerPath, F)>,
     action: PartnerAction,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     let ResolvedRequest { input: (target, fields), if_match, claim, .. } =
         request.require_set_up_program(state, tenant).await?;
     let TransitionOptions { reason, send_email } = fields.into();
@@ -495,23 +455,20 @@ async fn apply_transition<F: Into<TransitionOptions>>(
         fingerprint: format!("{} {}", action.word(), claim.fingerprint),
         ..claim
     });
-    let in_progress = match begin_for_tenant(state, tenant, IdempotencyScope::MovePartner, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let account = tenant.account().id;
+    let change = |store: ResponseWriter<_>| async move {
+        service
+            .partners
+            .change_partner_status(
+                account,
+                id,
+                &PartnerStatusChange { action, seen: if_match, reason, send_email },
+                &store,
+            )
+            .await
     };
-    let store_response = in_progress.response_writer(partner_response);
-    let done = state
-        .affiliate
-        .partners
-        .change_partner_status(
-            tenant.account().id,
-            id,
-            &PartnerStatusChange { action, seen: if_match, reason, send_email },
-            &store_response,
-        )
-        .await;
-    drop(store_response);
-    in_progress.finish(state, done, partner_response).await
+    once(state, tenant, (IdempotencyScope::MovePartner, claim), partner_response, change).await
 }
 
 /// `POST /affiliates/{id}/approve`.
@@ -519,10 +476,10 @@ async fn apply_transition<F: Into<TransitionOptions>>(
 /// # Errors
 /// The partner does not exist, is active or suspended, or was changed concurrently.
 pub async fn approve(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ActionRequest<(PartnerPath, ApprovalFields)>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     apply_transition(&state, &tenant, request, PartnerAction::Approve).await
 }
 
@@ -531,10 +488,10 @@ pub async fn approve(
 /// # Errors
 /// The partner does not exist, is neither pending nor invited, or was changed concurrently.
 pub async fn reject(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ActionRequest<(PartnerPath, RejectionFields)>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     apply_transition(&state, &tenant, request, PartnerAction::Reject).await
 }
 
@@ -543,9 +500,9 @@ pub async fn reject(
 /// # Errors
 /// The partner does not exist, is suspended or rejected, or was changed concurrently.
 pub async fn suspend(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ActionRequest<(PartnerPath, SuspensionFields)>,
-) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+) -> Result<VersionedResponse<PartnerResponse>> {
     apply_transition(&state, &tenant, request, PartnerAction::Suspend).await
 }

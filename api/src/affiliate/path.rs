@@ -1,10 +1,6 @@
 //! Paths of the program's objects by id. A malformed id is answered 404, like an unknown one.
 
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use model::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
-use schema::Schemas;
-use serde_json::Value;
+use crate::prelude::*;
 
 /// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
 macro_rules! in_path {
@@ -13,26 +9,19 @@ macro_rules! in_path {
         pub struct $name(pub(super) Option<$id>);
 
         impl $name {
-            pub(super) fn parameter() -> Value {
-                schema::path_parameter("id", $about)
-            }
-
-            pub(super) fn of(call: &Request) -> Self {
-                Self(call.path_parameter("id").parse().ok())
-            }
-
-            pub(super) fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id, Problem> {
+            pub(super) fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id> {
                 self.0.ok_or_else(|| Problem::not_found(noun.as_str()))
             }
         }
 
         impl FromRequest for $name {
             fn describe(_: &mut Schemas) -> RequestSpec {
-                RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+                let parameters = vec![schema::path_parameter("id", $about)];
+                RequestSpec { parameters, ..RequestSpec::default() }
             }
 
-            fn read(call: &Request) -> Result<Self, Problem> {
-                Ok(Self::of(call))
+            fn read(call: &Request) -> Result<Self> {
+                Ok(Self(call.path_parameter("id").parse().ok()))
             }
         }
     };
@@ -51,12 +40,13 @@ in_path! { ReferralPath(ReferralId) "The referral's id (`ref_…`)" }
 pub struct PartnerLinkPath(pub(super) PartnerPath, pub(super) Option<PartnerLinkId>);
 
 impl FromRequest for PartnerLinkPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let link = schema::path_parameter("link_id", "The link's id (`afl_…`)");
-        RequestSpec { parameters: vec![PartnerPath::parameter(), link], ..RequestSpec::default() }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut spec = PartnerPath::describe(schemas);
+        spec.parameters.push(schema::path_parameter("link_id", "The link's id (`afl_…`)"));
+        spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), call.path_parameter("link_id").parse().ok()))
+    fn read(call: &Request) -> Result<Self> {
+        Ok(Self(PartnerPath::read(call)?, call.path_parameter("link_id").parse().ok()))
     }
 }

@@ -7,18 +7,14 @@ use model::affiliate::payout::results::{self, PayoutResultRow};
 use super::path::PayoutRunPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Enough for 20,000 rows of 400 bytes.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
-/// Path and body of `POST …/payout-runs/{id}/results`.
+/// Body of `POST …/payout-runs/{id}/results`.
 #[derive(Debug)]
-pub struct PayoutResultsFile {
-    run: PayoutRunPath,
-    rows: Vec<PayoutResultRow>,
-}
+pub struct PayoutResultsFile(Vec<PayoutResultRow>);
 
 impl FromRequest for PayoutResultsFile {
     const BODY_BYTES_MAX: Option<usize> = Some(FILE_BYTES_MAX);
@@ -34,14 +30,12 @@ impl FromRequest for PayoutResultsFile {
                 "examples": ["id,status,reference,reason\npay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E,paid,PP-1,\n"],
             })
         });
-        let parameters = vec![PayoutRunPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
-        let rows = results::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
-        Ok(Self { run: PayoutRunPath::of(call), rows })
+        results::parse(text).map(Self).map_err(|error| Problem::field("body", error.to_string()))
     }
 }
 
@@ -51,12 +45,13 @@ impl FromRequest for PayoutResultsFile {
 /// # Errors
 /// The body is not a valid results file or too long; the run or the program does not exist.
 pub async fn mark_payouts(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
-    request: ReadRequest<PayoutResultsFile>,
-) -> Result<PayoutResults, Problem> {
+    request: ReadRequest<(PayoutRunPath, PayoutResultsFile)>,
+) -> Result<PayoutResults> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.run.id(AffiliateNoun::Run)?;
-    let marked = apply_result_file(&state.affiliate.ledger.payouts, program.account, id, input.rows).await;
+    let (run, PayoutResultsFile(rows)) = input;
+    let id = run.id(AffiliateNoun::Run)?;
+    let marked = apply_result_file(&state.affiliate.ledger.payouts, program.account, id, rows).await;
     marked.map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -10,33 +10,26 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::files::FileSelection;
 use ::affiliate::payouts::runs::DraftResult;
 use ::affiliate::payouts::runs::PayoutRuns;
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
 use httpd::paging::KIND_PAYOUT_RUN;
 use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
-use jiff::Timestamp;
 use model::affiliate::money::Currency;
-use model::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
-use model::affiliate::program::PayoutMethod;
-use model::id::{AccountId, PayoutId, PayoutRunId};
+use model::affiliate::payout::{PayoutRun, SkippedPartner};
 use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
 use queue::intake::idempotency::{IdempotencyGuard, IdempotencyKey};
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use store::engine::{Batch, ReadError};
+use store::engine::ReadError;
 use tokio::sync::mpsc;
 
 use super::fields::{TimeOrUnix, parse_integer};
-use super::list_query::{page_query, parse_filter};
+use super::list_query::page_query;
 use super::path::PayoutRunPath;
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
-use super::response::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
+use super::response::{REPLAYED, ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
 use crate::access;
-use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::prelude::*;
 
@@ -75,11 +68,7 @@ pub type DraftPayoutRunResponse = StreamedRun<true>;
 impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
     const STATUS: StatusCode = if DRAFTED { StatusCode::CREATED } else { StatusCode::OK };
     const EXTRA_RESPONSES: &'static [ExtraResponse] = if DRAFTED {
-        &[ExtraResponse {
-            status: 200,
-            media_type: Some("application/json"),
-            description: "Nothing is payable: `run` is null and no run is created",
-        }]
+        &[ExtraResponse::json(200, "Nothing is payable: `run` is null and no run is created")]
     } else {
         &[]
     };
@@ -88,11 +77,11 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
         whole_run_schema(schemas, DRAFTED)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.first_chunk)
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let etag = self.rev.map(|rev| HeaderValue::try_from(format!("\"{rev}\"")));
         let etag = etag.transpose().map_err(Problem::internal)?.map(|etag| (ETAG, etag));
         let replayed = self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true")));
@@ -172,10 +161,7 @@ impl RunWriter {
     }
 }
 
-async fn stream_run<const DRAFTED: bool>(
-    state: &Arc<AppState>,
-    run: PayoutRun,
-) -> Result<StreamedRun<DRAFTED>, Problem> {
+async fn stream_run<const DRAFTED: bool>(state: &State, run: PayoutRun) -> Result<StreamedRun<DRAFTED>> {
     let rev = Some(run.rev);
     let mut writer = RunWriter {
         runs: state.affiliate.ledger.runs.clone(),
@@ -227,13 +213,13 @@ struct StoredDraftResponse {
 /// # Errors
 /// The input is invalid; another draft exists.
 pub async fn draft(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: CreateRequest<DraftPayoutRun>,
-) -> Result<DraftPayoutRunResponse, Problem> {
+) -> Result<DraftPayoutRunResponse> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
-    let claim = claim.map(|claim| scope_claim("draft_affiliate_payout_run", claim));
-    let guard = match idempotency::begin(&state, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
+    let (scope, claim) = owner_claim("draft_affiliate_payout_run", claim);
+    let guard = match idempotency::begin(&state, owner.tenant(), scope, claim.clone()).await? {
         RequestDecision::Replay(stored) => return replay_draft_response(&stored),
         RequestDecision::Proceed(guard) => guard,
     };
@@ -261,7 +247,7 @@ async fn begin_draft(
     account: AccountId,
     cutoff: Option<Timestamp>,
     guard: Option<&IdempotencyGuard>,
-) -> Result<Result<PayoutRunId, Bytes>, Problem> {
+) -> Result<Result<PayoutRunId, Bytes>> {
     let now = state.services.clock.now();
     let record_run = |batch: &mut Batch, run: &PayoutRunId| {
         if let Some(guard) = guard {
@@ -281,7 +267,7 @@ async fn begin_draft(
     Err(refusal_problem(state, refusal))
 }
 
-async fn respond_to_draft(state: &Arc<AppState>, draft: DraftResult) -> Result<DraftPayoutRunResponse, Problem> {
+async fn respond_to_draft(state: &State, draft: DraftResult) -> Result<DraftPayoutRunResponse> {
     if let Some(run) = draft.run {
         return stream_run(state, run).await;
     }
@@ -319,7 +305,7 @@ async fn store_draft_response(
     }
 }
 
-fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Problem> {
+fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse> {
     let StoredDraftResponse { status, rev, body } = serde_json::from_slice(stored).map_err(Problem::internal)?;
     let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
     Ok(StreamedRun { status, rev, first_chunk: body.into(), stream: None, replayed: true })
@@ -327,10 +313,10 @@ fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Proble
 
 /// `GET …/payout-runs`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<PageParameters>,
-) -> Result<ListResponse<PayoutRunObject>, Problem> {
+) -> Result<ListResponse<PayoutRunObject>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input, KIND_PAYOUT_RUN)?;
     let found = state.affiliate.ledger.runs.list_runs(program.account, page_request).await?;
@@ -339,11 +325,7 @@ pub async fn list(
 }
 
 /// `GET …/payout-runs/{id}`.
-pub async fn get(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: ReadRequest<PayoutRunPath>,
-) -> Result<PayoutRunDetailResponse, Problem> {
+pub async fn get(state: State, owner: Owner, request: ReadRequest<PayoutRunPath>) -> Result<PayoutRunDetailResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let found = state.affiliate.ledger.runs.get_run(program.account, input.id(AffiliateNoun::Run)?).await;
     stream_run(&state, found.map_err(|refusal| refusal_problem(&state, refusal))?).await
@@ -389,7 +371,7 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
 }
 
 /// Requires a recent proof of identity, because approval moves money. The operator is exempt.
-fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
+fn require_recent_authentication(owner: &Owner) -> Result<()> {
     match owner {
         Owner::SignedIn(signed_in) => access::require_recent_authentication(signed_in.tenant()),
         Owner::Operator(_) => Ok(()),
@@ -401,27 +383,19 @@ fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
 /// # Errors
 /// The input is invalid, the sign-in is too old, the run is not a draft, or it differs from the reviewed version.
 pub async fn approve(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: CreateRequest<(PayoutRunPath, ReviewedRun)>,
-) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
+) -> Result<VersionedResponse<PayoutRunResponse>> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
     require_recent_authentication(&owner)?;
     let (run, reviewed) = input;
     let id = run.id(AffiliateNoun::Run)?;
-    let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.ledger.runs.approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store).await
     };
-    let store_response = in_progress.response_writer(run_response);
-    let approved = state
-        .affiliate
-        .ledger
-        .runs
-        .approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store_response)
-        .await;
-    drop(store_response);
-    in_progress.finish(&state, approved, run_response).await
+    once(&state, owner.tenant(), owner_claim("approve_affiliate_payout_run", claim), run_response, change).await
 }
 
 /// `POST …/payout-runs/{id}/cancel`.
@@ -429,107 +403,51 @@ pub async fn approve(
 /// # Errors
 /// The run does not exist or is not a draft.
 pub async fn cancel(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ActionRequest<PayoutRunPath>,
-) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
+) -> Result<VersionedResponse<PayoutRunResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Run)?;
-    let in_progress = match begin_for_owner(&state, &owner, "cancel_affiliate_payout_run", claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store).await
     };
-    let store_response = in_progress.response_writer(run_response);
-    let cancelled =
-        state.affiliate.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, cancelled, run_response).await
+    once(&state, owner.tenant(), owner_claim("cancel_affiliate_payout_run", claim), run_response, change).await
 }
 
 /// Selects the payment files of a run.
 #[derive(Debug)]
-pub struct PayoutFileQuery {
-    run: PayoutRunPath,
+pub struct ListPayoutFiles(FileSelection);
+
+impl RequestQuery for ListPayoutFiles {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let currency = || json!({"type": "string", "pattern": "^[A-Za-z]{3}$"});
+        Ok(Self(FileSelection {
+            method: query.word("method", "The payout method")?,
+            currency: query.value_with("currency", "The currency", "a currency, three letters", currency)?,
+            format: query.word("format", "The file format; defaults to the method's format")?,
+        }))
+    }
+}
+
+/// Selects one payment file of a run.
+#[derive(Debug)]
+pub struct GetPayoutFile {
     selection: FileSelection,
     part: usize,
 }
 
-impl PayoutFileQuery {
-    fn parameters() -> Vec<Value> {
-        let one_of = |words: &[&str]| json!({"type": "string", "enum": words});
-        vec![
-            PayoutRunPath::parameter(),
-            schema::query_parameter("method", "The payout method", one_of(PayoutMethod::WORDS)),
-            schema::query_parameter("currency", "The currency", json!({"type": "string", "pattern": "^[A-Za-z]{3}$"})),
-            schema::query_parameter(
-                "format",
-                "The file format; defaults to the method's format",
-                one_of(PayoutFileFormat::WORDS),
-            ),
-        ]
-    }
-}
-
-/// Reads a query parameter with a closed set of values.
-fn parse_word_parameter<T>(
-    parameters: &[(String, String)],
-    name: &str,
-    words: &[&str],
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, Problem> {
-    let Some(text) = paging::single_value(parameters, name)? else { return Ok(None) };
-    let error = || Problem::field(name, format!("must be one of {}", words.join(", ")));
-    parse(text.trim()).map(Some).ok_or_else(error)
-}
-
-impl PayoutFileQuery {
-    fn from_request(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let selection = FileSelection {
-            method: parse_word_parameter(&parameters, "method", PayoutMethod::WORDS, PayoutMethod::from_word)?,
-            currency: parse_filter(&parameters, "currency", "a currency, three letters")?,
-            format: parse_word_parameter(&parameters, "format", PayoutFileFormat::WORDS, PayoutFileFormat::from_word)?,
-        };
-        let part: Option<usize> = parse_filter(&parameters, "part", "a number from 1")?;
-        let part = part.unwrap_or(1);
+impl RequestQuery for GetPayoutFile {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let ListPayoutFiles(selection) = ListPayoutFiles::read_query(query)?;
+        let schema = || json!({"type": "integer", "minimum": 1, "maximum": PART_MAX, "default": 1});
+        let about = "The part, if the payouts are split into several files";
+        let part = query.value_with("part", about, "a number from 1", schema)?.unwrap_or(1);
         if !(1..=PART_MAX).contains(&part) {
             return Err(Problem::field("part", "must be a number from 1"));
         }
-        Ok(Self { run: PayoutRunPath::of(call), selection, part })
-    }
-}
-
-/// Query of one payment file.
-#[derive(Debug)]
-pub struct GetPayoutFile(PayoutFileQuery);
-
-impl FromRequest for GetPayoutFile {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PayoutFileQuery::parameters();
-        parameters.push(schema::query_parameter(
-            "part",
-            "The part, if the payouts are split into several files",
-            json!({"type": "integer", "minimum": 1, "maximum": PART_MAX, "default": 1}),
-        ));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PayoutFileQuery::from_request(call).map(Self)
-    }
-}
-
-/// Query of all payment files.
-#[derive(Debug)]
-pub struct ListPayoutFiles(PayoutFileQuery);
-
-impl FromRequest for ListPayoutFiles {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PayoutFileQuery::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        PayoutFileQuery::from_request(call).map(Self)
+        Ok(Self { selection, part })
     }
 }
 
@@ -547,20 +465,14 @@ impl IntoResponse for CsvFile {
         json!({"type": "string", "description": "A header line and one line per payout; lines end in CRLF"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.content.into())
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let attached = format!("attachment; filename=\"{}\"", self.name);
         let attached = HeaderValue::try_from(attached).map_err(Problem::internal)?;
-        Ok(Response {
-            status: StatusCode::OK,
-            media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
-            headers: vec![(CONTENT_DISPOSITION, attached)],
-            body: self.content.into(),
-            stream: None,
-        })
+        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, vec![(CONTENT_DISPOSITION, attached)], self.content.into()))
     }
 }
 
@@ -569,13 +481,12 @@ impl IntoResponse for CsvFile {
 /// # Errors
 /// The run does not exist or is not approved, or the query selects more than one file.
 pub async fn get_file(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
-    request: ReadRequest<GetPayoutFile>,
-) -> Result<CsvFile, Problem> {
-    let ResolvedRequest { program, input: GetPayoutFile(input), .. } =
-        request.require_program(&state, owner.tenant()).await?;
-    let id = input.run.id(AffiliateNoun::Run)?;
+    request: ReadRequest<(PayoutRunPath, GetPayoutFile)>,
+) -> Result<CsvFile> {
+    let ResolvedRequest { program, input: (run, input), .. } = request.require_program(&state, owner.tenant()).await?;
+    let id = run.id(AffiliateNoun::Run)?;
     let file = state.affiliate.ledger.files.get_file(program.account, id, &input.selection, input.part).await;
     let file = file.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(CsvFile { name: file.name, content: file.content })
@@ -586,14 +497,14 @@ pub async fn get_file(
 /// # Errors
 /// The run does not exist or is not approved.
 pub async fn list_files(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
-    request: ReadRequest<ListPayoutFiles>,
-) -> Result<PayoutFilesResponse, Problem> {
-    let ResolvedRequest { program, input: ListPayoutFiles(input), .. } =
-        request.require_program(&state, owner.tenant()).await?;
-    let id = input.run.id(AffiliateNoun::Run)?;
-    let files = state.affiliate.ledger.files.list_files(program.account, id, &input.selection).await;
+    request: ReadRequest<(PayoutRunPath, ListPayoutFiles)>,
+) -> Result<PayoutFilesResponse> {
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let (run, ListPayoutFiles(selection)) = input;
+    let id = run.id(AffiliateNoun::Run)?;
+    let files = state.affiliate.ledger.files.list_files(program.account, id, &selection).await;
     let files = files.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

@@ -1,15 +1,12 @@
 //! JSON objects and schemas of payouts and payout runs.
 
-use crate::object_response::object_response;
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::files::PayoutFile;
 use model::affiliate::payout::PayoutFileFormat;
 use model::affiliate::program::PayoutMethod;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
 use super::response::ResponseObject;
+use crate::prelude::*;
 
 object_response! { "A response with a single object", pub PayoutResponse { payout: PayoutObject } as "OneAffiliatePayout" }
 

@@ -4,21 +4,17 @@ use ::affiliate::api_objects::PayoutObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::settle::PayoutQuery;
 use ::affiliate::payouts::view::PayoutView;
-use httpd::fields;
 use httpd::paging::KIND_PAYOUT;
 use httpd::request_object::RequestValue;
-use model::affiliate::payout::PayoutStatus;
 use model::idempotency::IdempotencyScope;
-use serde_json::value::RawValue;
 
-use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::list_query::page_query;
 use super::path::PayoutPath;
 use super::payout_view::PayoutResponse;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
+use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// In characters.
@@ -33,35 +29,24 @@ pub struct ListPayouts {
     query: PayoutQuery,
 }
 
-impl FromRequest for ListPayouts {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = || json!({"type": "string"});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            list_filter_parameter("status", PayoutStatus::WORDS, "Filter by status; several separated by commas"),
-            schema::query_parameter("affiliate_id", "The partner (`aff_…`)", text()),
-            schema::query_parameter("run_id", "The payout run (`prn_…`)", text()),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
+impl RequestQuery for ListPayouts {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let filter = PayoutQuery {
-            statuses: paging::parse_words(&call.query, "status", PayoutStatus::WORDS, PayoutStatus::from_word)?,
-            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
-            run: parse_filter(&parameters, "run_id", "a payout run's id (`prn_…`)")?,
+            statuses: query.words("status", "Filter by status; several separated by commas")?,
+            partner: query.value("affiliate_id", "The partner (`aff_…`)", "a partner's id (`aff_…`)")?,
+            run: query.value("run_id", "The payout run (`prn_…`)", "a payout run's id (`prn_…`)")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, query: filter })
+        Ok(Self { page, query: filter })
     }
 }
 
 /// `GET /affiliate-payouts`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ListPayouts>,
-) -> Result<ListResponse<PayoutObject>, Problem> {
+) -> Result<ListResponse<PayoutObject>> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_PAYOUT)?;
     let found = state.affiliate.ledger.payouts.list_payouts(tenant.account().id, &input.query, page_request).await?;
@@ -75,10 +60,10 @@ fn payout_response(view: &PayoutView) -> VersionedResponse<PayoutResponse> {
 
 /// `GET /affiliate-payouts/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<PayoutPath>,
-) -> Result<VersionedResponse<PayoutResponse>, Problem> {
+) -> Result<VersionedResponse<PayoutResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Payout)?;
     let found = state.affiliate.ledger.payouts.get_payout(tenant.account().id, id).await;
     found.map(|view| payout_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
@@ -128,22 +113,18 @@ pub struct PayoutFailure {
 /// # Errors
 /// The input is invalid, the run is not approved, the payout was paid with another reference, or the processor pays it.
 pub async fn mark_paid(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ActionRequest<(PayoutPath, PaymentProof)>,
-) -> Result<VersionedResponse<PayoutResponse>, Problem> {
+) -> Result<VersionedResponse<PayoutResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
     let (payout, PaymentProof { reference }) = input;
     let id = payout.id(AffiliateNoun::Payout)?;
-    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::MarkPaid, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
-    };
-    let store_response = in_progress.response_writer(payout_response);
     let payouts = &state.affiliate.ledger.payouts;
-    let done = payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, payout_response).await
+    let change = |store: ResponseWriter<_>| async move {
+        payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store).await
+    };
+    once(&state, &tenant, (IdempotencyScope::MarkPaid, claim), payout_response, change).await
 }
 
 /// `POST …/payouts/{id}/fail`.
@@ -151,24 +132,16 @@ pub async fn mark_paid(
 /// # Errors
 /// The input is invalid, the payout is not in progress, or the processor may be transferring it.
 pub async fn fail(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ActionRequest<(PayoutPath, PayoutFailure)>,
-) -> Result<VersionedResponse<PayoutResponse>, Problem> {
+) -> Result<VersionedResponse<PayoutResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let (payout, PayoutFailure { reason }) = input;
     let id = payout.id(AffiliateNoun::Payout)?;
-    let in_progress = match begin_for_owner(&state, &owner, "fail_affiliate_payout", claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
+    let service = &state.affiliate;
+    let change = |store: ResponseWriter<_>| async move {
+        service.ledger.payouts.fail_payout(program.account, id, &reason, if_match.as_ref(), &store).await
     };
-    let store_response = in_progress.response_writer(payout_response);
-    let failed = state
-        .affiliate
-        .ledger
-        .payouts
-        .fail_payout(program.account, id, &reason, if_match.as_ref(), &store_response)
-        .await;
-    drop(store_response);
-    in_progress.finish(&state, failed, payout_response).await
+    once(&state, owner.tenant(), owner_claim("fail_affiliate_payout", claim), payout_response, change).await
 }

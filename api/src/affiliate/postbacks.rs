@@ -5,14 +5,12 @@ use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
 use httpd::paging::KIND_POSTBACK;
-use model::id::{DeliveryId, EventId};
 use model::webhook_delivery::WebhookDeliveryStatus;
 
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// A delivery to a partner's postback URL
@@ -60,10 +58,10 @@ impl From<PostbackDelivery> for PostbackObject {
 
 /// `GET …/partners/{id}/postbacks`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<(PartnerPath, PageParameters)>,
-) -> Result<ListResponse<PostbackObject>, Problem> {
+) -> Result<ListResponse<PostbackObject>> {
     let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);

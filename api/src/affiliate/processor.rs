@@ -3,16 +3,12 @@
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::ledger::ingest::IngestOutcome;
 use ::affiliate::processor::signature::HEADER;
-use bytes::Bytes;
 use httpd::paging::KIND_PROCESSOR_EVENT;
-use model::id::ProgramId;
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
-use super::list_query::list_filter_parameter;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Maximum size of an event.
@@ -40,7 +36,7 @@ impl FromRequest for SignedProcessorEvent {
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let mut values = call.headers.get_all(HEADER).iter();
         let signature = values.next().and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let program = call.path_parameter("id").parse().ok();
@@ -80,7 +76,7 @@ impl EventAcknowledgement {
 ///
 /// # Errors
 /// The program does not exist, the signature is invalid, or the event could not be processed.
-pub async fn receive_event(state: Arc<AppState>, input: SignedProcessorEvent) -> Result<EventAcknowledgement, Problem> {
+pub async fn receive_event(state: State, input: SignedProcessorEvent) -> Result<EventAcknowledgement> {
     let SignedProcessorEvent { program, signature, body } = input;
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
@@ -128,29 +124,21 @@ pub struct ListProcessorEvents {
     statuses: Vec<EventStatus>,
 }
 
-impl FromRequest for ListProcessorEvents {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        parameters.push(list_filter_parameter(
-            "status",
-            EventStatus::WORDS,
-            "Filter by result; several separated by commas",
-        ));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let statuses = paging::parse_words(&call.query, "status", EventStatus::WORDS, EventStatus::from_word)?;
-        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
+impl RequestQuery for ListProcessorEvents {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let (words, parse) = (EventStatus::WORDS, EventStatus::from_word);
+        let statuses = query.words_of("status", "Filter by result; several separated by commas", words, parse)?;
+        Ok(Self { page, statuses })
     }
 }
 
 /// `GET …/processor/events`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<ListProcessorEvents>,
-) -> Result<ListResponse<ProcessorEventObject>, Problem> {
+) -> Result<ListResponse<ProcessorEventObject>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
     let found = state
@@ -173,7 +161,7 @@ impl FromRequest for ProcessorEventPath {
         RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self(call.path_text("id").filter(|id| id.len() <= EVENT_ID_BYTES_MAX)))
     }
 }
@@ -182,10 +170,10 @@ object_response! { "A response with a single object", pub ProcessorEventResponse
 
 /// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.
 pub async fn replay(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<ProcessorEventPath>,
-) -> Result<ProcessorEventResponse, Problem> {
+) -> Result<ProcessorEventResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
     let id = input.0.ok_or_else(unknown)?;

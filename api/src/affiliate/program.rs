@@ -4,11 +4,9 @@ use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::onboarding::ProcessorConnection;
 use ::affiliate::stripe::client::API_BASE;
-use httpd::fields;
 use httpd::request_object::RequestValue;
 use model::affiliate::money::Currency;
 use model::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS_MAX};
-use serde_json::value::RawValue;
 
 use super::fields::CurrencyCode;
 use super::program_fields::PageUrl;
@@ -17,7 +15,6 @@ use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// Maximum length of a secret or key of the payment processor.
@@ -28,13 +25,13 @@ const SIGNING_SECRET_BYTES_MIN: usize = 8;
 async fn program_response(
     state: &AppState,
     changed: Result<AffiliateProgram, AffiliateError>,
-) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+) -> Result<VersionedResponse<ProgramResponse>> {
     let program = changed.map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(VersionedResponse::new(&ProgramResponse { program: program_object(state, &program).await? })
         .with_etag(program.rev))
 }
 
-async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
+async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject> {
     let portal_fault = state.affiliate.portal.hosts.portal_host_error(program).await?;
     Ok(ProgramObject::of(program, portal_fault, state.affiliate.partners.senders.mail_fault(program).await?))
 }
@@ -59,10 +56,10 @@ pub struct EnableProgram {
 /// # Errors
 /// The input is invalid; the plan includes no affiliate program; a program exists already.
 pub async fn enable(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     input: EnableProgram,
-) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>, Problem> {
+) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>> {
     let EnableProgram { website_url, currency, mode } = input;
     let account = owner.tenant().account().id;
     if !state.accounts.limits.plans.of(owner.tenant().account().plan).affiliates {
@@ -79,10 +76,10 @@ pub async fn enable(
 
 /// `GET /dashboard/api/affiliate-program`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<NoInput>,
-) -> Result<VersionedResponse<ProgramDetailResponse>, Problem> {
+) -> Result<VersionedResponse<ProgramDetailResponse>> {
     let program = request.require_program(&state, owner.tenant()).await?.program;
     let detail = ProgramDetailResponse {
         program: program_object(&state, &program).await?,
@@ -92,7 +89,7 @@ pub async fn get(
     Ok(VersionedResponse::new(&detail).with_etag(program.rev))
 }
 
-async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
+async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>> {
     let summary = state
         .affiliate
         .events
@@ -107,10 +104,10 @@ async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Resul
 /// # Errors
 /// The input is invalid, there is no program, it was changed concurrently, or currency and mode can no longer change.
 pub async fn update(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: UpdateRequest<UpdateProgramSettings>,
-) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+) -> Result<VersionedResponse<ProgramResponse>> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     if let Some(Some(sender)) = input.mail_from() {
         let checked = state.affiliate.onboarding.check_sender(program.account, sender).await;
@@ -152,7 +149,7 @@ impl FromRequest for ConnectProcessor {
         body_spec::<ProcessorFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let ProcessorFields { webhook_secrets, api_base, restricted_key, account_id } = read_body(call)?;
         Ok(Self(ProcessorConnection { webhook_secrets, api_base, restricted_key, account_id }))
     }
@@ -208,10 +205,10 @@ impl RequestValue for ProcessorSecret {
 /// # Errors
 /// The input is invalid; there is no program; the payment processor returned an error.
 pub async fn connect(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: UpdateRequest<ConnectProcessor>,
-) -> Result<VersionedResponse<ProcessorResponse>, Problem> {
+) -> Result<VersionedResponse<ProcessorResponse>> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     let connected = state.affiliate.onboarding.connect_processor(program.account, if_match.as_ref(), &input.0).await;
     let program = connected.map_err(|refusal| refusal_problem(&state, refusal))?;
@@ -225,10 +222,10 @@ pub async fn connect(
 /// # Errors
 /// There is no program; no processor is connected; the payment processor returned an error.
 pub async fn test_processor(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: ReadRequest<NoInput>,
-) -> Result<TestProcessorResponse, Problem> {
+) -> Result<TestProcessorResponse> {
     let program = request.require_program(&state, owner.tenant()).await?.program;
     let processor_account = state.affiliate.onboarding.test_processor(program.account).await;
     let processor_account = processor_account.map_err(|refusal| refusal_problem(&state, refusal))?;
@@ -248,10 +245,10 @@ pub async fn test_processor(
 /// # Errors
 /// There is no program; set-up steps are missing.
 pub async fn go_live(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: UpdateRequest<NoInput>,
-) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+) -> Result<VersionedResponse<ProgramResponse>> {
     let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     let result = state.affiliate.onboarding.go_live(program.account, if_match.as_ref()).await;
     program_response(&state, result).await
@@ -262,10 +259,10 @@ pub async fn go_live(
 /// # Errors
 /// There is no program, or it was never live.
 pub async fn pause(
-    state: Arc<AppState>,
+    state: State,
     owner: Owner,
     request: UpdateRequest<NoInput>,
-) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+) -> Result<VersionedResponse<ProgramResponse>> {
     let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     let paused = state.affiliate.onboarding.pause(program.account, if_match.as_ref()).await;
     program_response(&state, paused).await

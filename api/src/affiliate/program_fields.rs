@@ -1,12 +1,10 @@
 //! `PageUrl`: the URL of a page in the settings of a program.
 
 use ::affiliate::program::onboarding::check_page;
-use httpd::fields;
 use httpd::request_object::RequestValue;
 use net::http_client::URL_BYTES_MAX;
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// The URL of a page, unchanged.
 pub(super) struct PageUrl;

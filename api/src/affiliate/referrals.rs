@@ -3,22 +3,18 @@
 use ::affiliate::api_objects::ReferralObject;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
-use http::StatusCode;
-use httpd::fields::{FieldDiagnostics, ObjectFields};
 use httpd::paging::KIND_REFERRAL;
-use httpd::request_object::{RequestValue, read_checked_body};
-use message::address::Address;
+use httpd::request_object::RequestValue;
 use model::affiliate::partner::PartnerLinkToken;
-use model::affiliate::referral::{ReferralSource, ReferralStatus};
 use model::idempotency::IdempotencyScope;
 use store::affiliate::referral::ReferralFilter;
 
 use super::fields::{ClearableLine, EmailAddress};
-use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::list_query::page_query;
 use super::path::ReferralPath;
 use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
-use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
 use crate::prelude::*;
 
@@ -35,44 +31,27 @@ pub struct ListReferrals {
     filter: ReferralFilter,
 }
 
-impl FromRequest for ListReferrals {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            list_filter_parameter("status", ReferralStatus::WORDS, "Filter by status; several separated by commas"),
-            list_filter_parameter("source", ReferralSource::WORDS, "Filter by source; several separated by commas"),
-            schema::query_parameter("affiliate_id", "The partner (`aff_…`)", json!({"type": "string"})),
-            schema::query_parameter(
-                "email",
-                "The exact email address, case-insensitive",
-                json!({"type": "string", "format": "email"}),
-            ),
-            schema::time_parameter("created_after", "Only those created at this time or later"),
-            schema::time_parameter("created_before", "Only those created before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
+impl RequestQuery for ListReferrals {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let filter = ReferralFilter {
-            statuses: paging::parse_words(&call.query, "status", ReferralStatus::WORDS, ReferralStatus::from_word)?,
-            sources: paging::parse_words(&call.query, "source", ReferralSource::WORDS, ReferralSource::from_word)?,
-            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
-            email: parse_filter(&parameters, "email", "an email address")?,
-            created_after: paging::parse_time(&parameters, "created_after")?,
-            created_before: paging::parse_time(&parameters, "created_before")?,
+            statuses: query.words("status", "Filter by status; several separated by commas")?,
+            sources: query.words("source", "Filter by source; several separated by commas")?,
+            partner: query.value("affiliate_id", "The partner (`aff_…`)", "a partner's id (`aff_…`)")?,
+            email: query.email()?,
+            created_after: query.time("created_after", "Only those created at this time or later")?,
+            created_before: query.time("created_before", "Only those created before this time")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
+        Ok(Self { page, filter })
     }
 }
 
 /// `GET /affiliate-referrals`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ListReferrals>,
-) -> Result<ListResponse<ReferralObject>, Problem> {
+) -> Result<ListResponse<ReferralObject>> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_REFERRAL)?;
     let found = state.affiliate.ledger.referrals.list_referrals(tenant.account().id, &input.filter, page_request).await;
@@ -83,10 +62,10 @@ pub async fn list(
 
 /// `GET /affiliate-referrals/{id}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: ReadRequest<ReferralPath>,
-) -> Result<VersionedResponse<ReferralResponse>, Problem> {
+) -> Result<VersionedResponse<ReferralResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Referral)?;
     let found = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await;
     let referral = found.map_err(|refusal| refusal_problem(&state, refusal))?;
@@ -148,7 +127,7 @@ impl FromRequest for CreateReferral {
         body_spec::<ReferralFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let ReferralFields { affiliate_id, token, email, processor_customer_id, sub_id } =
             read_checked_body(call, ReferralFields::check)?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
@@ -176,17 +155,14 @@ fn created_referral_response(result: &ReferralResult) -> VersionedResponse<Creat
 /// # Errors
 /// The input is invalid, the program is not live, or no active partner has that id or token.
 pub async fn create(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: CreateRequest<CreateReferral>,
-) -> Result<VersionedResponse<CreateReferralResponse>, Problem> {
+) -> Result<VersionedResponse<CreateReferralResponse>> {
     let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateReferral, claim).await? {
-        BeginDecision::Replay(body) => return Ok(body),
-        BeginDecision::Proceed(in_progress) => in_progress,
-    };
-    let store_response = in_progress.response_writer(created_referral_response);
-    let done = state.affiliate.ledger.referrals.refer(tenant.account().id, &input.0, &store_response).await;
-    drop(store_response);
-    in_progress.finish(&state, done, created_referral_response).await
+    let service = &state.affiliate;
+    let account = tenant.account().id;
+    let change =
+        |store: ResponseWriter<_>| async move { service.ledger.referrals.refer(account, &input.0, &store).await };
+    once(&state, &tenant, (IdempotencyScope::CreateReferral, claim), created_referral_response, change).await
 }

@@ -2,7 +2,7 @@
 
 use ::affiliate::error::LedgerError;
 use ::affiliate::error::{AffiliateError, ConflictReason};
-use httpd::problem::{FieldErrors, OUTAGE_RETRY_AFTER_S};
+use httpd::problem::OUTAGE_RETRY_AFTER_S;
 use queue::intake::storage_quota::StorageQuotaError;
 
 use crate::prelude::*;

@@ -18,9 +18,9 @@ use crate::prelude::*;
 /// A parsed request. `ONCE`: accepts `Idempotency-Key`. `SEEN`: accepts `If-Match`.
 #[derive(Debug)]
 pub struct ProgramRequest<I, const ONCE: bool, const SEEN: bool> {
-    input: Result<I, Problem>,
-    if_match: Result<Option<IfMatch>, Problem>,
-    claim: Result<Option<IdempotencyKey>, Problem>,
+    input: Result<I>,
+    if_match: Result<Option<IfMatch>>,
+    claim: Result<Option<IdempotencyKey>>,
 }
 
 /// Reads or deletes.
@@ -47,11 +47,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     ///
     /// # Errors
     /// 404 if there is no program or set-up steps are missing; then the error of the input.
-    pub async fn require_set_up_program(
-        self,
-        state: &AppState,
-        tenant: &Tenant,
-    ) -> Result<ResolvedRequest<I>, Problem> {
+    pub async fn require_set_up_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
         let program = state.affiliate.programs.require_set_up(tenant.account().id).await;
         self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
@@ -60,12 +56,12 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     ///
     /// # Errors
     /// 404 if there is no program; then the error of the input.
-    pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+    pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
         let program = state.affiliate.programs.get_program(tenant.account().id).await;
         self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
 
-    fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>, Problem> {
+    fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>> {
         Ok(ResolvedRequest { program, input: self.input?, if_match: self.if_match?, claim: self.claim? })
     }
 }
@@ -83,7 +79,7 @@ impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for Program
         request_spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let claim = if ONCE {
             idempotency::parse_claim(&call.headers, || idempotency::request_fingerprint(call).finish())
         } else {
@@ -100,7 +96,7 @@ impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for Program
 }
 
 /// Parses `If-Match`. `*` matches any version (RFC 9110 13.1.1).
-fn parse_if_match(call: &Request) -> Result<Option<IfMatch>, Problem> {
+fn parse_if_match(call: &Request) -> Result<Option<IfMatch>> {
     let values: Vec<_> = call.headers.get_all(IF_MATCH).iter().map(|value| value.to_str()).collect();
     if values.is_empty() {
         return Ok(None);

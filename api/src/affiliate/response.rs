@@ -2,24 +2,19 @@
 //! idempotency key.
 //!
 //! ```text
-//! begin (idempotency.rs) ─► IdempotencyGuard ─[ commit: change + stored response ]─► finish
+//! begin (idempotency.rs) ─► IdempotencyGuard ─► `once` ─[ commit: change + stored response ]─► response
 //! ```
 
 use std::marker::PhantomData;
 
 use ::affiliate::error::AffiliateError;
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
 use httpd::response::{ExtraResponse, IntoResponse, Response};
-use jiff::Timestamp;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
-use queue::intake::idempotency::{IdempotencyGuard, IdempotencyKey};
+use queue::intake::idempotency::IdempotencyKey;
 use serde::Deserialize;
-use store::engine::Batch;
 
 use super::refusal::refusal_problem;
-use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
@@ -80,7 +75,7 @@ impl<S: ResponseObject> VersionedResponse<S> {
         self
     }
 
-    fn from_stored(stored: &[u8]) -> Result<Self, Problem> {
+    fn from_stored(stored: &[u8]) -> Result<Self> {
         let stored = serde_json::from_slice(stored).map_err(Problem::internal)?;
         Ok(Self { stored, replayed: true, object: PhantomData })
     }
@@ -98,105 +93,71 @@ impl<S: ResponseObject> IntoResponse for VersionedResponse<S> {
         S::schema(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.stored.body.into())
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let status = StatusCode::from_u16(self.stored.status).map_err(Problem::internal)?;
         let mut headers = Vec::new();
         if let Some(rev) = self.stored.rev {
             headers.push((ETAG, HeaderValue::try_from(format!("\"{rev}\"")).map_err(Problem::internal)?));
         }
         headers.extend(self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true"))));
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status, media_type, headers, body: self.stored.body.into(), stream: None })
+        Ok(Response::new(status, Self::MEDIA_TYPE, headers, self.stored.body.into()))
     }
 }
 
-/// A mutation in progress, with its idempotency guard if the request had a key.
-pub struct OperationInProgress {
-    slot: Option<Box<IdempotencyGuard>>,
-    now: Timestamp,
+/// The scope and the key of an owner's operation. The fingerprint has the operation's id, so that the key is valid for
+/// this operation only.
+pub(super) fn owner_claim(id: &str, claim: Option<IdempotencyKey>) -> (IdempotencyScope, Option<IdempotencyKey>) {
+    let scoped = claim.map(|claim| {
+        let mut fingerprint = RequestFingerprint::new();
+        fingerprint.add(id);
+        fingerprint.add(&claim.fingerprint);
+        IdempotencyKey { fingerprint: fingerprint.finish(), ..claim }
+    });
+    (IdempotencyScope::OwnerAction, scoped)
 }
 
-/// Result of the idempotency check.
-pub enum BeginDecision<S> {
-    /// The request is new: carry it out.
-    Proceed(OperationInProgress),
-    /// The request was completed before: send its stored response.
-    Replay(VersionedResponse<S>),
-}
+/// Adds the response to the commit of a change.
+pub type ResponseWriter<T> = Box<dyn Fn(&mut Batch, &T) + Send + Sync>;
 
-/// Checks the request's idempotency key.
+/// Carries out a change once under the request's idempotency key, if it has one. `change` gives its argument to the
+/// commit, which stores the response that `show` renders. A request whose key was completed before, here or on another
+/// node, gets the stored response.
 ///
 /// # Errors
-/// The key is in progress or was used for another request; the store cannot be read.
-pub async fn begin_for_tenant<S: ResponseObject>(
+/// The key is in progress or was used for another request; the change is refused; the store cannot be read.
+pub async fn once<T: 'static, S: ResponseObject, Run>(
     state: &AppState,
     tenant: &Tenant,
-    operation: IdempotencyScope,
-    claim: Option<IdempotencyKey>,
-) -> Result<BeginDecision<S>, Problem> {
-    Ok(match idempotency::begin(state, tenant, operation, claim).await? {
-        RequestDecision::Proceed(guard) => {
-            BeginDecision::Proceed(OperationInProgress { slot: guard, now: state.services.clock.now() })
+    (scope, claim): (IdempotencyScope, Option<IdempotencyKey>),
+    show: fn(&T) -> VersionedResponse<S>,
+    change: impl FnOnce(ResponseWriter<T>) -> Run,
+) -> Result<VersionedResponse<S>>
+where
+    Run: Future<Output = Result<T, AffiliateError>>,
+{
+    let guard = match idempotency::begin(state, tenant, scope, claim).await? {
+        RequestDecision::Proceed(guard) => guard.map(Arc::new),
+        RequestDecision::Replay(stored) => return VersionedResponse::from_stored(&stored),
+    };
+    let (stored_under, now) = (guard.clone(), state.services.clock.now());
+    let write_response = move |batch: &mut Batch, done: &T| {
+        if let Some(guard) = &stored_under {
+            guard.record_outcome(batch, show(done).stored_outcome(), now);
         }
-        RequestDecision::Replay(stored) => BeginDecision::Replay(VersionedResponse::from_stored(&stored)?),
-    })
-}
-
-/// Like [`begin_for_tenant`], for an owner's operation. There a key belongs to one operation, named by `id`.
-pub async fn begin_for_owner<S: ResponseObject>(
-    state: &AppState,
-    owner: &Owner,
-    id: &'static str,
-    claim: Option<IdempotencyKey>,
-) -> Result<BeginDecision<S>, Problem> {
-    begin_for_tenant(state, owner.tenant(), IdempotencyScope::OwnerAction, claim.map(|claim| scope_claim(id, claim)))
-        .await
-}
-
-/// Adds the operation's id to the fingerprint, so that the key is valid for this operation only.
-pub(super) fn scope_claim(id: &str, claim: IdempotencyKey) -> IdempotencyKey {
-    let mut fingerprint = RequestFingerprint::new();
-    fingerprint.add(id);
-    fingerprint.add(&claim.fingerprint);
-    IdempotencyKey { fingerprint: fingerprint.finish(), ..claim }
-}
-
-impl OperationInProgress {
-    /// Returns a function that adds the response to the commit of the change.
-    pub fn response_writer<'a, T, S: ResponseObject>(
-        &'a self,
-        show: fn(&T) -> VersionedResponse<S>,
-    ) -> impl Fn(&mut Batch, &T) + Send + Sync + use<'a, T, S> {
-        move |batch, done| {
-            if let Some(guard) = &self.slot {
-                guard.record_outcome(batch, show(done).stored_outcome(), self.now);
-            }
-        }
+    };
+    let refusal = match change(Box::new(write_response)).await {
+        Ok(done) => return Ok(show(&done)),
+        Err(refusal) => refusal,
+    };
+    // Another node may have completed the same key first.
+    if let Some(guard) = &guard
+        && let Some(stored) = guard.concurrent_result(&state.services.store).await?
+    {
+        return VersionedResponse::from_stored(stored.as_bytes());
     }
-
-    /// The response. If another node completed the same key first, its stored response is replayed.
-    ///
-    /// # Errors
-    /// The affiliate error; the stored response cannot be read.
-    pub async fn finish<T, S: ResponseObject>(
-        self,
-        state: &AppState,
-        done: Result<T, AffiliateError>,
-        show: fn(&T) -> VersionedResponse<S>,
-    ) -> Result<VersionedResponse<S>, Problem> {
-        let refusal = match done {
-            Ok(done) => return Ok(show(&done)),
-            Err(refusal) => refusal,
-        };
-        if let Some(guard) = &self.slot
-            && let Some(stored) = guard.concurrent_result(&state.services.store).await?
-        {
-            return VersionedResponse::from_stored(stored.as_bytes());
-        }
-        Err(refusal_problem(state, refusal))
-    }
+    Err(refusal_problem(state, refusal))
 }

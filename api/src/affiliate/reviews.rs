@@ -6,14 +6,12 @@ use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
 use httpd::paging::KIND_REVIEW;
 use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
-use model::id::{PartnerId, ReferralId};
 
-use super::list_query::{list_filter_parameter, page_query};
+use super::list_query::page_query;
 use super::path::ReferralPath;
 use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
-use crate::handler::Owner;
 use crate::prelude::*;
 
 /// A referral held for review
@@ -57,29 +55,15 @@ pub struct ListReviews {
     statuses: Vec<ReviewStatus>,
 }
 
-impl FromRequest for ListReviews {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        parameters.push(list_filter_parameter(
-            "status",
-            ReviewStatus::WORDS,
-            "Filter by decision; several separated by commas",
-        ));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let statuses = paging::parse_words(&call.query, "status", ReviewStatus::WORDS, ReviewStatus::from_word)?;
-        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
+impl RequestQuery for ListReviews {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        Ok(Self { page, statuses: query.words("status", "Filter by decision; several separated by commas")? })
     }
 }
 
 /// `GET …/reviews`.
-pub async fn list(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: ReadRequest<ListReviews>,
-) -> Result<ListResponse<ReviewObject>, Problem> {
+pub async fn list(state: State, owner: Owner, request: ReadRequest<ListReviews>) -> Result<ListResponse<ReviewObject>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input.page, KIND_REVIEW)?;
     let store = state.affiliate.ledger.context.store();
@@ -94,11 +78,7 @@ object_response! { "A response with a single object", pub ReviewResponse { revie
 ///
 /// # Errors
 /// The referral does not exist, or was never held for review.
-pub async fn get(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: ReadRequest<ReferralPath>,
-) -> Result<ReviewResponse, Problem> {
+pub async fn get(state: State, owner: Owner, request: ReadRequest<ReferralPath>) -> Result<ReviewResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
     let found = store::affiliate::referral::get(state.affiliate.ledger.context.store(), program.account, id).await?;
@@ -118,20 +98,12 @@ pub struct DecideReviewResponse {
 ///
 /// # Errors
 /// The referral does not exist; it expired and the customer was referred by another partner since.
-pub async fn allow(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: UpdateRequest<ReferralPath>,
-) -> Result<DecideReviewResponse, Problem> {
+pub async fn allow(state: State, owner: Owner, request: UpdateRequest<ReferralPath>) -> Result<DecideReviewResponse> {
     decide(&state, &owner, request, ReferralDecision::Allow).await
 }
 
 /// `POST …/reviews/{id}/reject`.
-pub async fn reject(
-    state: Arc<AppState>,
-    owner: Owner,
-    request: UpdateRequest<ReferralPath>,
-) -> Result<DecideReviewResponse, Problem> {
+pub async fn reject(state: State, owner: Owner, request: UpdateRequest<ReferralPath>) -> Result<DecideReviewResponse> {
     decide(&state, &owner, request, ReferralDecision::Reject).await
 }
 
@@ -140,7 +112,7 @@ async fn decide(
     owner: &Owner,
     request: UpdateRequest<ReferralPath>,
     decision: ReferralDecision,
-) -> Result<DecideReviewResponse, Problem> {
+) -> Result<DecideReviewResponse> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
     let decided = state

@@ -3,22 +3,17 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::program::onboarding::parse_origin;
-use httpd::fields;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{RequestObject, RequestValue, body_spec, bounded_text_schema, read_strict_body};
+use httpd::request_object::{RequestValue, bounded_text_schema, read_strict_body};
 use httpd::request_value::Integer;
-use message::address::{Address, DomainName, NAME_TEXT_BYTES_MAX};
+use message::address::{DomainName, NAME_TEXT_BYTES_MAX};
 use model::affiliate::money::Currency;
 use model::affiliate::program::{
     AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings, REVIEW_THRESHOLD_MAX,
 };
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::fields::{Cents, CurrencyCode, EmailAddress, parse_currency_text, parse_word};
 use super::program_fields::PageUrl;
+use crate::prelude::*;
 
 /// Maximum length of a metadata key (Stripe's limit).
 const METADATA_KEY_BYTES_MAX: usize = 40;
@@ -243,7 +238,7 @@ impl FromRequest for UpdateProgramSettings {
         body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         read_strict_body(call)
     }
 }

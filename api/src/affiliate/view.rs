@@ -1,19 +1,15 @@
 //! Response objects of the affiliate program and their schemas. The objects are from `affiliate::api_objects`, which
 //! webhooks use as well.
 
-use crate::object_response::object_response;
 use ::affiliate::api_objects::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject, ReferralObject,
 };
 use ::affiliate::partners::lookup::PartnerView;
-use http::StatusCode;
 use httpd::response::ExtraResponse;
 use model::affiliate::program::MissingStep;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
 use super::response::ResponseObject;
+use crate::prelude::*;
 
 /// Like `T`, answered with 201.
 #[derive(Debug)]
@@ -100,11 +96,8 @@ pub struct CreateReferralResponse {
 }
 
 impl ResponseObject for CreateReferralResponse {
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
-        status: 200,
-        media_type: Some("application/json"),
-        description: "The person was referred before; the existing referral is returned",
-    }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse::json(200, "The person was referred before; the existing referral is returned")];
 }
 
 /// An affiliate program with its payment processor and missing setup steps

@@ -20,12 +20,10 @@ pub mod signups;
 
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::visits::{HANDED_OVER, VisitRequest, VisitSource};
-use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, HeaderName, HeaderValue,
     RETRY_AFTER, VARY,
 };
-use http::{Method, StatusCode};
 use httpd::response::{IntoResponse, Response};
 use model::affiliate::partner::PartnerLinkToken;
 use model::affiliate::web_origin;
@@ -130,7 +128,7 @@ impl FromRequest for ReportReferralVisit {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, parameters: vec![origin] }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let names = names!("key", "visitor", "token", "param", "url", "referrer", "sub_id", "domain");
         let mut report = ReportReader::from_request(call, &names)?;
         let (token, param) = (report.read_text("token", TEXT_CHARS_MAX), report.read_text("param", TEXT_CHARS_MAX));
@@ -163,7 +161,7 @@ fn rate_limited_problem(status: RateLimitStatus) -> Problem {
 ///
 /// # Errors
 /// The page's origin is not allowed; a rate limit is exceeded; the store cannot be used.
-pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> Result<VisitResponse, Problem> {
+pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<VisitResponse> {
     let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
     let now = state.services.clock.now();
     state.visits.referrals.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
@@ -206,7 +204,7 @@ impl FromRequest for CorsPreflight {
         RequestSpec::default()
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self(BrowserClient::from_request(call)))
     }
 }
@@ -222,27 +220,23 @@ impl IntoResponse for PreflightResponse {
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": "An empty body"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(Bytes::new())
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut headers = self.0;
         headers.extend([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST")),
             (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type")),
             (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(PREFLIGHT_MAX_AGE_S)),
         ]);
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status: Self::STATUS, media_type, headers, body: Bytes::new(), stream: None })
+        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, headers, Bytes::new()))
     }
 }
 
 /// `OPTIONS /affiliate/…`.
-pub async fn answer_preflight(
-    _: Arc<AppState>,
-    CorsPreflight(caller): CorsPreflight,
-) -> Result<PreflightResponse, Problem> {
+pub async fn answer_preflight(_: State, CorsPreflight(caller): CorsPreflight) -> Result<PreflightResponse> {
     let has_origin = caller.origin.as_deref().is_some_and(|origin| web_origin::normalize(origin).is_some());
     Ok(PreflightResponse(caller.cors_headers(has_origin)))
 }

@@ -6,14 +6,13 @@
 //!
 //! A request that would be refused for its fields, its recipients or its sender is refused at once.
 
-use bytes::Bytes;
 use http::header::{IF_MATCH, LOCATION, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue};
+use httpd::json_limits;
 use httpd::response::{JSON_MEDIA_TYPE, Response};
-use httpd::{fields, json_limits};
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use model::approval::{
     Approval, ApprovalState, ApprovalStatus, BODY_BYTES_MAX, CLIENT_HELD_PER_DAY_MAX, CLIENT_PENDING_BYTES_MAX,
     CLIENT_PENDING_MAX, CONTENT_BYTES_MAX, ExecutionResult, HELD_PER_DAY_MAX, HeldContent, HeldRequest,
@@ -22,11 +21,9 @@ use model::approval::{
 use model::client_policy::{ApprovalKind, PolicyViolation};
 use model::credential::CredentialId;
 use model::held_email::HeldEmail;
-use model::id::ApprovalId;
 use model::owner_alert::AlertSubject;
 use store::approval::ApprovalUsage;
 use store::client_sends::{self, LimitedClient, SendReservation};
-use store::engine::{Batch, CommitError};
 
 use super::content;
 use super::view::approval_url;
@@ -44,20 +41,19 @@ const TRIES_MAX: usize = 20;
 const OWN_HEADERS: [&str; 2] = ["idempotency-key", "authorization"];
 
 /// Holds a request: stores it with a mail to the owner, and answers 202. A request whose idempotency key was held
-/// before
-/// gets the state of that approval, or its result.
+/// before gets the state of that approval, or its result.
 ///
 /// # Errors
 /// The request is malformed or too large, an email of it would be refused, a limit is reached, or the store cannot be
 /// written.
 pub(crate) async fn hold(
-    state: &Arc<AppState>,
+    state: &State,
     tenant: &Tenant,
     operation: &Operation,
     kind: ApprovalKind,
     head: &Parts,
     call: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let client = tenant.actor().credential().ok_or_else(|| Problem::internal("a held request has no credential"))?;
     let body = read_body(&call.body)?;
     let request = held_request(operation, head)?;
@@ -106,12 +102,7 @@ pub(crate) async fn hold(
 }
 
 /// Parses a request, and resolves and checks the emails that it would send.
-async fn check(
-    state: &Arc<AppState>,
-    tenant: &Tenant,
-    operation: &Operation,
-    call: Request,
-) -> Result<Vec<HeldEmail>, Problem> {
+async fn check(state: &State, tenant: &Tenant, operation: &Operation, call: Request) -> Result<Vec<HeldEmail>> {
     (operation.check_request)(call.clone()).await?;
     let Some(resolve) = &operation.resolve_sends else { return Ok(Vec::new()) };
     let drafts = resolve(Arc::clone(state), tenant.clone(), call).await?;
@@ -133,7 +124,7 @@ async fn store_held(
     held: &Approval,
     (sealed, sends): (&[u8], u32),
     replaced: Option<ApprovalId>,
-) -> Result<bool, Problem> {
+) -> Result<bool> {
     let (store, account, now) = (&state.services.store, held.account, held.created_at);
     let usage = store::approval::usage(store, account, held.client, now).await?;
     check_limits(&usage, sealed.len() as u64, now)?;
@@ -175,7 +166,7 @@ async fn store_held(
 }
 
 /// Checks the limits of the account and of the client.
-fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(), Problem> {
+fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<()> {
     let own = &usage.of_client;
     let per_day = [
         (usage.held_today, HELD_PER_DAY_MAX, "the account"),
@@ -210,7 +201,7 @@ fn check_limits(usage: &ApprovalUsage, bytes: u64, now: Timestamp) -> Result<(),
 }
 
 /// Only a JSON object or list without secrets is held: a person reads it.
-fn read_body(body: &Bytes) -> Result<String, Problem> {
+fn read_body(body: &Bytes) -> Result<String> {
     if body.len() > BODY_BYTES_MAX {
         let text = format!("A request that waits for approval can have at most {BODY_BYTES_MAX} bytes");
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
@@ -229,7 +220,7 @@ fn read_body(body: &Bytes) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-fn held_request(operation: &Operation, head: &Parts) -> Result<HeldRequest, Problem> {
+fn held_request(operation: &Operation, head: &Parts) -> Result<HeldRequest> {
     Ok(HeldRequest {
         operation: operation.id.to_owned(),
         method: operation.method.as_str().to_owned(),
@@ -241,7 +232,7 @@ fn held_request(operation: &Operation, head: &Parts) -> Result<HeldRequest, Prob
 }
 
 /// The header fields that the operation reads, in the order of their names.
-fn held_headers(operation: &Operation, head: &Parts) -> Result<Vec<(String, String)>, Problem> {
+fn held_headers(operation: &Operation, head: &Parts) -> Result<Vec<(String, String)>> {
     let spec = (operation.request_spec)(&mut Schemas::default());
     let parameters = spec.parameters.iter().filter(|parameter| parameter["in"] == "header");
     let mut names: Vec<String> =
@@ -270,12 +261,7 @@ enum KeyUse {
     },
 }
 
-async fn find_by_key(
-    state: &AppState,
-    tenant: &Tenant,
-    client: CredentialId,
-    request: &HeldRequest,
-) -> Result<KeyUse, Problem> {
+async fn find_by_key(state: &AppState, tenant: &Tenant, client: CredentialId, request: &HeldRequest) -> Result<KeyUse> {
     let Some(used) = &request.idempotency_key else { return Ok(KeyUse::Free { before: None }) };
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     let found = store::approval::find_by_idempotency_key(store, account, client, &request.operation, used).await?;
@@ -287,7 +273,7 @@ async fn find_by_key(
 }
 
 /// The response to a request that was held before.
-async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Result<Response, Problem> {
+async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Result<Response> {
     if found.request_hash != request_hash {
         let text = "The idempotency key was used for a different request; use a new one";
         return Err(Problem::new(ErrorCode::IDEMPOTENCY_CONFLICT, text));
@@ -317,14 +303,13 @@ async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Res
     Err(Problem::new(ErrorCode::CONFLICT, text))
 }
 
-fn stored_result(result: &ExecutionResult, response: String) -> Result<Response, Problem> {
+fn stored_result(result: &ExecutionResult, response: String) -> Result<Response> {
     let status = StatusCode::from_u16(result.status).map_err(Problem::internal)?;
     let headers = vec![(idempotency::REPLAYED, HeaderValue::from_static("true"))];
-    let media_type = HeaderValue::from_static(JSON_MEDIA_TYPE);
-    Ok(Response { status, media_type, headers, body: Bytes::from(response), stream: None })
+    Ok(Response::new(status, JSON_MEDIA_TYPE, headers, Bytes::from(response)))
 }
 
-fn approval_required(state: &AppState, held: &Approval) -> Result<Response, Problem> {
+fn approval_required(state: &AppState, held: &Approval) -> Result<Response> {
     let url = approval_url(state, held.id);
     let body = json!({
         "status": "approval_required",
@@ -335,7 +320,6 @@ fn approval_required(state: &AppState, held: &Approval) -> Result<Response, Prob
     });
     let body = serde_json::to_vec(&body).map_err(Problem::internal)?;
     let location = HeaderValue::try_from(format!("/approvals/{}", held.id)).map_err(Problem::internal)?;
-    let media_type = HeaderValue::from_static(JSON_MEDIA_TYPE);
     let headers = vec![(LOCATION, location)];
-    Ok(Response { status: StatusCode::ACCEPTED, media_type, headers, body: body.into(), stream: None })
+    Ok(Response::new(StatusCode::ACCEPTED, JSON_MEDIA_TYPE, headers, body.into()))
 }

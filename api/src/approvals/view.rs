@@ -1,12 +1,11 @@
 //! Approvals as the API shows them.
 
 use crate::prelude::*;
-use message::address::{Address, Mailbox};
+use message::address::Mailbox;
 use model::approval::{Approval, ApprovalState, ApprovalStatus, HeldContent};
 use model::client_policy::ApprovalKind;
 use model::email::Category;
 use model::held_email::HeldEmail;
-use model::id::{ApprovalId, UserId};
 
 list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 

@@ -7,24 +7,18 @@
 //! The challenge proves the first step. It expires after five minutes, works once, and is no link: it is stored as a
 //! sign-in link of another kind. Programs send JSON, the page sends a form.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
 use accounts::users::{UserError, UserService};
-use bytes::Bytes;
-use http::StatusCode;
-use httpd::fields::{self, FieldDiagnostics, FieldNames};
-use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use jiff::Timestamp;
+use httpd::request_value::AnyText;
+use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use model::totp::SecondFactorCode;
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
-use store::engine::Batch;
 
 use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
+use super::request::SignInClient;
 use super::session::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
-use super::{login_log, user_agent, user_error_problem};
+use super::{login_log, user_error_problem};
 use crate::prelude::*;
 
 /// Lifetime of a challenge.
@@ -71,14 +65,14 @@ impl IntoResponse for SignInResponse {
         json!({"oneOf": [SessionResponse::describe(schemas), ChallengeResponse::describe(schemas)]})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         match self {
             Self::Session(session) => (*session).into_body(),
             Self::Challenge(challenge) => challenge.into_body(),
         }
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         match self {
             Self::Session(session) => (*session).into_response(),
             Self::Challenge(challenge) => challenge.into_response(),
@@ -96,7 +90,7 @@ pub(super) async fn finish_first_step(
     user: &User,
     start: SessionStart,
     mut batch: Batch,
-) -> Result<SignInResponse, Problem> {
+) -> Result<SignInResponse> {
     if !user.has_totp() {
         return begin_session(users, user, user, start, batch)
             .await
@@ -125,13 +119,13 @@ impl FromRequest for ChallengePath {
         RequestSpec { parameters: vec![challenge_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(_: &Request) -> Result<Self, Problem> {
+    fn read(_: &Request) -> Result<Self> {
         Ok(Self(()))
     }
 }
 
 /// `GET /auth/code/{challenge}`: a page with a form for the code. It reads and changes nothing.
-pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, Problem> {
+pub async fn show_page(_: State, _: ChallengePath) -> Result<LoginPage> {
     Ok(LoginPage::Code { is_wrong: false })
 }
 
@@ -139,8 +133,7 @@ pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, 
 pub struct CodeSignIn {
     challenge: Option<SignInLinkToken>,
     code: String,
-    client_ip: Option<IpAddr>,
-    user_agent: Option<String>,
+    client: SignInClient,
     wants_page: bool,
 }
 
@@ -148,36 +141,36 @@ impl FromRequest for CodeSignIn {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::Form;
 
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let code = schema::string("A one-time password or a recovery code");
-        let body = schema::object("The code, as a form or as JSON", [(CODE, code)]);
-        let parameters = vec![challenge_parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        body_spec::<CodeField>(schemas, vec![challenge_parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self {
             challenge: SignInLinkToken::parse(call.path_parameter(CHALLENGE)),
             code: read_code(call)?,
-            client_ip: call.client_ip,
-            user_agent: user_agent(call),
+            client: SignInClient::read(call)?,
             wants_page: wants_page(&call.headers),
         })
     }
 }
 
 /// Reads the code of a JSON object or a form.
-fn read_code(call: &Request) -> Result<String, Problem> {
+fn read_code(call: &Request) -> Result<String> {
     let required = || Problem::field(CODE, "is required");
     if !call.body.trim_ascii_start().starts_with(b"{") {
         let form = paging::parse_query(std::str::from_utf8(&call.body).unwrap_or_default())?;
         return form.into_iter().find(|(name, _)| name == CODE).map(|(_, value)| value).ok_or_else(required);
     }
-    const NAMES: FieldNames = FieldNames { known: &[(CODE, CODE)], foreign: &[] };
-    let mut notes = FieldDiagnostics::default();
-    let fields = call.body_fields(&NAMES, &mut notes)?;
-    let text = fields::parse_text(fields.value(CODE).ok_or_else(required)?);
-    text.map(std::borrow::Cow::into_owned).map_err(|text| Problem::field(CODE, &text))
+    read_body::<CodeField>(call).map(|field| field.code)
+}
+
+/// The code, as a form or as JSON
+#[derive(RequestObject)]
+struct CodeField {
+    /// A one-time password or a recovery code
+    #[field(reader = AnyText)]
+    code: String,
 }
 
 /// The response to a code: JSON for programs; for browsers a redirect, or the page again.
@@ -192,26 +185,22 @@ pub enum CodeSignInResponse {
 impl IntoResponse for CodeSignInResponse {
     const COOKIES: CookiePolicy = CookiePolicy::Session;
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 303, media_type: None, description: "For browsers: to the dashboard" },
-        ExtraResponse {
-            status: 401,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "For browsers: the page with the error",
-        },
+        ExtraResponse::empty(303, "For browsers: to the dashboard"),
+        ExtraResponse::html(401, "For browsers: the page with the error"),
     ];
 
     fn describe(schemas: &mut Schemas) -> Value {
         SessionResponse::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         match self {
             Self::Session(session) | Self::SignedInPage(session) => session.into_body(),
             Self::TryAgain(_, page) => page.into_body(),
         }
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         match self {
             Self::Session(session) => session.into_response(),
             Self::SignedInPage(session) => redirect(session.into_response()?, DASHBOARD),
@@ -224,7 +213,7 @@ impl IntoResponse for CodeSignInResponse {
 ///
 /// # Errors
 /// 401 for a challenge that was used or has expired, and for a wrong code; 429 after too many attempts.
-pub async fn sign_in(state: Arc<AppState>, request: CodeSignIn) -> Result<CodeSignInResponse, Problem> {
+pub async fn sign_in(state: State, request: CodeSignIn) -> Result<CodeSignInResponse> {
     let is_page = request.wants_page;
     match verify_code(&state, request).await {
         Ok(session) if is_page => Ok(CodeSignInResponse::SignedInPage(session)),
@@ -262,7 +251,7 @@ async fn verify_code(
     state: &AppState,
     request: CodeSignIn,
 ) -> Result<WithSessionCookie<SessionResponse>, CodeSignInError> {
-    let CodeSignIn { challenge, code, client_ip: from, user_agent, .. } = request;
+    let CodeSignIn { challenge, code, client: SignInClient { client_ip: from, user_agent }, .. } = request;
     let now = state.services.clock.now();
     let attempt = state.sign_in.limiter.try_token(from, now)?;
     let Some((token, challenge, method, user)) = find_challenge(state, challenge).await? else {
@@ -298,7 +287,7 @@ async fn verify_code(
 async fn find_challenge(
     state: &AppState,
     token: Option<SignInLinkToken>,
-) -> Result<Option<(SignInLinkToken, SignInLink, SignInMethod, User)>, Problem> {
+) -> Result<Option<(SignInLinkToken, SignInLink, SignInMethod, User)>> {
     let (store, now) = (&state.services.store, state.services.clock.now());
     let Some(token) = token.filter(|token| now < token.expires_at) else { return Ok(None) };
     let Some(challenge) = store::sign_in_link::get(store, &token).await? else { return Ok(None) };

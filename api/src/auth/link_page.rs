@@ -1,16 +1,14 @@
 //! Pages without scripts for browsers that sign in by a link or a code, and the redirect after it.
 
-use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message::{self, MessagePage};
 use html::notice::alert;
+use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue, LOCATION, REFERRER_POLICY, X_FRAME_OPTIONS};
-use http::{HeaderMap, StatusCode};
-use httpd::problem::Problem;
 use httpd::response::{HTML_MEDIA_TYPE, IntoResponse, Response};
 use hypertext::prelude::*;
-use schema::Schemas;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// Returns whether the client accepts HTML: a browser.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
@@ -77,26 +75,25 @@ impl IntoResponse for LoginPage {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.render().into_string().into())
     }
 
     /// The page loads nothing, posts only to this host, and does not leak the token in a referrer. `no-referrer` would
     /// not work: browsers then send `Origin: null` with the form (Fetch, "append a request `Origin` header"), which is
     /// rejected.
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let headers = vec![
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static(message::content_security_policy())),
             (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         ];
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, self.into_body()?))
     }
 }
 
 /// Turns a response into a redirect that keeps its cookies.
-pub(super) fn redirect(response: Response, path: &str) -> Result<Response, Problem> {
+pub(super) fn redirect(response: Response, path: &str) -> Result<Response> {
     let location = HeaderValue::try_from(path).map_err(Problem::internal)?;
     let mut headers = response.headers;
     headers.extend([(LOCATION, location), (REFERRER_POLICY, HeaderValue::from_static("same-origin"))]);

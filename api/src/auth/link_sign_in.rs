@@ -2,61 +2,40 @@
 //!
 //! A link works once and only by POST, so that mail scanners that fetch links do not use it up.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
 use accounts::users::UserService;
-use bytes::Bytes;
-use http::StatusCode;
-use httpd::fields::{FieldDiagnostics, FieldNames};
-use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use message::address::Address;
+use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
-use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
 use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
+use super::request::{SignInClient, email_schema, parse_email};
 use super::session::begin_session;
-use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
+use super::{login_links, user_error_problem};
 use crate::prelude::*;
 
 /// Maximum number of invitations of one address for which a requested link is mailed.
 const INVITATIONS_MAX: usize = 3;
 
-/// Body of `POST /auth/link`.
+/// The user who signs in
+#[derive(RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
 pub struct RequestLoginLink {
+    /// The user's email address
+    #[field(parse = parse_email, schema = email_schema)]
     email: Address,
-    from: Option<IpAddr>,
-}
-
-impl FromRequest for RequestLoginLink {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("The user who signs in", [("email", schema::address("The user's email address"))]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL)], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        match read_email(&fields, &mut notes) {
-            Some(email) if notes.errors.is_empty() => Ok(Self { email, from: call.client_ip }),
-            _ => Err(notes.errors.into()),
-        }
-    }
 }
 
 /// `POST /auth/link`: creates and mails the link after the response, so that its timing reveals nothing.
 ///
 /// # Errors
 /// 503 if the service has no sender address for email; 429 above the rate limit.
-pub async fn request_link(state: Arc<AppState>, request: RequestLoginLink) -> Result<OkResponse, Problem> {
-    let RequestLoginLink { email, from } = request;
+pub async fn request_link(
+    state: State,
+    (client, RequestLoginLink { email }): (SignInClient, RequestLoginLink),
+) -> Result<OkResponse> {
     login_links::sender_address(&state)?;
-    state.sign_in.limiter.count_link_request(from, &email.to_string(), state.services.clock.now())?;
+    state.sign_in.limiter.count_link_request(client.client_ip, &email.to_string(), state.services.clock.now())?;
     let task_state = Arc::clone(&state);
     state.background.tasks.spawn(async move {
         if let Err(problem) = mail_link(&task_state, &email).await {
@@ -68,7 +47,7 @@ pub async fn request_link(state: Arc<AppState>, request: RequestLoginLink) -> Re
 }
 
 /// Mails a link to the address's user; without a user, to its open invitations.
-async fn mail_link(state: &Arc<AppState>, email: &Address) -> Result<(), Problem> {
+async fn mail_link(state: &State, email: &Address) -> Result<()> {
     if let Some(user) = UserService::new(&state.services).by_email(email).await.map_err(user_error_problem)? {
         return login_links::send_link(state, &user, login_links::LinkPurpose::SignIn).await;
     }
@@ -82,8 +61,7 @@ async fn mail_link(state: &Arc<AppState>, email: &Address) -> Result<(), Problem
 /// Path and headers of a request with a link's token.
 pub struct LoginLinkPath {
     token: Option<SignInLinkToken>,
-    client_ip: Option<IpAddr>,
-    user_agent: Option<String>,
+    client: SignInClient,
     /// The client accepts HTML: a browser.
     wants_page: bool,
 }
@@ -94,19 +72,14 @@ impl FromRequest for LoginLinkPath {
         RequestSpec { parameters: vec![token], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let token = SignInLinkToken::parse(call.path_parameter("token"));
-        Ok(Self {
-            token,
-            client_ip: call.client_ip,
-            user_agent: user_agent(call),
-            wants_page: wants_page(&call.headers),
-        })
+        Ok(Self { token, client: SignInClient::read(call)?, wants_page: wants_page(&call.headers) })
     }
 }
 
 /// `GET /auth/link/{token}`: a page with a button. It reads and changes nothing.
-pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginPage, Problem> {
+pub async fn show_link(_: State, _: LoginLinkPath) -> Result<LoginPage> {
     Ok(LoginPage::Link)
 }
 
@@ -121,30 +94,22 @@ pub enum UseLinkResponse {
 impl IntoResponse for UseLinkResponse {
     const COOKIES: CookiePolicy = CookiePolicy::Session;
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse {
-            status: 303,
-            media_type: None,
-            description: "For browsers: to the dashboard, or to the page that asks for a one-time password",
-        },
-        ExtraResponse {
-            status: 401,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "For browsers: a page that says that the link was used or has expired",
-        },
+        ExtraResponse::empty(303, "For browsers: to the dashboard, or to the page that asks for a one-time password"),
+        ExtraResponse::html(401, "For browsers: a page that says that the link was used or has expired"),
     ];
 
     fn describe(schemas: &mut Schemas) -> Value {
         SignInResponse::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         match self {
             Self::Json(signed_in) | Self::Redirect(signed_in) => signed_in.into_body(),
             Self::ExpiredPage => LoginPage::Expired.into_body(),
         }
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         match self {
             Self::Json(signed_in) => signed_in.into_response(),
             Self::Redirect(signed_in) => {
@@ -163,8 +128,8 @@ impl IntoResponse for UseLinkResponse {
 /// # Errors
 /// 401 for a link that is malformed, used, expired, or created before the password was changed or reset; 409 for an
 /// invitation of an address that signs in to another account.
-pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
-    let (from, wants_page, now) = (link.client_ip, link.wants_page, state.services.clock.now());
+pub async fn use_link(state: State, link: LoginLinkPath) -> Result<UseLinkResponse> {
+    let (from, wants_page, now) = (link.client.client_ip, link.wants_page, state.services.clock.now());
     let attempt = state.sign_in.limiter.try_token(from, now)?;
     match redeem_link(&state, link).await {
         Ok((signed_in, user)) => {
@@ -185,7 +150,7 @@ pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLi
     }
 }
 
-async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInResponse, User), Problem> {
+async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInResponse, User)> {
     let (store, now) = (&state.services.store, state.services.clock.now());
     let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link has been used or has expired; request a new one");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(expired)?;
@@ -204,12 +169,13 @@ async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInRes
     let users = UserService::new(&state.services);
     let signed_in = match found.kind {
         SignInLinkKind::SignIn => {
-            let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());
+            let start = SessionStart::new(SignInMethod::Link, link.client.client_ip, link.client.user_agent.as_deref());
             finish_first_step(&users, &user, start, batch).await
         }
         SignInLinkKind::Operator => {
             let rest = Duration::try_from(found.expires_at.duration_since(now)).unwrap_or_default();
-            let start = SessionStart::new(SignInMethod::Operator, link.client_ip, link.user_agent.as_deref());
+            let start =
+                SessionStart::new(SignInMethod::Operator, link.client.client_ip, link.client.user_agent.as_deref());
             begin_session(&users, &user, &user, start.lasting(rest), batch)
                 .await
                 .map(|session| SignInResponse::Session(Box::new(session)))

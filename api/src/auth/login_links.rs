@@ -4,17 +4,13 @@
 //! delivered like any other email. The account must have production access. The sandbox sender's own address is not
 //! used: it can reach only an account's owner.
 
-use std::time::Duration;
-
 use crate::prelude::*;
-use message::address::Address;
 use model::account::Account;
 use model::system_email::SystemEmail;
 use model::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
 use queue::intake::sender_authorization::sibling_address;
 use queue::intake::system_mailer::{SystemMailer, SystemMailerError};
 use queue::services::Services;
-use store::engine::Batch;
 
 /// Lifetime of a requested link.
 const REQUESTED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
@@ -36,7 +32,7 @@ pub enum LinkPurpose {
 ///
 /// # Errors
 /// 503: the operator has not configured `sandbox_sender`.
-pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
+pub fn sender_address(state: &AppState) -> Result<Address> {
     let Some(sandbox) = &state.options.sandbox_sender else {
         let text = "Sign-in links cannot be emailed: this service has no sender address (`sandbox_sender` in \
             [service]); sign in with a password";
@@ -50,7 +46,7 @@ pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
 ///
 /// # Errors
 /// The service cannot send email, or the store is unavailable.
-pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose) -> Result<(), Problem> {
+pub async fn send_link(state: &State, user: &User, purpose: LinkPurpose) -> Result<()> {
     let mailer = system_mailer(state).await?;
     let Services { store, clock, entropy, .. } = &state.services;
     let lifetime = match purpose {
@@ -73,7 +69,7 @@ pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose)
 
 /// Notifies the user by email, after the response, that their password was changed. An attacker who changed it does not
 /// read this mailbox.
-pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
+pub fn notify_password_changed(state: &State, user: &User) {
     let (task_state, to) = (Arc::clone(state), user.email.clone());
     state.background.tasks.spawn(async move {
         let text = format!(
@@ -87,7 +83,7 @@ pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
 }
 
 /// Notifies the user by email, after the response, that their one-time passwords were set up or removed.
-pub fn notify_totp_changed(state: &Arc<AppState>, user: &User, active: bool) {
+pub fn notify_totp_changed(state: &State, user: &User, active: bool) {
     let (task_state, to) = (Arc::clone(state), user.email.clone());
     state.background.tasks.spawn(async move {
         let (subject, change) = match active {
@@ -144,7 +140,7 @@ impl AccessGrant {
 
 /// Notifies the account's owners by email, after the response, of new access. Rate-limited per account and kind: five
 /// in a row, then one an hour.
-pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: AccessGrant) {
+pub fn notify_access_granted(state: &State, account: &Account, grant: AccessGrant) {
     if sender_address(state).is_err()
         || state.sign_in.limiter.count_notice(account.id, grant.kind(), state.services.clock.now()).is_err()
     {
@@ -194,7 +190,7 @@ fn unavailable_problem(cause: &dyn std::fmt::Display) -> Problem {
     Problem::new(ErrorCode::SERVICE_UNAVAILABLE, "Sign-in links cannot be emailed at the moment; try again later")
 }
 
-async fn system_mailer(state: &AppState) -> Result<SystemMailer, Problem> {
+async fn system_mailer(state: &AppState) -> Result<SystemMailer> {
     SystemMailer::for_service(&state.services.store, sender_address(state)?).await.map_err(|error| match error {
         SystemMailerError::Read(error) => error.into(),
         error => unavailable_problem(&error),

@@ -1,60 +1,31 @@
 //! `POST /auth/password`: sets the user's own password.
 
-use std::net::IpAddr;
-
 use accounts::users::UserService;
-use httpd::fields::{FieldDiagnostics, FieldNames};
-use store::access::SignedInUser;
 
-use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
+use super::request::{SignInClient, parse_password};
+use super::{login_links, password_hashing, user_error_problem};
 use crate::access;
 use crate::prelude::*;
 
-const CURRENT_PASSWORD: &str = "current_password";
-
-/// Body of `POST /auth/password`.
+/// A new password
+#[derive(RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
 pub struct SetPassword {
-    current: Option<String>,
+    /// The current password, if one is set
+    #[field(parse = parse_password, schema = String::schema)]
+    current_password: Option<String>,
+    /// The new password
+    #[field(
+        aliases = ["new_password"], parse = parse_new_password,
+        schema = json!({"type": "string", "minLength": password_hashing::CHARS_MIN, "maxLength": password_hashing::BYTES_MAX}),
+    )]
     password: String,
-    from: Option<IpAddr>,
 }
 
-impl FromRequest for SetPassword {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let password = json!({
-            "type": "string", "minLength": password_hashing::CHARS_MIN, "maxLength": password_hashing::BYTES_MAX,
-            "description": "The new password",
-        });
-        let body = schema::object_with(
-            "A new password",
-            &[PASSWORD],
-            [(CURRENT_PASSWORD, schema::string("The current password, if one is set")), (PASSWORD, password)],
-        );
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames {
-            known: &[(PASSWORD, PASSWORD), ("new_password", PASSWORD), (CURRENT_PASSWORD, CURRENT_PASSWORD)],
-            foreign: &[],
-        };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let current = read_password(&fields, CURRENT_PASSWORD, &mut notes);
-        let new = read_password(&fields, PASSWORD, &mut notes);
-        if !fields.is_present_or_misnamed(PASSWORD) {
-            notes.errors.add(PASSWORD, "is required");
-        }
-        if new.as_ref().is_some_and(|new| new.chars().count() < password_hashing::CHARS_MIN) {
-            notes.errors.add(PASSWORD, format!("is shorter than {} characters", password_hashing::CHARS_MIN));
-        }
-        match new {
-            Some(password) if notes.errors.is_empty() => Ok(Self { current, password, from: call.client_ip }),
-            _ => Err(notes.errors.into()),
-        }
-    }
+fn parse_new_password(value: &RawValue) -> Result<String, String> {
+    let password = parse_password(value)?;
+    let error = || format!("is shorter than {} characters", password_hashing::CHARS_MIN);
+    Some(password).filter(|password| password.chars().count() >= password_hashing::CHARS_MIN).ok_or_else(error)
 }
 
 /// The password was set
@@ -74,11 +45,11 @@ pub struct SetPasswordResponse {
 /// 403 when the current password is wrong, or `reauthentication_required` for a first password; 429 after too many
 /// attempts.
 pub async fn set_password(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
-    request: SetPassword,
-) -> Result<SetPasswordResponse, Problem> {
-    let SetPassword { current, password, from } = request;
+    (client, request): (SignInClient, SetPassword),
+) -> Result<SetPasswordResponse> {
+    let SetPassword { current_password, password } = request;
     let user = signed_in.user();
     let is_by_link = signed_in.session().has_fresh_sign_in_link(state.services.clock.now());
     if user.password.is_none() && !is_by_link {
@@ -87,8 +58,8 @@ pub async fn set_password(
     }
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
-        let attempt = state.sign_in.limiter.try_password(from, &email, state.services.clock.now())?;
-        match state.sign_in.passwords.verify(current.unwrap_or_default(), user.password.clone()).await {
+        let attempt = state.sign_in.limiter.try_password(client.client_ip, &email, state.services.clock.now())?;
+        match state.sign_in.passwords.verify(current_password.unwrap_or_default(), user.password.clone()).await {
             Ok(true) => attempt.succeed(),
             Ok(false) => {
                 let text = "`current_password` is wrong. If you have forgotten it, sign in with an emailed link and \

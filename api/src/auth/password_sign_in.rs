@@ -1,63 +1,31 @@
 //! `POST /auth/sign-in`: signing in by password.
 
-use std::net::IpAddr;
-
 use accounts::users::UserService;
-use httpd::fields::{FieldDiagnostics, FieldNames};
-use message::address::Address;
 use model::user::{SessionStart, SignInMethod, User};
-use store::engine::Batch;
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
-use super::{EMAIL, PASSWORD, login_log, read_email, read_password, user_agent, user_error_problem};
+use super::request::{SignInClient, email_schema, parse_email, parse_password};
+use super::{login_log, user_error_problem};
 use crate::prelude::*;
 
-/// Body of `POST /auth/sign-in`.
+/// The user who signs in
+#[derive(RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
 pub struct PasswordSignIn {
+    /// The user's email address
+    #[field(parse = parse_email, schema = email_schema)]
     email: Address,
+    /// The user's password
+    #[field(parse = parse_password, schema = String::schema)]
     password: String,
-    client_ip: Option<IpAddr>,
-    user_agent: Option<String>,
-}
-
-impl FromRequest for PasswordSignIn {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object(
-            "The user who signs in",
-            [
-                ("email", schema::address("The user's email address")),
-                ("password", schema::string("The user's password")),
-            ],
-        );
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        let email = read_email(&fields, &mut notes);
-        let password = read_password(&fields, PASSWORD, &mut notes);
-        if !fields.is_present_or_misnamed(PASSWORD) {
-            notes.errors.add(PASSWORD, "is required");
-        }
-        match (email, password) {
-            (Some(email), Some(password)) if notes.errors.is_empty() => {
-                Ok(Self { email, password, client_ip: call.client_ip, user_agent: user_agent(call) })
-            }
-            _ => Err(notes.errors.into()),
-        }
-    }
 }
 
 /// `POST /auth/sign-in`.
 ///
 /// # Errors
 /// 401 for a wrong address and for a wrong password; 429 after too many attempts; 503 when too many sign in at once.
-pub async fn sign_in(state: Arc<AppState>, request: PasswordSignIn) -> Result<SignInResponse, Problem> {
-    let PasswordSignIn { email, password, client_ip: from, user_agent } = request;
+pub async fn sign_in(state: State, (client, request): (SignInClient, PasswordSignIn)) -> Result<SignInResponse> {
+    let (PasswordSignIn { email, password }, from) = (request, client.client_ip);
     let text = email.to_string();
     let now = state.services.clock.now();
     let attempt = state.sign_in.limiter.try_password(from, &text, now)?;
@@ -74,7 +42,7 @@ pub async fn sign_in(state: Arc<AppState>, request: PasswordSignIn) -> Result<Si
         return Err(Problem::new(ErrorCode::UNAUTHORIZED, "The email address or the password is wrong"));
     };
     attempt.succeed();
-    let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
+    let start = SessionStart::new(SignInMethod::Password, from, client.user_agent.as_deref());
     let signed_in = finish_first_step(&users, &user, start, Batch::progress()).await?;
     if matches!(signed_in, SignInResponse::Session(_)) {
         state.sign_in.limiter.remember_user_network(from, &text, now);
@@ -88,7 +56,7 @@ async fn verify_credentials(
     users: &UserService,
     email: &Address,
     password: String,
-) -> Result<Option<User>, Problem> {
+) -> Result<Option<User>> {
     let user = users.by_email(email).await.map_err(user_error_problem)?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
     let is_correct = state.sign_in.passwords.verify(password, hash).await?;

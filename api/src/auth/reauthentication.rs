@@ -1,9 +1,9 @@
 //! `POST /auth/reauthenticate`: proves the user's identity again, for the operations that need a recent proof.
 
 use accounts::users::UserService;
-use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
+use super::request::SignInClient;
 use super::user_error_problem;
 use super::view::{SessionResponse, SessionView};
 use crate::prelude::*;
@@ -14,12 +14,12 @@ use crate::prelude::*;
 /// # Errors
 /// 403 when the password or the code is wrong; 429 after too many attempts.
 pub async fn reauthenticate(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
-    request: Confirmation,
-) -> Result<SessionResponse, Problem> {
+    (client, request): (SignInClient, Confirmation),
+) -> Result<SessionResponse> {
     let user = signed_in.user();
-    let after = request.verify(&state, user).await?;
+    let after = request.verify(&state, user, client.client_ip).await?;
     let users = UserService::new(&state.services);
     let stamped = users.reauthenticate(signed_in.session(), user, &after).await;
     let session = stamped.map_err(user_error_problem)?;

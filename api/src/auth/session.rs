@@ -1,10 +1,7 @@
 //! The current session and the user's other sessions: begin, show, list and end them.
 
 use accounts::users::UserService;
-use model::id::SessionId;
 use model::user::{SessionStart, User, UserSession};
-use store::access::SignedInUser;
-use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
@@ -18,7 +15,7 @@ pub(super) async fn begin_session(
     after: &User,
     start: SessionStart,
     batch: Batch,
-) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+) -> Result<WithSessionCookie<SessionResponse>> {
     let started = users.begin_session(before, start, batch).await;
     let (token, session) = started.map_err(user_error_problem)?;
     let reply = SessionResponse { session: SessionView::from_session(&session, after, &token) };
@@ -26,11 +23,7 @@ pub(super) async fn begin_session(
 }
 
 /// `POST /auth/sign-out`.
-pub async fn sign_out(
-    state: Arc<AppState>,
-    user: SignedInUser,
-    _: NoInput,
-) -> Result<WithSessionCookie<OkResponse>, Problem> {
+pub async fn sign_out(state: State, user: SignedInUser, _: NoInput) -> Result<WithSessionCookie<OkResponse>> {
     let mut batch = Batch::progress();
     store::session::delete(&mut batch, user.session());
     state.services.store.commit(batch).await.map_err(Problem::outage)?;
@@ -38,7 +31,7 @@ pub async fn sign_out(
 }
 
 /// `GET /auth/session`.
-pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
+pub async fn get(_: State, user: SignedInUser, _: NoInput) -> Result<SessionResponse> {
     Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
 
@@ -82,7 +75,7 @@ impl SessionListItem {
 list_response! { pub SessionList { sessions: SessionListItem } }
 
 /// `GET /auth/sessions`: newest first.
-pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
+pub async fn list(state: State, signed_in: SignedInUser, _: NoInput) -> Result<SessionList> {
     let (user, now) = (signed_in.user(), state.services.clock.now());
     let found = store::session::list_by_user(&state.services.store, user.account, user.id).await?;
     let live_sessions = found.iter().rev().filter(|session| session.is_live(now));
@@ -91,17 +84,13 @@ pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> 
     Ok(SessionList::new(sessions, None))
 }
 
-id_path! { SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
+id_path! { pub SessionPath(SessionId), "The session's id (`ses_…`)", "session" }
 
 /// `DELETE /auth/sessions/{id}`: ends one of the user's own sessions.
 ///
 /// # Errors
 /// The user has no such session.
-pub async fn end(
-    state: Arc<AppState>,
-    signed_in: SignedInUser,
-    SessionPath(id): SessionPath,
-) -> Result<OkResponse, Problem> {
+pub async fn end(state: State, signed_in: SignedInUser, SessionPath(id): SessionPath) -> Result<OkResponse> {
     let (user, store) = (signed_in.user(), &state.services.store);
     let found = store::session::list_by_user(store, user.account, user.id).await?;
     let session = found.iter().find(|session| session.id == id).ok_or_else(|| Problem::not_found("session"))?;
@@ -122,7 +111,7 @@ pub struct EndSessionsResponse {
 }
 
 /// `DELETE /auth/sessions`: ends all sessions of the user except the current one.
-pub async fn end_others(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
+pub async fn end_others(state: State, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse> {
     let ended = UserService::new(&state.services).end_other_sessions(user.user(), user.session().id).await;
     Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })
 }

@@ -5,15 +5,13 @@
 //! ```
 
 use accounts::users::UserService;
-use httpd::fields::{self, FieldDiagnostics, FieldNames};
+use httpd::request_value::AnyText;
 use model::totp::{RecoveryCode, base32, otpauth_uri};
-use store::access::SignedInUser;
 
 use super::confirmation::Confirmation;
+use super::request::SignInClient;
 use super::{login_links, user_error_problem};
 use crate::prelude::*;
-
-const CODE: &str = "code";
 
 /// A new secret; it is inactive until it is confirmed with a code
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,7 +41,7 @@ impl RecoveryCodesResponse {
 ///
 /// # Errors
 /// 409 when one-time passwords are active.
-pub async fn begin(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<BeginTotpResponse, Problem> {
+pub async fn begin(state: State, signed_in: SignedInUser, _: NoInput) -> Result<BeginTotpResponse> {
     let users = UserService::new(&state.services);
     let user = signed_in.user();
     let secret = users.begin_totp(&state.accounts.vault, user).await.map_err(user_error_problem)?;
@@ -54,35 +52,13 @@ pub async fn begin(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) ->
     Ok(BeginTotpResponse { secret: base32(&secret), otpauth_uri })
 }
 
-/// Body of `POST /auth/totp/confirm`.
+/// A code of the new secret
+#[derive(RequestObject)]
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
 pub struct ConfirmTotp {
+    /// The six digits that the authenticator app shows
+    #[field(reader = AnyText)]
     code: String,
-    client_ip: Option<std::net::IpAddr>,
-}
-
-impl FromRequest for ConfirmTotp {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let code = schema::string("The six digits that the authenticator app shows");
-        let body = schema::object("A code of the new secret", [(CODE, code)]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const NAMES: FieldNames = FieldNames { known: &[(CODE, CODE)], foreign: &[] };
-        let mut notes = FieldDiagnostics::default();
-        let fields = call.body_fields(&NAMES, &mut notes)?;
-        match fields.value(CODE).map(fields::parse_text) {
-            None => notes.errors.add(CODE, "is required"),
-            Some(Err(text)) => notes.errors.add(CODE, text),
-            Some(Ok(code)) if notes.errors.is_empty() => {
-                return Ok(Self { code: code.into_owned(), client_ip: call.client_ip });
-            }
-            Some(Ok(_)) => {}
-        }
-        Err(notes.errors.into())
-    }
 }
 
 /// `POST /auth/totp/confirm`: activates the secret. From then on, sign-in asks for a code.
@@ -90,14 +66,13 @@ impl FromRequest for ConfirmTotp {
 /// # Errors
 /// 403 when the code is wrong; 409 when no secret waits for confirmation; 429 after too many attempts.
 pub async fn confirm(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
-    request: ConfirmTotp,
-) -> Result<RecoveryCodesResponse, Problem> {
-    let ConfirmTotp { code, client_ip } = request;
+    (client, ConfirmTotp { code }): (SignInClient, ConfirmTotp),
+) -> Result<RecoveryCodesResponse> {
     let user = signed_in.user();
     let now = state.services.clock.now();
-    let attempt = state.sign_in.limiter.try_code(client_ip, &user.email.to_string(), now)?;
+    let attempt = state.sign_in.limiter.try_code(client.client_ip, &user.email.to_string(), now)?;
     let code = model::totp::SecondFactorCode::parse(&code).ok_or(accounts::users::UserError::WrongCode);
     let confirmed = match code {
         Ok(code) => UserService::new(&state.services).confirm_totp(&state.accounts.vault, user, &code).await,
@@ -114,13 +89,13 @@ pub async fn confirm(
 /// # Errors
 /// 403 when the password or the code is wrong; 429 after too many attempts.
 pub async fn disable(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
-    request: Confirmation,
-) -> Result<OkResponse, Problem> {
+    (client, request): (SignInClient, Confirmation),
+) -> Result<OkResponse> {
     let user = signed_in.user();
     // The user's row is written as it was read: a recovery code that confirmed this disappears with the others.
-    request.verify(&state, user).await?;
+    request.verify(&state, user, client.client_ip).await?;
     UserService::new(&state.services).disable_totp(user).await.map_err(user_error_problem)?;
     login_links::notify_totp_changed(&state, user, false);
     Ok(OkResponse::OK)
@@ -131,10 +106,10 @@ pub async fn disable(
 /// # Errors
 /// 409 when one-time passwords are not active.
 pub async fn replace_recovery_codes(
-    state: Arc<AppState>,
+    state: State,
     signed_in: SignedInUser,
     _: NoInput,
-) -> Result<RecoveryCodesResponse, Problem> {
+) -> Result<RecoveryCodesResponse> {
     let replaced = UserService::new(&state.services).replace_recovery_codes(signed_in.user()).await;
     Ok(RecoveryCodesResponse::from_codes(&replaced.map_err(user_error_problem)?))
 }

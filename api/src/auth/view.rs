@@ -1,15 +1,10 @@
 //! JSON objects of users and sessions, and the response that sets the session cookie.
 
-use crate::object_response::object_response;
-use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
 use httpd::response::{CookiePolicy, IntoResponse, Response};
 use model::user::{SessionToken, User, UserSession};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
+
+use crate::prelude::*;
 
 /// A user who can sign in
 #[derive(Debug, Serialize, ToSchema)]
@@ -99,11 +94,11 @@ impl<T: IntoResponse> IntoResponse for WithSessionCookie<T> {
         T::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         self.reply.into_body()
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut response = self.reply.into_response()?;
         response.headers.extend(self.cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)

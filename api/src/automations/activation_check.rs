@@ -1,7 +1,6 @@
 //! Checks what a definition needs of its account before it is activated: at least one step, published templates,
 //! senders on verified domains, an SMS provider. All errors are reported at once, by step (`steps[1]`).
 
-use httpd::problem::FieldErrors;
 use message::address::Mailbox;
 use model::automation::definition::{SendEmailStep, StepAction};
 use model::automation::{Automation, AutomationDefinition, STARTED_MAX};
@@ -21,7 +20,7 @@ const NO_SMS_PROVIDER: &str = "no SMS provider is configured (`[sms]`)";
 ///
 /// # Errors
 /// No SMS provider is configured.
-pub fn check_text_messages(state: &AppState, definition: &AutomationDefinition) -> Result<(), Problem> {
+pub fn check_text_messages(state: &AppState, definition: &AutomationDefinition) -> Result<()> {
     if state.accounts.automations.engine.has_sms_provider() || !definition.has_sms() {
         return Ok(());
     }
@@ -39,7 +38,7 @@ pub fn check_text_messages(state: &AppState, definition: &AutomationDefinition) 
 ///
 /// # Errors
 /// An event is unknown; the store cannot be read.
-pub async fn check_events(state: &AppState, tenant: &Tenant, definition: &AutomationDefinition) -> Result<(), Problem> {
+pub async fn check_events(state: &AppState, tenant: &Tenant, definition: &AutomationDefinition) -> Result<()> {
     let mut named = vec![("trigger.event".to_owned(), &definition.trigger.event)];
     let cancelling = definition.trigger.cancel_on_events.iter().enumerate();
     named.extend(cancelling.map(|(n, event)| (format!("trigger.cancel_on_events[{n}]"), event)));
@@ -57,7 +56,7 @@ pub async fn check_events(state: &AppState, tenant: &Tenant, definition: &Automa
 }
 
 /// Returns why an event never triggers automations; `None` if it can.
-async fn event_error(state: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
+async fn event_error(state: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>> {
     let trigger_names = || {
         let trigger_names = EventKind::ALL.iter().copied().filter(|kind| kind.can_trigger_automations());
         trigger_names.map(EventKind::name).collect::<Vec<_>>().join(", ")
@@ -96,7 +95,7 @@ pub async fn check_definition(
     tenant: &Tenant,
     automation: &Automation,
     definition: &AutomationDefinition,
-) -> Result<(), Problem> {
+) -> Result<()> {
     let mut errors = FieldErrors::default();
     if definition.steps.is_empty() {
         errors.add("steps", "must have at least one step");
@@ -122,7 +121,7 @@ pub async fn check_definition(
     if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
-async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -> Result<Option<String>, Problem> {
+async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -> Result<Option<String>> {
     let mut author = None;
     if let Some(named) = &email.template {
         let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };

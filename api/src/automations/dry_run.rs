@@ -37,7 +37,7 @@ impl UnsavedDefinition {
         state: &AppState,
         tenant: &Tenant,
         path: AutomationPath,
-    ) -> Result<(Automation, AutomationDefinition), Problem> {
+    ) -> Result<(Automation, AutomationDefinition)> {
         let automation = find(state, tenant, path).await?.automation;
         let stored = current_version(state, &automation).await?.definition;
         let definition = match (self.trigger, self.steps) {
@@ -66,10 +66,10 @@ pub struct DryRunAutomation {
 
 /// `POST /automations/{id}/dry-run`.
 pub async fn dry_run(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, request): (AutomationPath, DryRunAutomation),
-) -> Result<AutomationRunResponse, Problem> {
+) -> Result<AutomationRunResponse> {
     let DryRunAutomation { definition, user_id, email, data } = request;
     let (automation, definition) = definition.load(&state, &tenant, path).await?;
     let incoming = IncomingProductEvent { name: definition.trigger.event.clone(), user_id, email, data };

@@ -1,7 +1,6 @@
 //! Path of an automation, and the automation that it names.
 
 use crate::prelude::*;
-use model::id::AutomationId;
 use store::automation::StoredAutomation;
 
 /// Path of an automation. A malformed id is answered 404, like an unknown one.
@@ -17,7 +16,7 @@ impl AutomationPath {
         Self(call.path_parameter("id").parse().ok())
     }
 
-    pub(super) fn id(self) -> Result<AutomationId, Problem> {
+    pub(super) fn id(self) -> Result<AutomationId> {
         self.0.ok_or_else(automation_not_found)
     }
 }
@@ -27,7 +26,7 @@ impl FromRequest for AutomationPath {
         RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self::from_request(call))
     }
 }
@@ -36,7 +35,7 @@ pub(crate) fn automation_not_found() -> Problem {
     Problem::not_found("automation")
 }
 
-pub(crate) async fn find(state: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
+pub(crate) async fn find(state: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation> {
     let found = store::automation::get(&state.services.store, tenant.account().id, path.id()?).await?;
     found.ok_or_else(automation_not_found)
 }

@@ -13,17 +13,14 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use events::automations::DryRun;
 use httpd::request_value::Integer;
-use jiff::Timestamp;
 use model::automation::Automation;
 use model::automation::context::{self, EventFacts};
 use model::automation::definition::{AutomationDefinition, Reentry, StepAction};
 use model::automation::person_key::{PersonIdentity, PersonKey};
 use model::automation::run::{AutomationRun, CompletionReason, RunMode, RunStatus, StepState, StepStatus};
-use model::id::{ProductEventId, RunId};
 use model::product_event::ProductEvent;
 use model::trigger_event::TriggerEvent;
 use store::automation_run::run_indexes;
@@ -192,7 +189,7 @@ object_response! { "A response with a replay", pub ReplayResponse { replay: Repl
 
 /// The definition whose steps run, and what is known of earlier runs.
 struct Replay {
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     automation: Automation,
     definition: AutomationDefinition,
@@ -212,10 +209,10 @@ struct Replay {
 /// The automation does not exist; the definition is invalid; another replay of the account is running; the store cannot
 /// be read.
 pub async fn replay(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, request): (AutomationPath, ReplayAutomation),
-) -> Result<ReplayResponse, Problem> {
+) -> Result<ReplayResponse> {
     let limit = request.limit.unwrap_or(EVENTS_DEFAULT);
     let (automation, definition) = request.definition.load(&state, &tenant, path).await?;
     let permit = state.replay_permits.try_acquire(automation.account).ok_or_else(|| {
@@ -274,7 +271,7 @@ impl EarlierRun {
 
 impl Replay {
     /// Reads the next page of past events, newest first; `before` is the last one of the page before.
-    async fn read_page(&self, before: &mut Option<ProductEventId>, left: usize) -> Result<Vec<ProductEvent>, Problem> {
+    async fn read_page(&self, before: &mut Option<ProductEventId>, left: usize) -> Result<Vec<ProductEvent>> {
         let filter = ProductEventFilter {
             name: Some(self.definition.trigger.event.clone()),
             email: None,
@@ -296,7 +293,7 @@ impl Replay {
     }
 
     /// Finds the events of persons who have an earlier run: by an earlier event of the replay, or before all of them.
-    async fn find_repeated(&self) -> Result<BTreeSet<ProductEventId>, Problem> {
+    async fn find_repeated(&self) -> Result<BTreeSet<ProductEventId>> {
         let (mut starts, mut before, mut left) = (Vec::new(), None, self.limit);
         while left > 0 {
             let events = self.read_page(&mut before, left).await?;
@@ -333,7 +330,7 @@ impl Replay {
     }
 
     /// A person's last run, if it began before another one.
-    async fn find_run_before(&self, person: PersonKey, before: RunId) -> Result<EarlierRun, Problem> {
+    async fn find_run_before(&self, person: PersonKey, before: RunId) -> Result<EarlierRun> {
         let (store, automation) = (&self.state.services.store, &self.automation);
         let last = run_indexes::find_last(store, automation.account, automation.id, person).await?;
         let Some(id) = last.run.filter(|id| *id < before) else { return Ok(EarlierRun::None) };
@@ -343,7 +340,7 @@ impl Replay {
         }))
     }
 
-    async fn run(mut self) -> Result<ReplayView, Problem> {
+    async fn run(mut self) -> Result<ReplayView> {
         if self.definition.trigger.reentry == Reentry::Once {
             self.repeated = self.find_repeated().await?;
         }

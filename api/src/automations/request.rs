@@ -1,16 +1,11 @@
 //! Bodies of `POST /automations` and `POST /automations/{id}`.
 
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{RequestObject, body_spec, bounded_text_schema, read_checked_body};
+use httpd::request_object::bounded_text_schema;
 use model::automation::parse::{self, ParseNotes as ReadNotes};
 use model::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::view::{steps_schema, trigger_schema};
+use crate::prelude::*;
 use crate::sdk::SdkAction;
 
 /// Twice the size of a definition, because JSON escapes it, plus the other fields.
@@ -104,7 +99,7 @@ impl AutomationEdit {
     ///
     /// # Errors
     /// The errors of the new definition by field.
-    pub fn apply(&self, before: &AutomationDefinition) -> Result<AutomationDefinition, Problem> {
+    pub fn apply(&self, before: &AutomationDefinition) -> Result<AutomationDefinition> {
         let before = before.to_json();
         let mut notes = FieldDiagnostics::default();
         let part = |given: &Option<Value>, name: &str| given.clone().unwrap_or_else(|| before[name].clone());
@@ -180,7 +175,7 @@ impl FromRequest for CreateAutomation {
         body_spec::<AutomationFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let mut definition = None;
         let AutomationFields { name, .. } = read_checked_body(call, |given: &AutomationFields, _, notes| {
             let part = |part: &Option<Value>| part.clone().unwrap_or_default();
@@ -196,7 +191,9 @@ impl FromRequest for CreateAutomation {
 #[schema(name = "UpdateAutomation", examples = [{"action": "activate"}])]
 struct AutomationChangeFields {
     /// The action to perform
-    #[field(foreign = ["Action"], parse = parse_action, schema = action_schema)]
+    #[field(
+        foreign = ["Action"], parse = parse_action, schema = json!({"type": "string", "enum": AutomationAction::WORDS}),
+    )]
     action: Option<AutomationAction>,
     /// The name
     #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
@@ -210,10 +207,6 @@ struct AutomationChangeFields {
 fn parse_action(value: &RawValue) -> Result<AutomationAction, String> {
     let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
     AutomationAction::from_word(&fields::parse_text(value)?).ok_or_else(text)
-}
-
-fn action_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": AutomationAction::WORDS})
 }
 
 impl AutomationChangeFields {
@@ -239,7 +232,7 @@ impl FromRequest for AutomationChange {
         body_spec::<AutomationChangeFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let AutomationChangeFields { action, name, trigger, steps } =
             read_checked_body(call, AutomationChangeFields::check)?;
         let edit = || AutomationChange::Edit(Box::new(AutomationEdit { name, trigger, steps }));

@@ -1,8 +1,6 @@
 //! Runs of automations: list, show with steps, cancel.
 
 use httpd::paging::KIND_RUN;
-use model::automation::run::RunStatus;
-use model::id::RunId;
 use store::automation_run::RunFilter;
 
 use super::path::{AutomationPath, find};
@@ -19,37 +17,29 @@ pub struct ListAutomationRuns {
     filter: RunFilter,
 }
 
-impl FromRequest for ListAutomationRuns {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = |name: &str, text: &str| schema::query_parameter(name, text, json!({"type": "string"}));
-        let mut parameters = PageParameters::parameters();
-        let words = format!("Only these values: {}; several separated by commas", RunStatus::WORDS.join(", "));
-        parameters.push(text("status", &words));
-        parameters.push(text("email", "Filter by the person's email address"));
-        parameters.push(text("user_id", "Filter by the person's `user_id` in the product"));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let person = |name: &str| match paging::single_value(&parameters, name)? {
+impl RequestQuery for ListAutomationRuns {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let about = |words: &str| format!("Only these values: {words}; several separated by commas");
+        let statuses = query.words_in_text("status", about)?;
+        let mut person = |name: &str, description: &str| match query.text(name, description)? {
             Some(text) if text.len() > PERSON_BYTES_MAX => {
                 Err(Problem::field(name, format!("is longer than {PERSON_BYTES_MAX} bytes")))
             }
-            text => Ok(text.map(str::to_owned)),
+            text => Ok(text),
         };
-        let statuses = paging::parse_words(&call.query, "status", RunStatus::WORDS, RunStatus::from_word)?;
-        let filter = RunFilter { statuses, user_id: person("user_id")?, email: person("email")? };
-        Ok(ListAutomationRuns { page: PageParameters::from_query(&call.query)?, filter })
+        let email = person("email", "Filter by the person's email address")?;
+        let user_id = person("user_id", "Filter by the person's `user_id` in the product")?;
+        Ok(ListAutomationRuns { page, filter: RunFilter { statuses, user_id, email } })
     }
 }
 
 /// `GET /automations/{id}/runs`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, ListAutomationRuns { page, filter }): (AutomationPath, ListAutomationRuns),
-) -> Result<AutomationRunList, Problem> {
+) -> Result<AutomationRunList> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
     let (store, account, id) = (&state.services.store, automation.account, automation.id);
@@ -67,7 +57,7 @@ impl FromRequest for AutomationRunPath {
         RequestSpec { parameters: vec![run], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(AutomationRunPath(call.path_parameter("run").parse().ok()))
     }
 }
@@ -78,10 +68,10 @@ fn run_not_found() -> Problem {
 
 /// `GET /automations/{id}/runs/{run}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
-) -> Result<AutomationRunResponse, Problem> {
+) -> Result<AutomationRunResponse> {
     let automation = find(&state, &tenant, path).await?.automation;
     let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
     let found = store::automation_run::get(&state.services.store, run_key).await?.ok_or_else(run_not_found)?;
@@ -90,10 +80,10 @@ pub async fn get(
 
 /// `POST /automations/{id}/runs/{run}/cancel`. A run that has ended is not changed.
 pub async fn cancel(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
-) -> Result<AutomationRunResponse, Problem> {
+) -> Result<AutomationRunResponse> {
     let automation = find(&state, &tenant, path).await?.automation;
     let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
     let run = state.accounts.automations.cancel_run(run_key).await?.ok_or_else(run_not_found)?;

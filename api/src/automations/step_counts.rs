@@ -2,6 +2,8 @@
 //!
 //! The counts are of the newest runs, and of the newest waiting runs, so that the read is bounded.
 
+use std::num::NonZeroU32;
+
 use model::automation::run::{AutomationRun, RunStatus, StepStatus};
 use store::automation_run::RunFilter;
 
@@ -17,26 +19,15 @@ pub struct StepCountsQuery {
     version: Option<u32>,
 }
 
-impl FromRequest for StepCountsQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let version = schema::query_parameter(
+impl RequestQuery for StepCountsQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let version: Option<NonZeroU32> = query.value_with(
             "version",
             "The version whose steps are counted; the current one if omitted",
-            json!({"type": "integer", "minimum": 1}),
-        );
-        RequestSpec { parameters: vec![version], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let version = match paging::single_value(&parameters, "version")? {
-            None => None,
-            Some(text) => {
-                let number = text.parse().ok().filter(|number| *number > 0);
-                Some(number.ok_or_else(|| Problem::field("version", "must be a version's number"))?)
-            }
-        };
-        Ok(StepCountsQuery { version })
+            "a version's number",
+            || json!({"type": "integer", "minimum": 1}),
+        )?;
+        Ok(StepCountsQuery { version: version.map(NonZeroU32::get) })
     }
 }
 
@@ -97,10 +88,10 @@ fn add_run(steps: &mut Vec<StepCount>, run: &AutomationRun) {
 
 /// `GET /automations/{id}/step-counts`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (path, query): (AutomationPath, StepCountsQuery),
-) -> Result<StepCountsResponse, Problem> {
+) -> Result<StepCountsResponse> {
     let automation = find(&state, &tenant, path).await?.automation;
     let (store, account, id) = (&state.services.store, automation.account, automation.id);
     let version = query.version.unwrap_or(automation.version);

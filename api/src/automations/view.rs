@@ -1,18 +1,13 @@
 //! JSON objects of automations, versions and runs.
 
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use httpd::json_timestamp::JsonTimestamp;
 use model::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use model::automation::definition::{Reentry, StepAction};
 use model::automation::parse::{CANCEL_ON_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
 use model::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
 use model::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
-use model::id::{AutomationId, RunId};
 use model::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// An automation
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,8 +1,7 @@
 //! [`CredentialKind`] of API keys.
 
 use httpd::paging::KIND_API_KEY;
-use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
-use model::id::ApiKeyId;
+use model::credential::{API_KEY_PREFIX, ApiKey, SecretHash};
 
 use super::kind::{CreateCredential, CredentialKind};
 use crate::prelude::*;

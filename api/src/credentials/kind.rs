@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::prelude::*;
-use model::credential::{ApiKeyScope, CredentialPolicy, SecretHash};
+use model::credential::{CredentialPolicy, SecretHash};
 use store::credential::Credential;
 
 /// A kind of credential that these operations manage.

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use httpd::fields::{self, FieldDiagnostics, FieldLookup as _, ObjectFields};
-use httpd::request_object::{RequestObject, RequestValue, read_nested};
+use httpd::fields::FieldLookup as _;
+use httpd::request_object::{RequestValue, read_nested};
 use httpd::request_value::{AddressPatterns, Integer};
-use message::address::Address;
 use message::address_pattern::AddressPattern;
 use model::client_policy::{ApprovalKind, ClientPolicy, RECIPIENT_PATTERNS_MAX, SENDS_PER_DAY_MAX};
 use model::email::Category;
-use schema::Schemas;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 const POLICY: &str = "policy";
 
@@ -24,7 +21,7 @@ pub(super) struct PolicyFields {
     #[field(reader = AddressPatterns<RECIPIENT_PATTERNS_MAX>, absent = Vec::new(), null = Vec::new())]
     recipients: Vec<AddressPattern>,
     /// The only sender address
-    #[field(parse = parse_address, schema = address_schema, nullable)]
+    #[field(parse = parse_address, schema = schema::address(""), nullable)]
     from: Option<Address>,
     /// Maximum number of recipients per day (UTC)
     #[field(reader = Integer<u32, 1, { SENDS_PER_DAY_MAX as i64 }>, nullable)]
@@ -46,10 +43,6 @@ impl From<PolicyFields> for ClientPolicy {
 
 fn parse_address(value: &RawValue) -> Result<Address, String> {
     fields::parse_text(value)?.trim().parse().map_err(|_| "is not an email address".to_owned())
-}
-
-fn address_schema(_: &mut Schemas) -> Value {
-    schema::address("")
 }
 
 /// Reads the field `policy`; null has no rules. A field that is not known is an error, because a rule that is mistyped

@@ -1,27 +1,16 @@
 //! Requests for API keys and SMTP credentials.
 
 use std::marker::PhantomData;
-use std::time::Duration;
 
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::paging::PageParameters;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{
-    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_optional_body,
-};
+use httpd::request_object::{RequestValue, bounded_text_schema, read_optional_body};
 use httpd::request_value::{Integer, Time};
-use jiff::Timestamp;
 use model::cidr::IpNetwork;
 use model::client_policy::ClientPolicy;
-use model::credential::{ApiKeyScope, CredentialPolicy};
-use model::id::DomainId;
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use model::credential::CredentialPolicy;
 
 use super::kind::{CreateCredential, CredentialKind};
 use super::policy::{policy_request_schema, read_policy};
+use crate::prelude::*;
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum number of allowed networks per credential.
@@ -33,13 +22,6 @@ const GRACE_HOURS_MAX: i64 = 14 * 24;
 const GRACE_HOURS_DEFAULT: u64 = 24;
 
 const SCOPE: &str = "scope";
-
-/// Query of a list.
-#[derive(Debug)]
-pub struct ListCredentials<K> {
-    pub page: PageParameters,
-    kind: PhantomData<fn() -> K>,
-}
 
 #[derive(Debug)]
 pub struct CredentialPath<K> {
@@ -75,7 +57,7 @@ struct ApiKeyFields {
     #[field(flatten)]
     credential: CredentialFields,
     /// The scope
-    #[field(read = read_scope, schema = scope_schema)]
+    #[field(read = read_scope, schema = json!({"type": "string", "enum": ["full", "sending"]}))]
     scope: ApiKeyScope,
 }
 
@@ -86,7 +68,7 @@ struct CredentialFields {
     #[field(parse = parse_name, schema = name_schema)]
     name: String,
     /// The only domain (`dom_…`) that the credential may send from; null allows all
-    #[field(parse = parse_domain_id, schema = domain_id_schema, nullable)]
+    #[field(parse = parse_domain_id, schema = schema::id(DomainId::PREFIX, ""), nullable)]
     domain_id: Option<DomainId>,
     /// Addresses and networks that may use the credential; empty allows all
     #[field(reader = Networks, absent = Vec::new())]
@@ -160,10 +142,6 @@ fn parse_domain_id(value: &RawValue) -> Result<DomainId, String> {
     fields::parse_text(value)?.parse().map_err(|_| "is not the id of a domain (`dom_…`)".to_owned())
 }
 
-fn domain_id_schema(_: &mut Schemas) -> Value {
-    schema::id(DomainId::PREFIX, "")
-}
-
 fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ApiKeyScope> {
     let Some(value) = fields.value(SCOPE) else {
         notes.errors.add(SCOPE, "is required; must be `full` or `sending`");
@@ -177,12 +155,8 @@ fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option
     parsed.map_err(|text| notes.errors.add(SCOPE, text)).ok()
 }
 
-fn scope_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": ["full", "sending"]})
-}
-
 /// An SMTP client cannot wait for an approval.
-fn check_policy<K: CredentialKind>(policy: &ClientPolicy) -> Result<(), Problem> {
+fn check_policy<K: CredentialKind>(policy: &ClientPolicy) -> Result<()> {
     match K::HAS_SCOPE || policy.approve.is_empty() {
         true => Ok(()),
         false => {
@@ -191,7 +165,7 @@ fn check_policy<K: CredentialKind>(policy: &ClientPolicy) -> Result<(), Problem>
     }
 }
 
-fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16], Problem> {
+fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16]> {
     K::id_of(call.path_parameter("id")).ok_or_else(super::kind::not_found::<K>)
 }
 
@@ -207,7 +181,7 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let ApiKeyFields { credential, scope } = match K::HAS_SCOPE {
             true => read_body(call)?,
             false => ApiKeyFields { credential: read_body(call)?, scope: ApiKeyScope::Sending },
@@ -225,22 +199,12 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
     }
 }
 
-impl<K: CredentialKind> FromRequest for ListCredentials<K> {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self { page: PageParameters::from_query(&call.query)?, kind: PhantomData })
-    }
-}
-
 impl<K: CredentialKind> FromRequest for CredentialPath<K> {
     fn describe(_: &mut Schemas) -> RequestSpec {
         RequestSpec { parameters: vec![id_parameter::<K>()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self { id: parse_id::<K>(call)?, kind: PhantomData })
     }
 }
@@ -252,7 +216,7 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
         body_spec::<CredentialChange>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let id = parse_id::<K>(call)?;
         let CredentialChange { name, allowed_ips, enabled, policy } = read_body(call)?;
         policy.as_ref().map_or(Ok(()), check_policy::<K>)?;
@@ -268,7 +232,7 @@ impl<K: CredentialKind> FromRequest for RotateCredential<K> {
         body_spec::<Rotation>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let id = parse_id::<K>(call)?;
         let Rotation { grace_hours } = read_optional_body(call)?;
         Ok(Self { id, grace: Duration::from_secs(grace_hours * 3600), kind: PhantomData })

@@ -2,7 +2,6 @@
 
 use httpd::paging::KIND_SMTP_CREDENTIAL;
 use model::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
-use model::id::SmtpCredentialId;
 
 use super::kind::{CreateCredential, CredentialKind};
 use crate::prelude::*;

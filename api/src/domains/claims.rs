@@ -5,7 +5,6 @@ use httpd::paging::{KIND_CLAIM, after_id};
 use message::address::DomainName;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::RecordFinding;
-use model::id::ClaimId;
 use model::quota::Noun;
 
 use super::error::domain_error_problem;
@@ -97,17 +96,13 @@ pub struct CreateClaim {
     name: DomainName,
 }
 
-id_path! { ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
+id_path! { pub ClaimPath(ClaimId), "The claim's id (`clm_…`)", "claim" }
 
 /// `POST /domains/claims`. If the account has an open claim to the name, that claim is returned.
 ///
 /// # Errors
 /// The input is invalid; no other account has the domain; the store cannot be used.
-pub async fn create(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    CreateClaim { name }: CreateClaim,
-) -> Result<ClaimResponse, Problem> {
+pub async fn create(state: State, tenant: Tenant, CreateClaim { name }: CreateClaim) -> Result<ClaimResponse> {
     let (domains, account) = (&state.accounts.domains, tenant.account().id);
     let refused = |error| claim_error_problem(error, &state, &tenant);
     // An open claim is returned and an impossible claim is rejected even if the storage quota is exhausted.
@@ -121,7 +116,7 @@ pub async fn create(
 }
 
 /// `GET /domains/claims`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ClaimList, Problem> {
+pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<ClaimList> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
     let mut claims = store::domain_claim::list(&state.services.store, account, before, page.limit + 1).await?;
@@ -134,14 +129,14 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) ->
 ///
 /// # Errors
 /// The claim does not exist or has ended otherwise; the store cannot be used.
-pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+pub async fn cancel(state: State, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse> {
     let cancelled = state.accounts.domains.claims.cancel_claim(tenant.account().id, id).await;
     let claim = cancelled.map_err(|error| claim_error_problem(error, &state, &tenant))?;
     Ok(ClaimResponse::from_claim(&state, claim, None))
 }
 
 /// `GET /domains/claims/{id}`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse> {
     let found = store::domain_claim::get(&state.services.store, tenant.account().id, id).await?;
     Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))
 }
@@ -151,7 +146,7 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath)
 /// # Errors
 /// The claim does not exist; the plan's domain limit is reached; the store cannot be used. A missing record is not an
 /// error.
-pub async fn verify(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+pub async fn verify(state: State, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse> {
     let limit = domain_limit(&state, &tenant);
     let verified = state.accounts.domains.claims.verify_claim(tenant.account().id, id, limit).await;
     let claimed = verified.map_err(|error| claim_error_problem(error, &state, &tenant))?;

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
-use std::time::Duration;
 
 use message::address::DomainName;
 use message::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
@@ -15,8 +14,8 @@ use model::metric::{Counter, Dimension, Hour};
 
 use super::request::DomainKey;
 use crate::prelude::*;
-use crate::time_range::{parse_time_or_date, time_parameter};
-use jiff::{SignedDuration, Timestamp};
+use crate::time_range::time_or_date;
+use jiff::SignedDuration;
 
 /// Longest and default range.
 const DAYS_MAX: i64 = 92;
@@ -29,38 +28,25 @@ const READ_MAX: usize = 60_000;
 /// Maximum wait for recent sends to be counted.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Path and query.
+/// Query of `GET /domains/{id_or_name}/dmarc`.
 #[derive(Debug)]
 pub struct DmarcQuery {
-    domain_key: DomainKey,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 }
 
-impl FromRequest for DmarcQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let from = time_parameter(
-            "from",
-            "Start of the range, a time or a UTC date; extended to the start of its day. Default: 30 days before `to`. \
-             At most 92 days; reports are retained for thirteen months",
-        );
-        let to = time_parameter("to", "End of the range (exclusive), extended to the end of its day. Default: now");
-        RequestSpec { parameters: vec![DomainKey::parameter(), from, to], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        Ok(Self {
-            domain_key: DomainKey::from_request(call)?,
-            from: parse_time_or_date(&parameters, "from")?,
-            to: parse_time_or_date(&parameters, "to")?,
-        })
+impl RequestQuery for DmarcQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let from = "Start of the range, a time or a UTC date; extended to the start of its day. Default: 30 days before \
+                    `to`. At most 92 days; reports are retained for thirteen months";
+        let to = "End of the range (exclusive), extended to the end of its day. Default: now";
+        Ok(Self { from: time_or_date(query, "from", from)?, to: time_or_date(query, "to", to)? })
     }
 }
 
 impl DmarcQuery {
     /// The requested range, extended to whole days.
-    fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
+    fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>> {
         let to = self.to.unwrap_or(now);
         let ago = SignedDuration::from_hours(DAYS * 24);
         let from = self.from.unwrap_or_else(|| to.checked_sub(ago).unwrap_or(Timestamp::MIN));
@@ -208,12 +194,16 @@ object_response! { "A summary of DMARC reports", pub DmarcResponse { dmarc: Dmar
 ///
 /// # Errors
 /// The domain does not exist; the range is too long; the store cannot be read.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
+pub async fn get(
+    state: State,
+    tenant: Tenant,
+    (domain_key, request): (DomainKey, DmarcQuery),
+) -> Result<DmarcResponse> {
     let hours = request.hour_range(state.services.clock.now())?;
-    let domain = super::lookup::find(&state, &tenant, &request.domain_key).await?;
-    let (store, domain_key) = (&state.services.store, (domain.account, domain.id));
-    let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await?;
-    let (sources, by_day) = store::dmarc::source_totals(store, domain_key, hours.clone()).await?;
+    let domain = super::lookup::find(&state, &tenant, &domain_key).await?;
+    let (store, id) = (&state.services.store, (domain.account, domain.id));
+    let reports = store::dmarc::list_reports(store, id, hours.clone()).await?;
+    let (sources, by_day) = store::dmarc::source_totals(store, id, hours.clone()).await?;
     let sent = sent_by_day(&state, &domain, hours.clone()).await?;
     let mut totals = DmarcMessageCounts::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
@@ -295,7 +285,7 @@ async fn sent_by_day(
     state: &AppState,
     domain: &SendingDomain,
     hours: Range<Hour>,
-) -> Result<Option<BTreeMap<Hour, u64>>, Problem> {
+) -> Result<Option<BTreeMap<Hour, u64>>> {
     state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await;
     let (store, by_domain) = (&state.services.store, Some(Dimension::Domain));
     let rows = store::metric::read(store, domain.account, by_domain, hours, READ_MAX).await?;

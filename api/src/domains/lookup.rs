@@ -1,14 +1,13 @@
 //! Finds a domain of the tenant, and the number of domains that its plan includes.
 
 use model::domain::SendingDomain;
-use model::id::DomainId;
 
 use super::error::domain_not_found;
 use super::request::DomainKey;
 use crate::prelude::*;
 
 /// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.
-pub(super) async fn find(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<SendingDomain, Problem> {
+pub(super) async fn find(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<SendingDomain> {
     let (store, account) = (&state.services.store, tenant.account().id);
     let found = match domain_key {
         DomainKey::Id(id) => store::domain::get(store, account, *id).await?,

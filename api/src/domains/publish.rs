@@ -1,17 +1,13 @@
 //! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
 use accounts::domains::{CredentialSource, PublishError};
-use httpd::fields;
-use httpd::problem::FieldErrors;
-use httpd::request_object::read_checked_body;
 use provider::{
     AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
 };
-use serde_json::value::RawValue;
 
 use super::error::domain_error_problem;
 use super::lookup::find;
-use super::request::{DomainKey, DomainPath};
+use super::request::DomainKey;
 use super::view::{DomainView, RecordView};
 use crate::prelude::*;
 
@@ -19,10 +15,6 @@ const PROVIDER: &str = "provider";
 
 fn providers() -> Vec<&'static str> {
     Provider::ALL.iter().map(|provider| provider.as_str()).collect()
-}
-
-fn provider_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": providers()})
 }
 
 fn parse_provider(value: &RawValue) -> Result<Provider, String> {
@@ -82,11 +74,12 @@ impl FromRequest for ApplyDnsChanges {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Publication>(schemas, vec![DomainKey::parameter()], Self::BODY_BYTES_MAX)
+        let parameters = DomainKey::describe(schemas).parameters;
+        body_spec::<Publication>(schemas, parameters, Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let domain_key = DomainKey::from_request(call)?;
+    fn read(call: &Request) -> Result<Self> {
+        let domain_key = DomainKey::read(call)?;
         let mut source = None;
         let Publication { dry_run, merge_spf, .. } = read_checked_body(call, |publication: &Publication, _, notes| {
             source = publication.credential_source(&mut notes.errors);
@@ -101,7 +94,11 @@ impl FromRequest for ApplyDnsChanges {
 #[schema(name = "ApplyDns")]
 struct Publication {
     /// The DNS provider of the zone
-    #[field(required, parse = parse_provider, schema = provider_schema, examples = ["rfc2136"])]
+    #[field(
+        required, parse = parse_provider,
+        schema = json!({"type": "string", "enum": providers()}),
+        examples = ["rfc2136"],
+    )]
     provider: Option<Provider>,
     #[field(foreign = ["token", "api_token"], parse = parse_json, schema = credentials_schema)]
     credentials: Option<Value>,
@@ -174,11 +171,7 @@ pub struct ApplyDnsResponse {
 /// # Errors
 /// The domain does not exist; existing records conflict (409, and nothing is changed); the provider returns an error
 /// (422); the store cannot be used.
-pub async fn apply_dns_changes(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: ApplyDnsChanges,
-) -> Result<ApplyDnsResponse, Problem> {
+pub async fn apply_dns_changes(state: State, tenant: Tenant, input: ApplyDnsChanges) -> Result<ApplyDnsResponse> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
     let domains = &state.accounts.domains;
     let published = domains.publisher.publish(domain.account, domain.id, input.by, input.merge_spf, input.dry_run);
@@ -214,10 +207,10 @@ pub struct DomainConnectResponse {
 /// # Errors
 /// The domain does not exist; the provider does not support Domain Connect (422); the store cannot be read.
 pub async fn create_domain_connect_url(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    DomainPath(domain_key): DomainPath,
-) -> Result<DomainConnectResponse, Problem> {
+    domain_key: DomainKey,
+) -> Result<DomainConnectResponse> {
     let domain = find(&state, &tenant, &domain_key).await?;
     let result = state.accounts.domains.publisher.domain_connect_url(domain.account, domain.id).await;
     let url = result.map_err(|error| publish_error_problem(error, &state, &tenant))?;
@@ -248,7 +241,7 @@ fn provider_parameter() -> Value {
     parameter
 }
 
-fn provider_from_path(call: &Request) -> Result<Provider, Problem> {
+fn provider_from_path(call: &Request) -> Result<Provider> {
     call.path_parameter(PROVIDER).parse().map_err(|_| Problem::not_found("DNS provider"))
 }
 
@@ -263,7 +256,7 @@ impl FromRequest for SaveDnsCredentials {
         body_spec::<DnsCredentialFields>(schemas, vec![provider_parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let provider = provider_from_path(call)?;
         let DnsCredentialFields { credentials } = read_body(call)?;
         let mut errors = FieldErrors::default();
@@ -298,10 +291,10 @@ object_response! { "The saved credentials", pub DnsCredentialsResponse { dns_cre
 /// # Errors
 /// The credentials are invalid; the store cannot be written.
 pub async fn save_credentials(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     SaveDnsCredentials(credentials): SaveDnsCredentials,
-) -> Result<DnsCredentialsResponse, Problem> {
+) -> Result<DnsCredentialsResponse> {
     let stored = state.accounts.domains.publisher.save_credentials(tenant.account().id, &credentials).await;
     let saved_at = stored.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     let provider = credentials.provider().as_str().to_owned();
@@ -311,7 +304,7 @@ pub async fn save_credentials(
 list_response! { pub DnsCredentialsList { dns_credentials: DnsCredentialsView } as "SavedDnsCredentialsList" }
 
 /// `GET /dns-credentials`.
-pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
+pub async fn list_credentials(state: State, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList> {
     let stored = store::dns_credential::list(&state.services.store, tenant.account().id).await?;
     let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };
     Ok(DnsCredentialsList::new(stored.into_iter().map(view).collect(), None))
@@ -325,7 +318,7 @@ impl FromRequest for DnsProviderPath {
         RequestSpec { parameters: vec![provider_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         provider_from_path(call).map(Self)
     }
 }
@@ -335,10 +328,10 @@ impl FromRequest for DnsProviderPath {
 /// # Errors
 /// No credentials are saved; the store cannot be used.
 pub async fn delete_credentials(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     DnsProviderPath(provider): DnsProviderPath,
-) -> Result<OkResponse, Problem> {
+) -> Result<OkResponse> {
     match state.accounts.domains.publisher.delete_credentials(tenant.account().id, provider).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(PublishError::NothingSaved(_)) => Err(Problem::not_found("saved credentials")),

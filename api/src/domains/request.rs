@@ -1,23 +1,15 @@
 //! Requests for domains.
 
 use accounts::domains::{ImportedKey, NewDomain};
-use httpd::fields;
-use httpd::paging::{self, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{
-    RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_checked_body,
-};
+use httpd::request_object::{RequestValue, bounded_text_schema};
 use httpd::request_value::{AddressPatterns, HostName};
 use message::address::{DomainName, NAME_TEXT_BYTES_MAX};
 use message::address_pattern::AddressPattern;
 use message::domain_name;
 use model::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
 use model::domain_setup::RETURN_PATH_LABEL;
-use model::id::DomainId;
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 const ID_OR_NAME: &str = "id_or_name";
 /// RFC 1035 2.3.4.
@@ -29,35 +21,23 @@ const Q_BYTES_MAX: usize = 253;
 
 /// The domain in a path.
 #[derive(Debug)]
-pub(super) enum DomainKey {
+pub enum DomainKey {
     Id(DomainId),
     Name(DomainName),
 }
 
-impl DomainKey {
-    pub(super) fn parameter() -> Value {
-        schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name")
+impl FromRequest for DomainKey {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let domain = schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name");
+        RequestSpec { parameters: vec![domain], ..RequestSpec::default() }
     }
 
-    pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let text = call.path_text(ID_OR_NAME).ok_or_else(super::error::domain_not_found)?;
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
         text.parse().map(Self::Name).map_err(|_| super::error::domain_not_found())
-    }
-}
-
-#[derive(Debug)]
-pub struct DomainPath(pub(super) DomainKey);
-
-impl FromRequest for DomainPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![DomainKey::parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        DomainKey::from_request(call).map(Self)
     }
 }
 
@@ -69,7 +49,7 @@ struct DomainSettings {
     /// Whether links in the HTML are rewritten to track clicks
     click_tracking: Option<bool>,
     /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
-    #[field(aliases = ["tls"], parse = parse_tls_mode, schema = tls_mode_schema)]
+    #[field(aliases = ["tls"], parse = parse_tls_mode, schema = json!({"type": "string", "enum": TLS_MODES}))]
     tls_mode: Option<TlsMode>,
     /// Whether mail to the domain is received
     inbound_enabled: Option<bool>,
@@ -133,10 +113,6 @@ fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
     }
 }
 
-fn tls_mode_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": TLS_MODES})
-}
-
 /// A domain to send from
 #[derive(Debug, RequestObject)]
 #[schema(name = "CreateDomain")]
@@ -150,7 +126,9 @@ struct NewDomainFields {
     #[field(parse = parse_selector, schema = selector_schema, examples = ["mail2026"])]
     dkim_selector: Option<String>,
     /// An existing RSA key of 2,048 to 4,096 bits in PEM; a new key is generated if omitted
-    #[field(parse = parse_private_key, schema = private_key_schema, nullable, examples = [null])]
+    #[field(
+        parse = parse_private_key, schema = bounded_text_schema(0, PRIVATE_KEY_BYTES_MAX), nullable, examples = [null],
+    )]
     dkim_private_key: Option<ImportedKey>,
 }
 
@@ -165,7 +143,7 @@ impl FromRequest for CreateDomain {
         body_spec::<NewDomainFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |fields: &NewDomainFields, _, notes| {
             if let Some((field, text)) = fields.settings.find_mismatch(&fields.name) {
                 notes.errors.add(field, text);
@@ -221,14 +199,11 @@ fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
     ImportedKey::from_pem(&text).map_err(|refused| refused.to_string())
 }
 
-fn private_key_schema(_: &mut Schemas) -> Value {
-    bounded_text_schema(0, PRIVATE_KEY_BYTES_MAX)
-}
-
-/// Path and body of `PATCH /domains/{id_or_name}`.
-#[derive(Debug)]
+/// The fields to change
+#[derive(Debug, RequestObject)]
+#[schema(name = "UpdateDomain", body_bytes_max = SMALL_BYTES_MAX)]
 pub struct UpdateDomain {
-    pub(super) domain_key: DomainKey,
+    #[field(flatten)]
     settings: DomainSettings,
 }
 
@@ -244,48 +219,15 @@ impl UpdateDomain {
     }
 }
 
-impl FromRequest for UpdateDomain {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ChangedDomainFields>(schemas, vec![DomainKey::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let domain_key = DomainKey::from_request(call)?;
-        let ChangedDomainFields { settings } = read_body(call)?;
-        Ok(Self { domain_key, settings })
-    }
-}
-
-/// The fields to change
-#[derive(Debug, RequestObject)]
-#[schema(name = "UpdateDomain")]
-struct ChangedDomainFields {
-    #[field(flatten)]
-    settings: DomainSettings,
-}
-
-/// Path and query of `DELETE /domains/{id_or_name}`.
+/// Query of `DELETE /domains/{id_or_name}`.
 #[derive(Debug)]
 pub struct DeleteDomain {
-    pub(super) domain_key: DomainKey,
     pub(super) force: bool,
 }
 
-impl FromRequest for DeleteDomain {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let flag_schema = json!({"type": "boolean", "default": false});
-        let force =
-            schema::query_parameter("force", "Delete the domain even if emails from it are scheduled", flag_schema);
-        RequestSpec { parameters: vec![DomainKey::parameter(), force], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self {
-            domain_key: DomainKey::from_request(call)?,
-            force: paging::parse_flag(&paging::parse_query(&call.query)?, "force")?,
-        })
+impl RequestQuery for DeleteDomain {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        Ok(Self { force: query.flag("force", "Delete the domain even if emails from it are scheduled")? })
     }
 }
 
@@ -308,29 +250,20 @@ impl ListDomains {
     }
 }
 
-impl FromRequest for ListDomains {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let items = json!({"type": "array", "items": {"type": "string", "enum": STATUSES}});
-        let mut status = schema::query_parameter("status", "Filter by verification status", items);
-        (status["style"], status["explode"]) = (json!("form"), json!(false));
-        let q = json!({"type": "string", "maxLength": Q_BYTES_MAX});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([status, schema::query_parameter("q", "Filter by text in the name", q)]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let q = paging::single_value(&parameters, "q")?.map(str::to_lowercase);
-        if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
-            return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
-        }
+impl RequestQuery for ListDomains {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
         let from_word = |word: &str| match word {
             "unverified" => Some(DomainState::Unverified),
             "verified" => Some(DomainState::Verified),
             _ => None,
         };
-        let statuses = paging::parse_words(&call.query, "status", STATUSES, from_word)?;
-        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses, q })
+        let statuses = query.words_of("status", "Filter by verification status", STATUSES, from_word)?;
+        let q = || json!({"type": "string", "maxLength": Q_BYTES_MAX});
+        let q = query.parameter("q", "Filter by text in the name", q)?.map(str::to_lowercase);
+        if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
+            return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
+        }
+        Ok(Self { page, statuses, q })
     }
 }

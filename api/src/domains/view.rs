@@ -1,20 +1,13 @@
 //! JSON objects and schemas of sending domains.
 
-use crate::list_response::list_response;
-use crate::object_response::object_response;
 use accounts::domains::{DomainWithSetup, SendingDomains};
-use bytes::Bytes;
-use httpd::json_timestamp::JsonTimestamp;
-use httpd::problem::Problem;
 use httpd::response::IntoResponse;
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
 use model::domain::{DomainState, TlsMode};
 use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
-use model::id::DomainId;
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];
 const STATUSES: &[&str] = &["pending", "verified", "missing", "mismatch", "conflict"];
@@ -233,7 +226,7 @@ impl IntoResponse for ZoneFile {
         })
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.0.into())
     }
 }

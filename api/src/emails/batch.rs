@@ -13,17 +13,14 @@ pub mod submit;
 
 use std::collections::HashMap;
 
-use httpd::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
-use httpd::problem::{ErrorCode, FieldErrors, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
+use httpd::fields::{FieldNames, JsonKind};
+use httpd::request::SEND_BYTES_MAX;
 use queue::intake::idempotency::IdempotencyKey;
-use schema::Schemas;
-use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::send::SendRequest;
 use super::send_fields::{self, ATTACHMENTS, IDEMPOTENCY_KEY};
 use crate::idempotency;
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
 
 /// Maximum number of emails per batch.
@@ -37,7 +34,7 @@ const BATCH_NAMES: FieldNames = FieldNames { known: &[("emails", "emails")], for
 #[derive(Debug)]
 pub struct BatchRequest {
     /// Each email with its own idempotency key, if it has one, or its error.
-    pub items: Vec<Result<SendRequest, Problem>>,
+    pub items: Vec<Result<SendRequest>>,
     /// All emails are accepted or none.
     pub strict: bool,
     /// The idempotency key of the whole batch.
@@ -61,7 +58,7 @@ impl FromRequest for BatchRequest {
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let strict = match call.headers.get(VALIDATION_HEADER).map(|value| value.as_bytes()) {
             None | Some(b"permissive") => false,
             Some(b"strict") => true,
@@ -85,7 +82,7 @@ impl FromRequest for BatchRequest {
 }
 
 /// Parses one email or returns its error. `None` if the error rejects the whole batch.
-fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
+fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest>> {
     let object = match fields::parse_object(value) {
         Ok(object) => object,
         Err(text) => {
@@ -106,7 +103,7 @@ fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Res
 }
 
 /// Rejects the second of two emails with the same key: it would be neither sent nor a replay.
-fn reject_duplicate_keys(items: &mut [Result<SendRequest, Problem>]) {
+fn reject_duplicate_keys(items: &mut [Result<SendRequest>]) {
     let mut first_indexes = HashMap::new();
     for (n, item) in items.iter_mut().enumerate() {
         let Ok(SendRequest { claim: Some(claim), .. }) = item else { continue };
@@ -119,7 +116,7 @@ fn reject_duplicate_keys(items: &mut [Result<SendRequest, Problem>]) {
 }
 
 /// The fingerprint of the batch: that of each email or of its error.
-fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> String {
+fn batch_fingerprint(items: &[Result<SendRequest>], strict: bool) -> String {
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add_count(usize::from(strict));
     fingerprint.add_count(items.len());
@@ -137,7 +134,7 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
 }
 
 /// The list of emails: the body's `emails`, or the body itself.
-fn emails_value(call: &Request) -> Result<&RawValue, Problem> {
+fn emails_value(call: &Request) -> Result<&RawValue> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
         return serde_json::from_slice(&call.body)

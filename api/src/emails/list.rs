@@ -5,11 +5,9 @@
 //! sent. If indexing takes too long, `as_of` is the end of the index. A request reads a bounded number of rows: a
 //! page of a selective filter may be short and still have a next page.
 
-use std::time::Duration;
-
-use model::email::{Category, EmailStatus};
+use httpd::paging::{KIND_EMAIL, after_id};
+use model::email::EmailStatus;
 use model::email_index::{EmailFilter, subject_words};
-use model::id::DomainId;
 use store::email::EmailWithRecipients;
 
 use super::view::{EmailList, EmailView};
@@ -42,8 +40,13 @@ pub struct ListEmails {
 }
 
 /// Parses `tag=name:value`, repeated for each required tag. Values may contain commas.
-fn tag_filters(parameters: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let tags = parameters.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
+fn tag_filters(query: &mut Query) -> Result<Vec<String>> {
+    query.describe(
+        "tag",
+        "Filter by tag, `name:value`; if repeated, all must match",
+        || json!({"type": "array", "maxItems": paging::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}}),
+    );
+    let tags = query.given().iter().filter(|(name, value)| name == "tag" && !value.is_empty());
     let tags: Vec<String> = tags.map(|(_, value)| value.clone()).collect();
     if tags.len() > paging::VALUES_MAX {
         return Err(Problem::field("tag", format!("is given more than {} times", paging::VALUES_MAX)));
@@ -54,76 +57,58 @@ fn tag_filters(parameters: &[(String, String)]) -> Result<Vec<String>, Problem> 
     }
 }
 
-fn subject_filters(parameters: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let Some(text) = paging::single_value(parameters, "q")? else { return Ok(Vec::new()) };
-    let words = subject_words(text);
+fn subject_filters(query: &mut Query) -> Result<Vec<String>> {
+    let text = query.text("q", "Words in the subject; all must match, in any order, case-insensitive")?;
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let words = subject_words(&text);
     match words.is_empty() {
         true => Err(Problem::field("q", "must contain a letter or digit; it searches words of the subject")),
         false => Ok(words),
     }
 }
 
-impl FromRequest for ListEmails {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = || json!({"type": "string"});
-        let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
-        let list_parameter = |name: &str, words: &[&str], description: &str| {
-            let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
-            let mut parameter = schema::query_parameter(name, description, items);
-            (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
-            parameter
-        };
-        let tag =
-            json!({"type": "array", "maxItems": paging::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
-        let mut parameters = vec![
-            schema::query_parameter(
-                "limit",
-                "Maximum number of entries. With filters a page may be shorter, or empty, while `has_more` is true: \
-                 a request reads a bounded number of emails. Continue with `next_cursor`",
-                json!({"type": "integer", "minimum": 1, "maximum": paging::LIMIT_MAX, "default": paging::LIMIT_DEFAULT}),
-            ),
-            schema::query_parameter("cursor", "`next_cursor` of the previous page; repeat the same filters", text()),
-        ];
-        parameters.extend([
-            list_parameter("status", STATUSES, "Filter by status; several separated by commas"),
-            filter("to", "Filter by recipient address in `to`, `cc` or `bcc`; several separated by commas"),
-            filter("from", "Filter by sender address; several separated by commas"),
-            schema::query_parameter("tag", "Filter by tag, `name:value`; if repeated, all must match", tag),
-            list_parameter("category", Category::WORDS, "Filter by category; several separated by commas"),
-            filter(
+impl RequestQuery for ListEmails {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page_described(
+            "Maximum number of entries. With filters a page may be shorter, or empty, while `has_more` is true: \
+             a request reads a bounded number of emails. Continue with `next_cursor`",
+            "`next_cursor` of the previous page; repeat the same filters",
+        )?;
+        let status = "Filter by status; several separated by commas";
+        let filter = EmailFilter {
+            statuses: query.words_of("status", status, STATUSES, parse_status)?,
+            to: query.values(
+                "to",
+                "Filter by recipient address in `to`, `cc` or `bcc`; several separated by commas",
+                "an email address",
+            )?,
+            from: query.values("from", "Filter by sender address; several separated by commas", "an email address")?,
+            tags: tag_filters(query)?,
+            categories: query.words("category", "Filter by category; several separated by commas")?,
+            templates: query.values(
                 "template",
                 "Filter by template, by id or by the alias used when sending; several separated by commas",
-            ),
-            filter("domain_id", "Filter by sending domain (`dom_…`); several separated by commas"),
-            filter("q", "Words in the subject; all must match, in any order, case-insensitive"),
-            schema::time_parameter("created_after", "Only emails accepted after this time"),
-            schema::time_parameter("created_before", "Only emails accepted before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let filter = EmailFilter {
-            statuses: paging::parse_words(&call.query, "status", STATUSES, parse_status)?,
-            to: paging::parse_values(&parameters, "to", "an email address")?,
-            from: paging::parse_values(&parameters, "from", "an email address")?,
-            tags: tag_filters(&parameters)?,
-            categories: paging::parse_words(&call.query, "category", Category::WORDS, Category::from_word)?,
-            templates: paging::parse_values(&parameters, "template", "a template's id or alias")?,
-            domains: Vec::new(),
-            words: subject_filters(&parameters)?,
-            sent_by: None,
-            after: paging::parse_time(&parameters, "created_after")?,
-            before: paging::parse_time(&parameters, "created_before")?,
+                "a template's id or alias",
+            )?,
+            ..EmailFilter::default()
         };
-        let domains = paging::parse_values(&parameters, "domain_id", "the id of a domain (`dom_…`)")?;
-        Ok(Self { page: PageParameters::from_query(&call.query)?, filter, domains })
+        let domains = query.values(
+            "domain_id",
+            "Filter by sending domain (`dom_…`); several separated by commas",
+            "the id of a domain (`dom_…`)",
+        )?;
+        let filter = EmailFilter {
+            words: subject_filters(query)?,
+            after: query.time("created_after", "Only emails accepted after this time")?,
+            before: query.time("created_before", "Only emails accepted before this time")?,
+            ..filter
+        };
+        Ok(Self { page, filter, domains })
     }
 }
 
 /// `GET /emails`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListEmails) -> Result<EmailList> {
     let ListEmails { page, mut filter, mut domains } = input;
     // A sending-only key sees only emails that it sent.
     filter.sent_by = tenant.confined_to();
@@ -134,7 +119,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
         }
         domains = vec![bound_domain];
     }
-    let before = page.before_email()?;
+    let before = page.before_id(KIND_EMAIL)?.map(EmailId::from_bytes);
     let (store, account) = (&state.services.store, tenant.account().id);
     for id in &domains {
         filter.domains.extend(store::domain::get(store, account, *id).await?.map(|domain| domain.name));
@@ -146,14 +131,15 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Re
     if filter.is_empty() {
         // Reads one more than the limit to determine whether there is a next page.
         let mut found = store::email::list(store, account, before, page.limit + 1).await?;
-        let next = page.cut(&mut found, |last| paging::after_email(last.email.id));
+        let next = page.cut(&mut found, |last| after_id(KIND_EMAIL, last.email.id.to_bytes()));
         return list_response(&state, &tenant, found, next).await;
     }
     let as_of = state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
     let is_short = found.emails.len() < page.limit;
     let searched_until = found.next.filter(|_| is_short).map(|next| JsonTimestamp(next.born_at()));
-    let list = list_response(&state, &tenant, found.emails, found.next.map(paging::after_email)).await?;
+    let list =
+        list_response(&state, &tenant, found.emails, found.next.map(|id| after_id(KIND_EMAIL, id.to_bytes()))).await?;
     Ok(EmailList { as_of, searched_until, ..list })
 }
 
@@ -162,7 +148,7 @@ async fn list_response(
     tenant: &Tenant,
     found: Vec<EmailWithRecipients>,
     next_cursor: Option<String>,
-) -> Result<EmailList, Problem> {
+) -> Result<EmailList> {
     let recipient_counts = found.iter().map(|found| (found.email.id, found.recipients.len()));
     let tallies = store::tracking::list_tallies(&state.services.store, tenant.account().id, recipient_counts).await?;
     let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::from_email(found, tally)).collect();

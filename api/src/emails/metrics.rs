@@ -8,12 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::time::Duration;
 
 use message::address::DomainName;
 use model::delivery_time::percentile;
 use model::email::Category;
-use model::id::AccountId;
 use model::metric::{Counter, Dimension, Hour, MetricCounts, category_and_domain, ratio};
 use store::engine::{ReadError, Store};
 use store::metric::{MetricPoint, OTHER};
@@ -67,23 +65,15 @@ struct MetricsFilter {
 }
 
 impl MetricsFilter {
-    fn from_query(query: &str) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(query)?;
-        let domain = match paging::single_value(&parameters, "domain")? {
-            None => None,
-            Some(text) => {
-                let name = text.parse::<DomainName>();
-                Some(name.map_err(|_| Problem::field("domain", "must be a domain, like `example.com`"))?.to_string())
-            }
-        };
-        let category = match paging::single_value(&parameters, "category")? {
-            None => None,
-            Some(word) => {
-                let error = || Problem::field("category", format!("must be one of {}", Category::WORDS.join(", ")));
-                Some(Category::from_word(word).ok_or_else(error)?)
-            }
-        };
-        Ok(Self { domain, category })
+    fn from_query(query: &mut Query) -> Result<Self> {
+        let domain: Option<DomainName> = query.value(
+            "domain",
+            "Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`",
+            "a domain, like `example.com`",
+        )?;
+        let category = "Count the email of this category only, alone or together with `domain`";
+        let category = query.word("category", category)?;
+        Ok(Self { domain: domain.map(|name| name.to_string()), category })
     }
 
     /// Reads the counts of these emails in total or by dimension; the value is empty in total. `None` if there are too
@@ -136,63 +126,37 @@ pub struct MetricsQuery {
     has_delivery_times: bool,
 }
 
-impl FromRequest for MetricsQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let list_parameter = |name: &str, words: &[&str], description: &str| {
-            let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
-            let mut parameter = schema::query_parameter(name, description, items);
-            (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
-            parameter
-        };
-        let mut parameters = TimeRange::parameters();
-        parameters.extend([
-            list_parameter(
-                "dimensions",
-                DIMENSIONS,
-                "Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's \
-                 mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With \
-                 several dimensions, each has its own rows. At most 100 values per hour are counted apart, the others \
-                 together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and domain \
-                 are the values, so that `category` can be `(other)` too: email of the domain whose category was not \
-                 counted apart. The category of email that was counted before counts had categories is `(unknown)`",
-            ),
-            schema::query_parameter(
-                "domain",
-                "Count the email of this sending domain only. With a filter, `dimensions` can be `domain` and `category`",
-                json!({"type": "string"}),
-            ),
-            schema::query_parameter(
-                "category",
-                "Count the email of this category only, alone or together with `domain`",
-                json!({"type": "string", "enum": Category::WORDS}),
-            ),
-            list_parameter(
-                "metrics",
-                METRICS,
-                "Counters to return, and `delivery_time`: how long deliveries took; all if omitted",
-            ),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let mut dimensions = paging::parse_words(&call.query, "dimensions", DIMENSIONS, parse_dimension)?;
+impl RequestQuery for MetricsQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let period = TimeRange::from_query(query)?;
+        let mut dimensions = query.words_of(
+            "dimensions",
+            "Group by sending domain, by tag (`name:value`), by template alias, by the provider of the recipient's \
+             mail host (known from the first attempt on, so `sent` is not counted by provider), or by category. With \
+             several dimensions, each has its own rows. At most 100 values per hour are counted apart, the others \
+             together as `(other)`: other domains, other tags and so on. With a filter, pairs of category and domain \
+             are the values, so that `category` can be `(other)` too: email of the domain whose category was not \
+             counted apart. The category of email that was counted before counts had categories is `(unknown)`",
+            DIMENSIONS,
+            parse_dimension,
+        )?;
         dimensions.sort_unstable();
         dimensions.dedup();
-        let mut metrics = paging::parse_words(&call.query, "metrics", METRICS, parse_metric)?;
+        let filter = MetricsFilter::from_query(query)?;
+        let about = "Counters to return, and `delivery_time`: how long deliveries took; all if omitted";
+        let mut metrics = query.words_of("metrics", about, METRICS, parse_metric)?;
         if metrics.is_empty() {
             metrics = Counter::ALL.into_iter().map(Some).chain([None]).collect();
         }
         let has_delivery_times = metrics.contains(&None);
         let counters = metrics.into_iter().flatten().collect();
-        let filter = MetricsFilter::from_query(&call.query)?;
         let is_filtered = filter.domain.is_some() || filter.category.is_some();
         let other = dimensions.iter().find(|dimension| !FILTERED_DIMENSIONS.contains(dimension));
         if let Some(other) = other.filter(|_| is_filtered) {
             let text = format!("`{}` cannot be combined with `domain` or `category`", other.word());
             return Err(Problem::field("dimensions", text));
         }
-        Ok(Self { period: TimeRange::from_query(&call.query)?, filter, dimensions, counters, has_delivery_times })
+        Ok(Self { period, filter, dimensions, counters, has_delivery_times })
     }
 }
 
@@ -358,7 +322,7 @@ fn too_many_rows(name: &str) -> Problem {
 ///
 /// # Errors
 /// The range is too long or yields too many rows; the store cannot be read.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse> {
     let hours = request.period.hour_range(state.services.clock.now())?;
     state.queue.events.outbox.dispatch_within(OUTBOX_WAIT_MAX).await;
     let by_period = sum_by_period(&state, &tenant, &request, None, hours.clone()).await?;
@@ -402,7 +366,7 @@ async fn periods_with_overflow(
     tenant: &Tenant,
     request: &MetricsQuery,
     hours: Range<Hour>,
-) -> Result<BTreeSet<Hour>, Problem> {
+) -> Result<BTreeSet<Hour>> {
     if request.filter.domain.is_none() {
         return Ok(BTreeSet::new());
     }
@@ -440,7 +404,7 @@ async fn sum_by_period(
     request: &MetricsQuery,
     dimension: Option<Dimension>,
     hours: Range<Hour>,
-) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
+) -> Result<BTreeMap<(Hour, String), MetricCounts>> {
     let (store, account) = (&state.services.store, tenant.account().id);
     let rows = request.filter.read(store, account, dimension, hours).await?;
     let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();

@@ -2,41 +2,22 @@
 
 use crate::prelude::*;
 use model::email::Email;
-use model::id::EmailId;
 use store::email::EmailWithRecipients;
 
-#[derive(Debug, Clone, Copy)]
-pub struct EmailPath(pub(super) EmailId);
-
-const ID: &str = "id";
-
-pub(super) fn id_parameter() -> Value {
-    schema::path_parameter(ID, "The email's id (`msg_…`)")
-}
-
-impl FromRequest for EmailPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
-    }
-
-    /// A malformed id is answered 404, like an unknown one.
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| email_not_found())
-    }
-}
+id_path! { pub EmailPath(EmailId), "The email's id (`msg_…`)", "email" }
 
 pub(super) fn email_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "No such email")
 }
 
-pub(super) async fn find(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
+pub(super) async fn find(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients> {
     let found = store::email::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(email_not_found)?;
     check_key_access(state, tenant, &found.email).await?;
     Ok(found)
 }
 
-pub(super) async fn find_without_recipients(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
+pub(super) async fn find_without_recipients(state: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email> {
     let found = store::email::get_without_recipients(&state.services.store, tenant.account().id, id).await?;
     let email = found.ok_or_else(email_not_found)?;
     check_key_access(state, tenant, &email).await?;
@@ -45,7 +26,7 @@ pub(super) async fn find_without_recipients(state: &AppState, tenant: &Tenant, i
 
 /// A sending-only key sees only emails that it sent; a key restricted to a domain only those sent from it. Others are
 /// answered 404.
-async fn check_key_access(state: &AppState, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
+async fn check_key_access(state: &AppState, tenant: &Tenant, email: &Email) -> Result<()> {
     if tenant.confined_to().is_some_and(|credential| email.sent_by != Some(credential)) {
         return Err(email_not_found());
     }

@@ -1,13 +1,10 @@
 //! `PATCH /emails/{id}`: reschedules or cancels a scheduled email. `POST
 //! /emails/{id}/cancel` cancels as well.
 
-use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
-use jiff::Timestamp;
 use queue::intake::RescheduleError;
-use serde_json::value::RawValue;
 
-use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
+use super::path::{EmailPath, email_not_found, find, find_without_recipients};
 use crate::emails::view::{EmailDetail, EmailResponse};
 use crate::prelude::*;
 use crate::submit_problem;
@@ -17,60 +14,31 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 
 /// A new time or a cancellation; give one of the fields
 #[derive(Debug, RequestObject)]
-#[schema(name = "AmendEmail", examples = [{"cancel": true}])]
-struct ScheduleFields {
+#[schema(name = "AmendEmail", examples = [{"cancel": true}], body_bytes_max = BODY_BYTES_MAX, check = check_change)]
+pub struct RescheduleEmail {
     /// The new time to send the email
     #[field(aliases = ["scheduledAt"], foreign = ["ScheduledAt"], reader = Time)]
     scheduled_at: Option<Timestamp>,
     /// Cancels the email; must be true
-    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = cancel_schema)]
-    cancel: Option<ScheduleChange>,
+    #[field(foreign = ["Cancel"], parse = parse_cancel, schema = json!({"type": "boolean"}))]
+    #[expect(dead_code, reason = "without a time the email is cancelled")]
+    cancel: Option<Cancellation>,
 }
 
-fn cancel_schema(_: &mut Schemas) -> Value {
-    json!({"type": "boolean"})
-}
-
-fn parse_cancel(value: &RawValue) -> Result<ScheduleChange, String> {
-    if value.get() == "true" { Ok(ScheduleChange::Cancel) } else { Err("must be true".to_owned()) }
-}
-
-/// A change of a scheduled email.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ScheduleChange {
-    SendAt(Timestamp),
-    Cancel,
-}
-
-/// Path and body of `PATCH /emails/{id}`.
 #[derive(Debug)]
-pub struct RescheduleEmail {
-    email: EmailPath,
-    change: ScheduleChange,
+struct Cancellation;
+
+fn check_change(_: &RescheduleEmail, fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
+    const ONE_OF: &str = "give either scheduled_at or cancel";
+    match (fields.value("scheduled_at"), fields.value("cancel")) {
+        (Some(_), Some(_)) => notes.errors.add("cancel", ONE_OF),
+        (None, None) if notes.errors.is_empty() => notes.errors.add("scheduled_at", ONE_OF),
+        _ => {}
+    }
 }
 
-impl FromRequest for RescheduleEmail {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ScheduleFields>(schemas, vec![id_parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        const ONE_OF: &str = "give either scheduled_at or cancel";
-        let email = EmailPath::read(call)?;
-        let ScheduleFields { scheduled_at, cancel } =
-            read_checked_body(call, |_: &ScheduleFields, fields, notes| {
-                match (fields.value("scheduled_at"), fields.value("cancel")) {
-                    (Some(_), Some(_)) => notes.errors.add("cancel", ONE_OF),
-                    (None, None) if notes.errors.is_empty() => notes.errors.add("scheduled_at", ONE_OF),
-                    _ => {}
-                }
-            })?;
-        let change = scheduled_at.map(ScheduleChange::SendAt).or(cancel);
-        let change = change.ok_or_else(|| Problem::field("scheduled_at", ONE_OF))?;
-        Ok(Self { email, change })
-    }
+fn parse_cancel(value: &RawValue) -> Result<Cancellation, String> {
+    if value.get() == "true" { Ok(Cancellation) } else { Err("must be true".to_owned()) }
 }
 
 /// `PATCH /emails/{id}`.
@@ -78,15 +46,14 @@ impl FromRequest for RescheduleEmail {
 /// # Errors
 /// The email does not exist, is not scheduled, or is being sent at the same time.
 pub async fn reschedule(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: RescheduleEmail,
-) -> Result<EmailResponse, Problem> {
-    let RescheduleEmail { email: EmailPath(id), change } = input;
+    (EmailPath(id), change): (EmailPath, RescheduleEmail),
+) -> Result<EmailResponse> {
     find_without_recipients(&state, &tenant, id).await?;
-    let outcome = match change {
-        ScheduleChange::SendAt(at) => state.accounts.scheduled_emails.reschedule(&tenant, id, at).await,
-        ScheduleChange::Cancel => state.accounts.scheduled_emails.cancel(&tenant, id).await,
+    let outcome = match change.scheduled_at {
+        Some(at) => state.accounts.scheduled_emails.reschedule(&tenant, id, at).await,
+        None => state.accounts.scheduled_emails.cancel(&tenant, id).await,
     };
     outcome.map_err(|error| reschedule_error_problem(error, &state))?;
     let found = find(&state, &tenant, id).await?;
@@ -94,8 +61,9 @@ pub async fn reschedule(
 }
 
 /// `POST /emails/{id}/cancel`.
-pub async fn cancel(state: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
-    reschedule(state, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
+pub async fn cancel(state: State, tenant: Tenant, email: EmailPath) -> Result<EmailResponse> {
+    let cancellation = RescheduleEmail { scheduled_at: None, cancel: Some(Cancellation) };
+    reschedule(state, tenant, (email, cancellation)).await
 }
 
 fn reschedule_error_problem(error: RescheduleError, state: &AppState) -> Problem {

@@ -4,8 +4,6 @@
 //! Tracking and unsubscribe links are created again. It is validated like any other send. An email that is still
 //! scheduled or held cannot be resent: it would be sent twice.
 
-use http::HeaderMap;
-use httpd::request_object::read_optional_body;
 use message::compose::{Attachment, Composition, CustomHeader};
 use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use model::email::{Email, EmailRollup, EmailStatus, Ingress};
@@ -16,60 +14,40 @@ use model::tracking::restore_html;
 use model::unsubscribe;
 use store::email::EmailWithRecipients;
 
-use super::path::{EmailPath, find, id_parameter};
+use super::path::{EmailPath, find};
 use super::send::SendResponse;
 use super::send_idempotent;
-use crate::idempotency::{self, IdempotentResponse};
+use crate::idempotency::{GivenKey, IdempotentResponse};
 use crate::prelude::*;
 
 /// Warning if the stored email had attachments.
 const ATTACHMENTS_OMITTED: &str = "attachments_omitted";
 
-/// Path and headers of `POST /emails/{id}/resend`.
-#[derive(Debug)]
-pub struct ResendEmail {
-    email: EmailPath,
-    keeps_attachments: bool,
-    headers: HeaderMap,
-}
-
-impl FromRequest for ResendEmail {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::OptionalJson;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        body_spec::<ResendFields>(schemas, parameters, Self::BODY_BYTES_MAX)
-    }
-
-    /// Fields such as other recipients are not supported; they are reported as ignored.
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ResendFields { attachments } = read_optional_body(call)?;
-        Ok(Self { email: EmailPath::read(call)?, keeps_attachments: attachments, headers: call.headers.clone() })
-    }
-}
-
+// Fields such as other recipients are not supported; they are reported as ignored.
 /// The email is resent as stored
 #[derive(Debug, RequestObject)]
-struct ResendFields {
+#[schema(body_bytes_max = SMALL_BYTES_MAX, optional_body)]
+pub struct ResendFields {
     /// Whether the new email also has the attachments; without them, the response has the warning `attachments_omitted`
     #[field(absent = false, default = false)]
     attachments: bool,
 }
+
+/// Path, key and body of `POST /emails/{id}/resend`.
+type ResendEmail = (EmailPath, (GivenKey, ResendFields));
 
 /// `POST /emails/{id}/resend`.
 ///
 /// # Errors
 /// The email does not exist or its content is no longer stored; the intake rejects the new email.
 pub async fn resend(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ResendEmail,
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let ResendEmail { email: EmailPath(id), keeps_attachments, headers } = input;
+    (EmailPath(id), (key, ResendFields { attachments: keeps_attachments })): ResendEmail,
+) -> Result<IdempotentResponse<SendResponse>> {
     // Without attachments the fingerprint is that of earlier releases: a retry across an update matches.
     let with_attachments = if keeps_attachments { " attachments" } else { "" };
-    let claim = idempotency::parse_claim(&headers, || format!("{id}{with_attachments}"))?;
+    let claim = key.claim(|| format!("{id}{with_attachments}"));
     let draft = async { draft_from_stored(&state, find(&state, &tenant, id).await?, keeps_attachments).await };
     send_idempotent(&state, &tenant, IdempotencyScope::Resend, claim, draft).await
 }
@@ -78,14 +56,18 @@ pub async fn resend(
 ///
 /// # Errors
 /// The email does not exist or its content is no longer stored.
-pub async fn resolve_resend(state: Arc<AppState>, tenant: Tenant, input: ResendEmail) -> Result<Vec<Draft>, Problem> {
-    let found = find(&state, &tenant, input.email.0).await?;
-    let (draft, _) = draft_from_stored(&state, found, input.keeps_attachments).await?;
+pub async fn resolve_resend(
+    state: State,
+    tenant: Tenant,
+    (EmailPath(id), (_, fields)): ResendEmail,
+) -> Result<Vec<Draft>> {
+    let found = find(&state, &tenant, id).await?;
+    let (draft, _) = draft_from_stored(&state, found, fields.attachments).await?;
     Ok(vec![draft])
 }
 
 /// Checks that the email was sent or will never be.
-fn check_resendable(recipients: &[Recipient]) -> Result<(), Problem> {
+fn check_resendable(recipients: &[Recipient]) -> Result<()> {
     let status = EmailRollup::from_recipients(recipients).status;
     if !matches!(status, EmailStatus::Scheduled | EmailStatus::Queued) {
         return Ok(());
@@ -99,7 +81,7 @@ async fn load_contents(
     state: &AppState,
     email: &Email,
     keeps_attachments: bool,
-) -> Result<(ParsedBody, Vec<Attachment>), Problem> {
+) -> Result<(ParsedBody, Vec<Attachment>)> {
     let raw = store::email::get_body(&state.services.store, email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
         Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
@@ -121,7 +103,7 @@ async fn draft_from_stored(
     state: &AppState,
     found: EmailWithRecipients,
     keeps_attachments: bool,
-) -> Result<(Draft, Vec<String>), Problem> {
+) -> Result<(Draft, Vec<String>)> {
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_resendable(&recipients)?;
     if email.is_confidential() {

@@ -3,19 +3,17 @@
 //! All errors are reported at once. Unknown fields are ignored and named in `warnings`.
 
 use http::HeaderMap;
-use httpd::fields::{self, FieldDiagnostics, JsonObject, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
+use httpd::fields::JsonObject;
+use httpd::request::SEND_BYTES_MAX;
 use model::email::EmailStatus;
-use model::id::EmailId;
 use queue::intake::SubmitReceipt;
 use queue::intake::idempotency::IdempotencyKey;
-use schema::{Schemas, ToSchema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::send_email::SendEmail;
 use super::send_fields::{self, FIELDS, IDEMPOTENCY_KEY};
 use crate::idempotency;
+use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
 
 /// A parsed send request.
@@ -29,11 +27,11 @@ pub struct SendRequest {
 }
 
 impl SendRequest {
-    pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
+    pub fn from_json(body: &[u8]) -> Result<Self> {
         Self::from_parts(body, &HeaderMap::new())
     }
 
-    fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
+    fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(fields::parse_body(body)?, &FIELDS, "", &mut notes);
         if fields.is_present_or_misnamed(IDEMPOTENCY_KEY) {
@@ -46,7 +44,7 @@ impl SendRequest {
     }
 
     /// Parses one email of a batch.
-    pub(super) fn from_batch_item(item: JsonObject<'_>) -> Result<Self, Problem> {
+    pub(super) fn from_batch_item(item: JsonObject<'_>) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(item, &FIELDS, "", &mut notes);
         let request = Self::from_fields(&fields, notes)?;
@@ -63,7 +61,7 @@ impl SendRequest {
         fingerprint.finish()
     }
 
-    fn from_fields(fields: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self, Problem> {
+    fn from_fields(fields: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self> {
         let mut email = SendEmail::default();
         FIELDS.iter().for_each(|field| (field.read)(&mut email, fields, &mut notes));
         match notes.errors.is_empty() {
@@ -85,7 +83,7 @@ impl FromRequest for SendRequest {
         }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Self::from_parts(&call.body, &call.headers)
     }
 }

@@ -67,12 +67,7 @@ impl SendEmail {
     /// # Errors
     /// The template does not exist, is not published, cannot be rendered with the variables, or lacks a field that the
     /// request lacks as well.
-    pub async fn into_draft(
-        mut self,
-        state: &AppState,
-        tenant: &Tenant,
-        warnings: &mut Vec<String>,
-    ) -> Result<Draft, Problem> {
+    pub async fn into_draft(mut self, state: &AppState, tenant: &Tenant, warnings: &mut Vec<String>) -> Result<Draft> {
         if let Some(template_use) = self.template.take() {
             let own_subject = self.subject.is_some();
             let template_result = state.accounts.templates.render(tenant, template_use, own_subject).await;
@@ -105,7 +100,7 @@ impl SendEmail {
     }
 
     /// Converts the request to a draft without rendering a template.
-    pub fn into_draft_without_template(self) -> Result<Draft, Problem> {
+    pub fn into_draft_without_template(self) -> Result<Draft> {
         let needed = |name: &str| Problem::field(name, "is required: the template has none");
         let from = self.from.ok_or_else(|| needed("from"))?;
         let subject = self.subject.filter(|subject| !subject.trim().is_empty());

@@ -2,14 +2,11 @@
 
 use std::borrow::Cow;
 
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use message::attachment_policy::ATTACHMENTS_MAX;
 use message::attachment_policy::filename_policy::EXTENSIONS_BLOCKED;
 use model::draft::OnSuppressed;
 use model::email::Category;
 use model::tags::{TAG_BYTES_MAX, TAGS_MAX};
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use super::attachments::{self, CONTENT_ID_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, CONTENT_TYPE_DEFAULT};
 use super::recipients::{self, MAILBOX_BYTES_MAX, NAME_BYTES_MAX, RECIPIENTS_MAX, REPLY_TO_MAX};
@@ -17,6 +14,7 @@ use super::send_email::SendEmail;
 use super::send_options::{self, EXPIRES_IN_S_MAX};
 use super::tags_and_headers::{self, HEADERS_MAX};
 use super::template;
+use crate::prelude::*;
 use crate::request_field::{RequestField, fingerprint_with_other, read_with_other};
 use crate::request_fingerprint::RequestFingerprint;
 

@@ -9,7 +9,6 @@ use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::intake::SubmitReceipt;
 use queue::intake::idempotency::IdempotencyKey;
 use queue::intake::submit_error::SubmitError;
-use store::engine::Batch;
 
 use super::send::SendResponse;
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
@@ -25,8 +24,8 @@ pub async fn send_idempotent(
     tenant: &Tenant,
     operation: IdempotencyScope,
     claim: Option<IdempotencyKey>,
-    draft: impl Future<Output = Result<(Draft, Vec<String>), Problem>>,
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    draft: impl Future<Output = Result<(Draft, Vec<String>)>>,
+) -> Result<IdempotentResponse<SendResponse>> {
     let guard = match idempotency::begin(state, tenant, operation, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,

@@ -1,12 +1,9 @@
 //! Parsers of send options: scheduled time, lifetime, handling of suppressed recipients.
 
-use std::time::Duration;
-
-use httpd::fields;
-use jiff::Timestamp;
 use model::draft::OnSuppressed;
 use model::timestamp;
-use serde_json::value::RawValue;
+
+use crate::prelude::*;
 
 /// Maximum of `expires_in`: a week. The operator's retry limit may end delivery earlier.
 pub const EXPIRES_IN_S_MAX: u64 = 7 * 24 * 3600;

@@ -25,7 +25,7 @@ impl FromRequest for SentAttachmentPath {
         spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let id = EmailPath::read(call)?;
         let index = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
         Ok(Self { id, index })
@@ -38,10 +38,10 @@ impl FromRequest for SentAttachmentPath {
 /// The email does not exist or has no such attachment, its content is confidential or no longer stored; the store cannot
 /// be read.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     SentAttachmentPath { id: EmailPath(id), index }: SentAttachmentPath,
-) -> Result<LargeResponse<AttachmentDownload>, Problem> {
+) -> Result<LargeResponse<AttachmentDownload>> {
     let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {
         return Err(attachment_not_found());

@@ -10,7 +10,6 @@ pub(crate) mod example_payloads;
 use httpd::request_value::AnyText;
 use model::email::EmailRollup;
 use model::event::{Event, EventKind};
-use model::id::{DeliveryId, EmailId, EventId, WebhookId};
 use model::webhook::Webhook;
 use model::webhook_delivery::WebhookDeliveryStatus;
 use model::webhook_payload::email_event_data;
@@ -34,15 +33,11 @@ pub struct TestEvent {
     #[field(foreign = ["Event"], examples = ["email.delivered"])]
     event: ExampleEvent,
     /// The email that the event is about (`msg_…`)
-    #[field(aliases = ["emailId"], foreign = ["MessageID"], reader = AnyText, schema = email_id_schema)]
+    #[field(aliases = ["emailId"], foreign = ["MessageID"], reader = AnyText, schema = schema::id(EmailId::PREFIX, ""))]
     email_id: Option<String>,
     /// Whether to send it to subscribed endpoints; defaults to true
     #[field(absent = true)]
     deliver: bool,
-}
-
-fn email_id_schema(_: &mut Schemas) -> Value {
-    schema::id(EmailId::PREFIX, "")
 }
 
 impl FromRequest for TestEvent {
@@ -52,7 +47,7 @@ impl FromRequest for TestEvent {
         body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let test: Self = read_body(call)?;
         let ExampleEvent(kind) = test.event;
         if test.email_id.is_some() && example_for(kind).subject == PayloadSubject::Object {
@@ -66,7 +61,7 @@ impl FromRequest for TestEvent {
 
 impl TestEvent {
     /// The id of the email. A malformed id is answered 404, like an unknown one.
-    fn email(&self) -> Result<Option<EmailId>, Problem> {
+    fn email(&self) -> Result<Option<EmailId>> {
         self.email_id.as_ref().map(|id| id.parse().map_err(|_| email_not_found())).transpose()
     }
 }
@@ -108,11 +103,7 @@ pub struct QueuedTestDelivery {
 }
 
 /// `POST /emails/test`.
-pub async fn send_test_event(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: TestEvent,
-) -> Result<TestEventResponse, Problem> {
+pub async fn send_test_event(state: State, tenant: Tenant, input: TestEvent) -> Result<TestEventResponse> {
     let email = input.email()?;
     let TestEvent { event: ExampleEvent(kind), deliver, .. } = input;
     let now = state.services.clock.now();
@@ -150,7 +141,7 @@ async fn queue_test_deliveries(
     state: &AppState,
     tenant: &Tenant,
     payload: &TestEventPayload,
-) -> Result<Vec<QueuedTestDelivery>, Problem> {
+) -> Result<Vec<QueuedTestDelivery>> {
     let all = store::webhook::list(&state.services.store, tenant.account().id).await?;
     let kind = EventKind::from_name(payload.r#type);
     let is_subscribed = |entry: &Webhook| entry.enabled && kind.is_some_and(|kind| entry.subscribes_to(kind));

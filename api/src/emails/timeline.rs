@@ -2,17 +2,14 @@
 
 use std::net::IpAddr;
 
-use crate::list_response::list_response;
-use httpd::json_timestamp::JsonTimestamp;
 use message::outcome::AttemptPhase;
 use model::attempt::{Attempt, AttemptTls, TlsPolicy};
 use model::event::{Event, EventKind};
-use model::id::EventId;
 use model::recipient::Recipient;
 use model::webhook_payload::event_details;
-use schema::ToSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
+
+use crate::prelude::*;
 
 /// Maximum number of timeline entries read: a thousand recipients, each attempted as often as the retry schedule
 /// allows.

@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::prelude::*;
 use httpd::request::READ_INLINE_BYTES_MAX;
-use jiff::Timestamp;
 use message::address::Mailbox;
 use message::encoded_word::decode_encoded_words;
 use message::reply::SmtpReply;
-use model::credential::ApiKeyScope;
 use model::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
 use model::event::EventKind;
-use model::id::{EmailId, TemplateId};
 use model::parsed_body::{ParsedAttachment, ParsedBody};
 use model::received::attachment_id;
 use model::recipient::{Recipient, RecipientKind, RecipientState};
@@ -175,7 +172,7 @@ pub struct EmailDetail {
 
 impl EmailDetail {
     /// Loads the complete view. The content is included while the message is stored and the tenant may read it.
-    pub async fn load(state: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
+    pub async fn load(state: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self> {
         let email = &found.email;
         let raw = match tenant.scope() {
             _ if email.is_confidential() => None,

@@ -1,12 +1,12 @@
 //! `GET /conversions`: sign-ups and subscriptions with their source; each is recorded once.
 
 use httpd::paging::{KIND_CONVERSION, after_id};
-use model::id::ProductEventId;
+use message::address::ADDRESS_BYTES_MAX;
 use model::product_event::USER_ID_BYTES_MAX;
 use model::product_event::conversion::{Conversion, ConversionKind};
 use store::product_event::normalize_email;
 
-use super::first_id_at_or_after;
+use super::{first_id_at_or_after, last_id_at};
 use crate::prelude::*;
 
 /// Longest source in a filter.
@@ -42,50 +42,28 @@ impl ListConversions {
     }
 }
 
-impl FromRequest for ListConversions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = |max: usize| json!({"type": "string", "maxLength": max});
-        let mut parameters = PageParameters::parameters();
-        let kinds = ConversionKind::ALL.map(ConversionKind::word);
-        parameters.extend([
-            schema::query_parameter("kind", "Filter by kind", json!({"type": "string", "enum": kinds})),
-            schema::query_parameter(
+impl RequestQuery for ListConversions {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let kinds = || json!({"type": "string", "enum": ConversionKind::ALL.map(ConversionKind::word)});
+        let kind = query.parameter("kind", "Filter by kind", kinds)?.map(|word| {
+            let error = || Problem::field("kind", "must be sign_up or subscription");
+            ConversionKind::from_word(word).ok_or_else(error)
+        });
+        Ok(Self {
+            page,
+            kind: kind.transpose()?,
+            source: query.bounded_text(
                 "source",
                 "Filter by the measured source of the first visit",
-                text(SOURCE_BYTES_MAX),
-            ),
-            schema::query_parameter("email", "Filter by email address", text(message::address::ADDRESS_BYTES_MAX)),
-            schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
-            schema::time_parameter("created_after", "Only those whose event was received after this time"),
-            schema::time_parameter("created_before", "Only those whose event was received before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let text = |name: &str, bytes_max: usize| match paging::single_value(&parameters, name)? {
-            Some(text) if text.len() > bytes_max => {
-                Err(Problem::field(name, format!("is longer than {bytes_max} bytes")))
-            }
-            text => Ok(text.map(str::to_owned)),
-        };
-        let kind = match paging::single_value(&parameters, "kind")? {
-            None => None,
-            Some(word) => {
-                let error = || Problem::field("kind", "must be sign_up or subscription");
-                Some(ConversionKind::from_word(word).ok_or_else(error)?)
-            }
-        };
-        Ok(Self {
-            page: PageParameters::from_query(&call.query)?,
-            kind,
-            source: text("source", SOURCE_BYTES_MAX)?,
-            email: text("email", message::address::ADDRESS_BYTES_MAX)?,
-            user_id: text("user_id", USER_ID_BYTES_MAX)?,
-            // Event ids begin with their millisecond; this is the last id of that millisecond.
-            since: paging::parse_time(&parameters, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
-            before: paging::parse_time(&parameters, "created_before")?.map(first_id_at_or_after),
+                SOURCE_BYTES_MAX,
+            )?,
+            email: query.bounded_text("email", "Filter by email address", ADDRESS_BYTES_MAX)?,
+            user_id: query.bounded_text("user_id", "Filter by user id", USER_ID_BYTES_MAX)?,
+            since: query.time("created_after", "Only those whose event was received after this time")?.map(last_id_at),
+            before: query
+                .time("created_before", "Only those whose event was received before this time")?
+                .map(first_id_at_or_after),
         })
     }
 }
@@ -154,7 +132,7 @@ impl ConversionView {
 list_response! { pub ConversionList { conversions: ConversionView } as "ConversionList" }
 
 /// `GET /conversions`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListConversions) -> Result<ConversionList, Problem> {
+pub async fn list(state: State, tenant: Tenant, query: ListConversions) -> Result<ConversionList> {
     let cursor = query.page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
     super::aggregation::wait_until_counted(&state).await;
     let (store, account) = (&state.services.store, tenant.account().id);

@@ -22,24 +22,17 @@ pub struct EventCountsQuery {
     names: Vec<String>,
 }
 
-impl FromRequest for EventCountsQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let items = json!({"type": "array", "items": {"type": "string"}, "maxItems": NAMES_MAX});
-        let description = "Filter by event names, separated by commas; all if omitted. `visit` counts visits. At most \
-                     1,000 names per account are counted separately, the others as `(other)`";
-        let mut name = schema::query_parameter("name", description, items);
-        (name["style"], name["explode"]) = (json!("form"), json!(false));
-        let mut parameters = vec![name];
-        parameters.extend(TimeRange::parameters());
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        Ok(Self {
-            period: TimeRange::from_query(&call.query)?,
-            names: parse_event_names(&parameters, "name", NAMES_MAX)?,
-        })
+impl RequestQuery for EventCountsQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let names = event_names(
+            query,
+            "name",
+            "Filter by event names, separated by commas; all if omitted. `visit` counts visits. At most \
+             1,000 names per account are counted separately, the others as `(other)`",
+            || json!({"type": "array", "items": {"type": "string"}, "maxItems": NAMES_MAX}),
+            NAMES_MAX,
+        )?;
+        Ok(Self { period: TimeRange::from_query(query)?, names })
     }
 }
 
@@ -47,12 +40,15 @@ impl FromRequest for EventCountsQuery {
 ///
 /// # Errors
 /// There are too many names, or one is too long.
-pub(super) fn parse_event_names(
-    parameters: &[(String, String)],
+pub(super) fn event_names(
+    query: &mut Query,
     parameter: &str,
+    description: &str,
+    schema: impl FnOnce() -> Value,
     names_max: usize,
-) -> Result<Vec<String>, Problem> {
-    let text = paging::single_value(parameters, parameter)?.unwrap_or_default();
+) -> Result<Vec<String>> {
+    query.describe_list(parameter, description, schema);
+    let text = paging::single_value(query.given(), parameter)?.unwrap_or_default();
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: Vec<String> = names.map(str::to_owned).collect();
     if names.len() > names_max {
@@ -121,11 +117,7 @@ pub struct EventCountsResponse {
 ///
 /// # Errors
 /// The range is too long or yields too many rows; the store cannot be read.
-pub async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: EventCountsQuery,
-) -> Result<EventCountsResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, request: EventCountsQuery) -> Result<EventCountsResponse> {
     let hours = request.period.hour_range(state.services.clock.now())?;
     let (store, account) = (&state.services.store, tenant.account().id);
     super::aggregation::wait_until_counted(&state).await;

@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use model::product_event::funnel::{Funnel, GroupBy, STEPS_MAX, StepCounts, basis_points};
 
-use super::counts::parse_event_names;
+use super::counts::event_names;
 use crate::prelude::*;
-use crate::time_range::{parse_time_or_date, time_parameter};
+use crate::time_range::time_or_date;
 
 /// Maximum number of people per funnel.
 const PEOPLE_MAX: usize = 50_000;
@@ -28,61 +28,38 @@ pub struct FunnelQuery {
     group_by: Option<GroupBy>,
 }
 
-impl FromRequest for FunnelQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let items = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": STEPS_MAX,
-                           "example": ["visit", "user.created", "user.activated", "subscription.started"]});
-        let description = "The steps in order: event names and `visit`. For each person the first \
+impl RequestQuery for FunnelQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let about = "The steps in order: event names and `visit`. For each person the first \
                      occurrence of a step counts";
-        let mut steps = schema::query_parameter("steps", description, items);
-        (steps["style"], steps["explode"]) = (json!("form"), json!(false));
-        (steps["required"], steps["allowEmptyValue"]) = (json!(true), json!(false));
-        let words = json!({"type": "string", "enum": GroupBy::WORDS});
-        let parameters = vec![
-            steps,
-            time_parameter(
-                "from",
-                "Start of the range of the first step, a time or a UTC date. Default: 30 days before `to`",
-            ),
-            time_parameter("to", "End of the range (exclusive). Default: now"),
-            schema::query_parameter(
-                "group_by",
-                "Group by the source of the first visit, by `came_from` or by `signup_method`; at most 50 groups, \
-                 the others as `(other)`",
-                words,
-            ),
-        ];
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let steps = parse_event_names(&parameters, "steps", STEPS_MAX)?;
+        let schema = || {
+            json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": STEPS_MAX,
+                   "example": ["visit", "user.created", "user.activated", "subscription.started"]})
+        };
+        let steps = event_names(query, "steps", about, schema, STEPS_MAX)?;
+        query.require();
+        let from = "Start of the range of the first step, a time or a UTC date. Default: 30 days before `to`";
+        let (from, to) = (
+            time_or_date(query, "from", from)?,
+            time_or_date(query, "to", "End of the range (exclusive). Default: now")?,
+        );
+        let group_by = query.word(
+            "group_by",
+            "Group by the source of the first visit, by `came_from` or by `signup_method`; at most 50 groups, \
+             the others as `(other)`",
+        )?;
         if steps.is_empty() {
             return Err(Problem::field("steps", "is required, like `visit,user.created`"));
         }
         if steps.iter().enumerate().any(|(n, step)| steps.iter().skip(n + 1).any(|other| other == step)) {
             return Err(Problem::field("steps", "has a duplicate step; only the first occurrence of each counts"));
         }
-        let group_by = match paging::single_value(&parameters, "group_by")? {
-            None => None,
-            Some(word) => {
-                let words = GroupBy::WORDS.join("`, `");
-                let error = || Problem::field("group_by", format!("must be one of `{words}`"));
-                Some(GroupBy::from_word(word).ok_or_else(error)?)
-            }
-        };
-        Ok(Self {
-            steps,
-            from: parse_time_or_date(&parameters, "from")?,
-            to: parse_time_or_date(&parameters, "to")?,
-            group_by,
-        })
+        Ok(Self { steps, from, to, group_by })
     }
 }
 
 impl FunnelQuery {
-    fn time_range(&self, now: Timestamp) -> Result<Range<Timestamp>, Problem> {
+    fn time_range(&self, now: Timestamp) -> Result<Range<Timestamp>> {
         // Includes events of the current millisecond.
         let end = || now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now);
         let to = self.to.unwrap_or_else(end);
@@ -152,7 +129,7 @@ object_response! { "A funnel", pub FunnelResponse { funnel: FunnelView } }
 ///
 /// # Errors
 /// The range is too long or contains more than [`PEOPLE_MAX`] people; the store cannot be read.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse> {
     let range = request.time_range(state.services.clock.now())?;
     super::aggregation::wait_until_counted(&state).await;
     let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);

@@ -4,10 +4,8 @@ use std::marker::PhantomData;
 
 use events::automations::DryRunError;
 use events::product_events::{IncomingProductEvent, IngestedProductEvent};
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::request_object::{RequestValue, bounded_text_schema, read_checked_body};
+use httpd::request_object::{RequestValue, bounded_text_schema};
 use httpd::request_value::AnyText;
-use message::address::Address;
 use model::automation::run::RunMode;
 use model::event::EventKind;
 use model::idempotency::IdempotencyScope;
@@ -17,9 +15,7 @@ use model::trigger_event::TriggerEvent;
 use queue::intake::idempotency::IdempotencyKey;
 use queue::intake::submit_error::SubmitError;
 use serde_json::Map;
-use serde_json::value::RawValue;
 use store::access::Actor;
-use store::engine::Batch;
 
 use super::view::SendEventResponse;
 use crate::automations::path::automation_not_found;
@@ -96,7 +92,7 @@ pub struct SendEvent {
     /// The dry-run fields that were given.
     dry_run_fields: Vec<&'static str>,
     /// The parsed dry run or its error; `None` if none was requested.
-    dry_run: Option<Result<DryRunRequest, Problem>>,
+    dry_run: Option<Result<DryRunRequest>>,
     claim: Option<IdempotencyKey>,
 }
 
@@ -107,7 +103,7 @@ impl FromRequest for SendEvent {
         body_spec::<EventFields>(schemas, vec![idempotency::header_parameter()], Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let mut body: EventFields = read_checked_body(call, check_names)?;
         let name = body.name.take().or(body.r#type.take());
         let name = name.ok_or_else(|| Problem::internal("an event without a name and no error"))?;
@@ -215,7 +211,7 @@ impl EventFields {
         given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 
-    fn read_dry_run(&self) -> Result<Option<DryRunRequest>, Problem> {
+    fn read_dry_run(&self) -> Result<Option<DryRunRequest>> {
         let flag = |name: &str, value: &Option<Result<bool, String>>| match value {
             Some(value) => value.clone().map_err(|text| Problem::field(name, text)),
             None => Ok(false),
@@ -255,11 +251,7 @@ fn event_fingerprint(event: &IncomingProductEvent, dry_run: Option<&DryRunReques
 ///
 /// # Errors
 /// The key is in progress or was used for another request; the intake rejects the event.
-pub async fn send(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: SendEvent,
-) -> Result<IdempotentResponse<SendEventResponse>, Problem> {
+pub async fn send(state: State, tenant: Tenant, input: SendEvent) -> Result<IdempotentResponse<SendEventResponse>> {
     let SendEvent { event, dry_run_fields: used_fields, dry_run: dry_run_request, claim } = input;
     if !matches!(tenant.actor(), Actor::User(_))
         && let Some(name) = used_fields.first()
@@ -297,7 +289,7 @@ async fn dry_run(
     tenant: &Tenant,
     incoming: IncomingProductEvent,
     DryRunRequest { mode, automation }: DryRunRequest,
-) -> Result<SendEventResponse, Problem> {
+) -> Result<SendEventResponse> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;
     let event = state.accounts.product_events.with_id_and_time(tenant, incoming);
     let run = state.accounts.automations.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;

@@ -1,16 +1,10 @@
 //! JSON objects of product events.
 
 use events::product_events::IngestedProductEvent;
-use httpd::json_timestamp::JsonTimestamp;
-use model::id::ProductEventId;
 use model::product_event::ProductEvent;
-use schema::ToSchema;
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
-use crate::list_response::list_response;
-use crate::object_response::object_response;
+use crate::prelude::*;
 
 /// A product event
 #[derive(Debug, Serialize, ToSchema)]

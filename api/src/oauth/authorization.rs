@@ -10,8 +10,6 @@ use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
-use store::access::SignedInUser;
-use store::engine::Batch;
 
 use super::client::{self, ClientError};
 use super::decision::{
@@ -69,7 +67,7 @@ impl FromRequest for AuthorizationQuery {
         RequestSpec { parameters: query_parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         OAuthParameters::parse(&call.query).map(Self)
     }
 }
@@ -87,7 +85,7 @@ impl FromRequest for AuthorizationDecision {
         body_spec::<Decision>(schemas, query_parameters(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let request = OAuthParameters::parse(&call.query)?;
         Ok(Self { request, decision: read_body(call)? })
     }
@@ -126,8 +124,7 @@ pub struct AuthorizationView {
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
     /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
-    /// client,
-    /// or for one of the same name; null without a rule
+    /// client, or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
     /// Null for a valid request
@@ -147,10 +144,10 @@ pub struct AuthorizationResult {
 /// # Errors
 /// 400 when the client or its redirect URI is unknown; the store cannot be read.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     user: SignedInUser,
     AuthorizationQuery(parameters): AuthorizationQuery,
-) -> Result<AuthorizationView, Problem> {
+) -> Result<AuthorizationView> {
     Ok(match check(&state, &parameters).await? {
         Ok(request) => AuthorizationView {
             client: ClientView::from_client(&request.client),
@@ -180,11 +177,7 @@ pub async fn get(
 /// # Errors
 /// As [`get`]; 400 for an invalid request and scopes that were not requested; 403 when the user's role does not allow a
 /// scope or looser rules, or the user must prove their identity again.
-pub async fn decide(
-    state: Arc<AppState>,
-    user: SignedInUser,
-    request: AuthorizationDecision,
-) -> Result<AuthorizationResult, Problem> {
+pub async fn decide(state: State, user: SignedInUser, request: AuthorizationDecision) -> Result<AuthorizationResult> {
     let AuthorizationDecision { request: parameters, decision } = request;
     let request = check(&state, &parameters).await?.map_err(|refused| client_problem(refused.error.description))?;
     if !decision.approve {
@@ -218,7 +211,7 @@ pub async fn decide(
 async fn check(
     state: &AppState,
     parameters: &OAuthParameters,
-) -> Result<Result<AuthorizationRequest, RefusedAuthorization>, Problem> {
+) -> Result<Result<AuthorizationRequest, RefusedAuthorization>> {
     let shown = |error: OAuthError| client_problem(error.description.replace('`', ""));
     let client_id = parameters.require("client_id").map_err(shown)?;
     let client = client::resolve(state, client_id).await.map_err(|error| match error {

@@ -1,8 +1,6 @@
 //! Clients: built in, registered (RFC 7591), or described by a metadata document at the URL that is their id.
 
-use model::id::OAuthClientId;
 use model::oauth::{ClientReference, OAuthClient};
-use store::engine::Batch;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::prelude::*;

@@ -14,16 +14,17 @@ use super::{DEVICE_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
 pub fn preflight(path: &str) -> Option<Response> {
     let is_endpoint = [TOKEN_PATH, REVOKE_PATH, REGISTER_PATH, DEVICE_PATH].contains(&path);
     let is_metadata = path.starts_with("/.well-known/oauth-");
-    (is_endpoint || is_metadata).then(|| Response {
-        status: StatusCode::NO_CONTENT,
-        media_type: HeaderValue::from_static("text/plain"),
-        headers: vec![
-            (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
-            (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST")),
-            (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, mcp-protocol-version")),
-            (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200")),
-        ],
-        body: bytes::Bytes::new(),
-        stream: None,
+    (is_endpoint || is_metadata).then(|| {
+        Response::new(
+            StatusCode::NO_CONTENT,
+            "text/plain",
+            vec![
+                (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+                (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST")),
+                (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, mcp-protocol-version")),
+                (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200")),
+            ],
+            bytes::Bytes::new(),
+        )
     })
 }

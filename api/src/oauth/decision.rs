@@ -1,13 +1,10 @@
 //! The decision of a user about a request: approve with some of the scopes, or deny.
 
-use httpd::fields;
 use httpd::request_object::RequestValue;
 use model::client_policy::ClientPolicy;
 use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::{ClientReference, Grantor};
 use model::user::UserRole;
-use serde_json::value::RawValue;
-use store::access::SignedInUser;
 
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
@@ -91,11 +88,7 @@ pub(super) fn scope_views(requested: ScopeSet, user: &SignedInUser) -> Vec<Scope
 /// # Errors
 /// 400 if none is left, or one was not requested; 403 if the user's role does not allow one, or the user must prove
 /// their identity again.
-pub(super) fn approved_scopes(
-    decision: &Decision,
-    requested: ScopeSet,
-    user: &SignedInUser,
-) -> Result<ScopeSet, Problem> {
+pub(super) fn approved_scopes(decision: &Decision, requested: ScopeSet, user: &SignedInUser) -> Result<ScopeSet> {
     let role = user.user().role;
     let scopes = decision.scopes.unwrap_or_else(|| requested.permitted_for(role));
     if scopes.is_empty() {
@@ -120,7 +113,7 @@ pub(super) async fn kept_policy(
     state: &AppState,
     user: &SignedInUser,
     client: &ClientReference,
-) -> Result<ClientPolicy, Problem> {
+) -> Result<ClientPolicy> {
     Ok(store::oauth::grant::latest_policy(&state.services.store, grantor(user), client).await?)
 }
 
@@ -133,7 +126,7 @@ pub(super) async fn decided_policy(
     decision: Decision,
     user: &SignedInUser,
     client: &ClientReference,
-) -> Result<ClientPolicy, Problem> {
+) -> Result<ClientPolicy> {
     let kept = kept_policy(state, user, client).await?;
     let Some(policy) = decision.policy else { return Ok(kept) };
     if policy.loosens(&kept) {

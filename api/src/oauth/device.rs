@@ -5,8 +5,6 @@ use std::net::IpAddr;
 
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
-use store::access::SignedInUser;
-use store::engine::{Batch, CommitError};
 
 use super::DEVICE_PAGE;
 use super::authorization::{requested_scopes, resource_words};
@@ -61,10 +59,7 @@ pub struct DeviceResponse {
 ///
 /// # Errors
 /// 429 after too many requests from a network; the store cannot be written.
-pub async fn begin(
-    state: Arc<AppState>,
-    form: OAuthForm<DeviceFields>,
-) -> Result<OAuthResponse<DeviceResponse>, Problem> {
+pub async fn begin(state: State, form: OAuthForm<DeviceFields>) -> Result<OAuthResponse<DeviceResponse>> {
     OAuthResponse::from_result(begin_form(&state, &form).await)
 }
 
@@ -139,7 +134,7 @@ impl FromRequest for UserCodePath {
         RequestSpec { parameters: vec![code_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self::from_call(call))
     }
 }
@@ -156,8 +151,7 @@ pub struct DeviceRequestView {
     /// `api`, `mcp`: the parts of the service that accept the tokens
     resources: Vec<&'static str>,
     /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
-    /// client,
-    /// or for one of the same name; null without a rule
+    /// client, or for one of the same name; null without a rule
     #[schema(with = policy_schema)]
     policy: Value,
     /// When the code expires
@@ -169,7 +163,7 @@ async fn find_pending(
     state: &AppState,
     user: &SignedInUser,
     path: &UserCodePath,
-) -> Result<(DeviceAuthorization, ResolvedClient), Problem> {
+) -> Result<(DeviceAuthorization, ResolvedClient)> {
     let now = state.services.clock.now();
     let attempt = state.sign_in.limiter.try_code(path.client_ip, &format!("device {}", user.user().email), now)?;
     let found = match &path.code {
@@ -191,7 +185,7 @@ async fn find_pending(
 ///
 /// # Errors
 /// 404 for a wrong, expired or decided code; 429 after too many of them.
-pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -> Result<DeviceRequestView, Problem> {
+pub async fn get(state: State, user: SignedInUser, path: UserCodePath) -> Result<DeviceRequestView> {
     let (device, client) = find_pending(&state, &user, &path).await?;
     Ok(DeviceRequestView {
         user_code: user_code::display(&device.user_code),
@@ -207,13 +201,12 @@ pub async fn get(state: Arc<AppState>, user: SignedInUser, path: UserCodePath) -
 ///
 /// # Errors
 /// As [`get`]; 400 for scopes that were not requested; 403 when the user's role does not allow a scope or looser
-/// rules, or
-/// the user must prove their identity again; 409 when the request was decided at the same time.
+/// rules, or the user must prove their identity again; 409 when the request was decided at the same time.
 pub async fn decide(
-    state: Arc<AppState>,
+    state: State,
     user: SignedInUser,
     (path, decision): (UserCodePath, Decision),
-) -> Result<OkResponse, Problem> {
+) -> Result<OkResponse> {
     let (device, client) = find_pending(&state, &user, &path).await?;
     let (decided, policy) = match decision.approve {
         true => {
@@ -225,11 +218,8 @@ pub async fn decide(
     };
     let mut batch = Batch::progress();
     store::oauth::device::decide(&state.services.store, &mut batch, &device, decided, policy).await?;
-    match state.services.store.commit(batch).await {
-        Ok(()) => Ok(OkResponse::OK),
-        Err(CommitError::Conflict { .. }) => {
-            Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time"))
-        }
-        Err(error) => Err(Problem::outage(error)),
+    match state.commit(batch).await? {
+        true => Ok(OkResponse::OK),
+        false => Err(Problem::new(ErrorCode::CONFLICT, "The request was decided at the same time")),
     }
 }

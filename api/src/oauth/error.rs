@@ -1,15 +1,12 @@
 //! Errors of the OAuth endpoints: `{"error": …, "error_description": …}` (RFC 6749 5.2), and the responses that carry
 //! them. Faults of the service are problems of the API.
 
-use bytes::Bytes;
+use http::HeaderName;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, PRAGMA};
-use http::{HeaderName, StatusCode};
-use httpd::problem::Problem;
 use httpd::response::{ExtraResponse, IntoResponse, Response};
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::{Value, json};
-use store::engine::{CommitError, ReadError};
+use store::engine::ReadError;
+
+use crate::prelude::*;
 
 /// An error code, of the RFC named beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +107,7 @@ pub struct OAuthResponse<T>(Result<T, OAuthError>);
 
 impl<T> OAuthResponse<T> {
     /// Separates refusals, which the client gets in the form of OAuth, from problems.
-    pub fn from_result(result: Result<T, OAuthFailure>) -> Result<Self, Problem> {
+    pub fn from_result(result: Result<T, OAuthFailure>) -> Result<Self> {
         match result {
             Ok(content) => Ok(Self(Ok(content))),
             Err(OAuthFailure::Refused(error)) => Ok(Self(Err(error))),
@@ -142,7 +139,7 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T>
         T::schema(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         let body = match self.0 {
             Ok(content) => serde_json::to_vec(&content),
             Err(error) => {
@@ -152,9 +149,8 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T>
         body.map(Bytes::from).map_err(Problem::internal)
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let status = if self.0.is_ok() { Self::STATUS } else { StatusCode::BAD_REQUEST };
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status, media_type, headers: CROSS_ORIGIN.to_vec(), body: self.into_body()?, stream: None })
+        Ok(Response::new(status, Self::MEDIA_TYPE, CROSS_ORIGIN.to_vec(), self.into_body()?))
     }
 }

@@ -4,14 +4,11 @@
 use std::marker::PhantomData;
 use std::net::IpAddr;
 
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use model::oauth::{Audience, OAuthResource};
-use schema::Schemas;
 
 use super::MCP_PATH;
 use super::error::{OAuthError, OAuthErrorCode};
+use crate::prelude::*;
 
 /// Decoded names and values. They may contain secrets, so they have no `Debug` form.
 #[derive(Clone, Default)]
@@ -22,7 +19,7 @@ impl OAuthParameters {
     ///
     /// # Errors
     /// It is too long or not UTF-8.
-    pub fn parse(text: &str) -> Result<Self, Problem> {
+    pub fn parse(text: &str) -> Result<Self> {
         paging::parse_query(text).map(Self)
     }
 
@@ -98,7 +95,7 @@ impl<F: OAuthFields> FromRequest for OAuthForm<F> {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not valid UTF-8"))?;
         let parameters = OAuthParameters::parse(text)?;
         Ok(Self { parameters, client_ip: call.client_ip, fields: PhantomData })

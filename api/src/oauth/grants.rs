@@ -3,11 +3,8 @@
 use httpd::paging::{KIND_GRANT, after_id};
 use model::client_policy::ClientPolicy;
 use model::credential::LastUse;
-use model::id::{GrantId, UserId};
 use model::oauth::OAuthGrant;
 use model::oauth::scope::OAuthScope;
-use store::access::SignedInUser;
-use store::engine::{Batch, CommitError};
 
 use super::authorization::resource_words;
 use super::error::OAuthFailure;
@@ -67,10 +64,10 @@ object_response! { "A grant", pub GrantResponse { grant: GrantView } }
 
 list_response! { pub GrantList { grants: GrantView } }
 
-id_path! { GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
+id_path! { pub GrantPath(GrantId), "The grant's id (`grant_…`)", "grant" }
 
 /// `GET /grants`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<GrantList, Problem> {
+pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<GrantList> {
     let (account, now) = (tenant.account().id, state.services.clock.now());
     let before = page.before_id(KIND_GRANT)?.map(GrantId::from_bytes);
     let mut found = store::oauth::grant::list(&state.services.store, account, before, page.limit + 1).await?;
@@ -82,20 +79,20 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) ->
     Ok(GrantList::new(grants, next_cursor))
 }
 
-async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant, Problem> {
+async fn find(state: &AppState, tenant: &Tenant, id: GrantId) -> Result<OAuthGrant> {
     let found = store::oauth::grant::get(&state.services.store, tenant.account().id, id).await?;
     let now = state.services.clock.now();
     found.filter(|grant| now < grant.expires_at).ok_or_else(|| Problem::not_found("grant"))
 }
 
 /// `GET /grants/{id}`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, GrantPath(id): GrantPath) -> Result<GrantResponse> {
     let grant = find(&state, &tenant, id).await?;
     let used = state.accounts.credentials.last_used(tenant.account().id, &[id.to_bytes()]).await?;
     Ok(GrantResponse { grant: GrantView::new(&grant, used.into_iter().next().flatten()) })
 }
 
-async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem> {
+async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse> {
     match end_grant(state, grant.grantor.account, grant.id).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(OAuthFailure::Problem(problem)) => Err(problem),
@@ -104,58 +101,37 @@ async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse, Problem
 }
 
 /// `DELETE /grants/{id}`.
-pub async fn revoke(state: Arc<AppState>, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse, Problem> {
+pub async fn revoke(state: State, tenant: Tenant, GrantPath(id): GrantPath) -> Result<OkResponse> {
     end(&state, &find(&state, &tenant, id).await?).await
 }
 
 /// The fields to change
 #[derive(Debug, RequestObject)]
-struct GrantChange {
+#[schema(body_bytes_max = SMALL_BYTES_MAX)]
+pub struct GrantChange {
     /// The rules for the client below its scopes; null removes all rules
     #[field(read = read_policy, schema = policy_request_schema, nullable)]
     policy: Option<ClientPolicy>,
-}
-
-/// Path and body of `PATCH /grants/{id}`.
-#[derive(Debug)]
-pub struct UpdateGrant {
-    id: GrantId,
-    policy: Option<ClientPolicy>,
-}
-
-impl FromRequest for UpdateGrant {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let parameters = GrantPath::describe(schemas).parameters;
-        body_spec::<GrantChange>(schemas, parameters, Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let GrantPath(id) = GrantPath::read(call)?;
-        let GrantChange { policy } = read_body(call)?;
-        Ok(Self { id, policy })
-    }
 }
 
 /// `PATCH /grants/{id}`: sets the policy of a grant.
 ///
 /// # Errors
 /// The grant does not exist or was changed at the same time; the store cannot be read or written.
-pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGrant) -> Result<GrantResponse, Problem> {
-    let before = find(&state, user.tenant(), request.id).await?;
+pub async fn update(
+    state: State,
+    user: SignedInUser,
+    (GrantPath(id), request): (GrantPath, GrantChange),
+) -> Result<GrantResponse> {
+    let before = find(&state, user.tenant(), id).await?;
     let mut after = before.clone();
     if let Some(policy) = request.policy {
         access::require_recent_authentication(user.tenant())?;
         after.policy = policy;
         let mut batch = Batch::progress();
         store::oauth::grant::update(&mut batch, &before, &after);
-        match state.services.store.commit(batch).await {
-            Ok(()) => {}
-            Err(CommitError::Conflict { .. }) => {
-                return Err(Problem::new(ErrorCode::CONFLICT, "The grant was changed at the same time; retry"));
-            }
-            Err(error) => return Err(Problem::outage(error)),
+        if !state.commit(batch).await? {
+            return Err(Problem::new(ErrorCode::CONFLICT, "The grant was changed at the same time; retry"));
         }
     }
     let used = state.accounts.credentials.last_used(user.tenant().account().id, &[after.id.to_bytes()]).await?;
@@ -166,11 +142,7 @@ pub async fn update(state: Arc<AppState>, user: SignedInUser, request: UpdateGra
 ///
 /// # Errors
 /// The user gave no such grant; the store cannot be read or written.
-pub async fn revoke_own(
-    state: Arc<AppState>,
-    user: SignedInUser,
-    GrantPath(id): GrantPath,
-) -> Result<OkResponse, Problem> {
+pub async fn revoke_own(state: State, user: SignedInUser, GrantPath(id): GrantPath) -> Result<OkResponse> {
     let grant = find(&state, user.tenant(), id).await?;
     if grant.grantor.user != user.user().id {
         return Err(Problem::not_found("grant"));

@@ -1,14 +1,13 @@
 //! Creating grants and tokens.
 
 use model::client_policy::ClientPolicy;
-use model::id::GrantId;
 use model::oauth::scope::ScopeSet;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{
     ACCESS_TOKEN_TTL, Audience, ClientReference, Grantor, OAuthGrant, OAuthToken, REFRESH_TOKEN_TTL, TokenKind,
 };
 use model::user::User;
-use store::engine::{Batch, ReadError};
+use store::engine::ReadError;
 
 use super::client;
 use super::error::OAuthFailure;

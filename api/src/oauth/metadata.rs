@@ -71,7 +71,7 @@ pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String 
 }
 
 /// `GET /.well-known/oauth-authorization-server`.
-pub async fn authorization_server(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ServerMetadata>, Problem> {
+pub async fn authorization_server(state: State, _: NoInput) -> Result<OAuthResponse<ServerMetadata>> {
     let base = &state.options.base_url;
     let at = |path: &str| format!("{base}{path}");
     Ok(OAuthResponse::success(ServerMetadata {
@@ -108,11 +108,11 @@ fn resource(state: &AppState, resource: OAuthResource, resource_name: &'static s
 }
 
 /// `GET /.well-known/oauth-protected-resource`.
-pub async fn api_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
+pub async fn api_resource(state: State, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>> {
     Ok(resource(&state, OAuthResource::Api, "postrider API"))
 }
 
 /// `GET /.well-known/oauth-protected-resource/mcp`.
-pub async fn mcp_resource(state: Arc<AppState>, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>, Problem> {
+pub async fn mcp_resource(state: State, _: NoInput) -> Result<OAuthResponse<ResourceMetadata>> {
     Ok(resource(&state, OAuthResource::Mcp, "postrider MCP server"))
 }

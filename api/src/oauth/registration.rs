@@ -3,11 +3,9 @@
 
 use std::net::IpAddr;
 
-use model::id::OAuthClientId;
 use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::{OAuthClient, REDIRECT_URIS_MAX, UNUSED_CLIENT_TTL, client_name};
 use serde::Deserialize;
-use store::engine::Batch;
 
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
 use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
@@ -54,7 +52,7 @@ impl FromRequest for RegisterClient {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         // The derived reader also takes an array of the fields.
         let is_object = call.body.trim_ascii_start().starts_with(b"{");
         let metadata = is_object.then(|| serde_json::from_slice(&call.body).ok()).flatten();
@@ -82,10 +80,7 @@ pub struct RegisteredClient {
 ///
 /// # Errors
 /// 429 after too many registrations from a network; the store cannot be written.
-pub async fn register(
-    state: Arc<AppState>,
-    request: RegisterClient,
-) -> Result<OAuthResponse<RegisteredClient>, Problem> {
+pub async fn register(state: State, request: RegisterClient) -> Result<OAuthResponse<RegisteredClient>> {
     OAuthResponse::from_result(register_client(&state, request).await)
 }
 

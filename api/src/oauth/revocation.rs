@@ -3,7 +3,6 @@
 
 use model::oauth::TokenKind;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
-use store::engine::Batch;
 
 use super::error::{OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm, OAuthParameters};
@@ -29,10 +28,7 @@ impl OAuthFields for RevocationFields {
 pub struct RevocationResponse {}
 
 /// `POST /oauth/revoke`. The response is the same for unknown tokens (RFC 7009 2.2).
-pub async fn revoke(
-    state: Arc<AppState>,
-    form: OAuthForm<RevocationFields>,
-) -> Result<OAuthResponse<RevocationResponse>, Problem> {
+pub async fn revoke(state: State, form: OAuthForm<RevocationFields>) -> Result<OAuthResponse<RevocationResponse>> {
     OAuthResponse::from_result(revoke_token(&state, &form.parameters).await)
 }
 

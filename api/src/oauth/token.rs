@@ -3,11 +3,9 @@
 //! A code and a refresh token work once. The second use of either means that somebody else has it, so it ends the grant
 //! (RFC 6749 4.1.2, RFC 9700 4.14.2).
 
-use model::id::{AccountId, GrantId};
 use model::oauth::scope::ScopeSet;
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
-use store::engine::{Batch, CommitError};
 
 use super::device_polls::PollDecision;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
@@ -42,14 +40,11 @@ impl OAuthFields for TokenFields {
 }
 
 /// `POST /oauth/token`.
-pub async fn exchange(
-    state: Arc<AppState>,
-    form: OAuthForm<TokenFields>,
-) -> Result<OAuthResponse<TokenResponse>, Problem> {
+pub async fn exchange(state: State, form: OAuthForm<TokenFields>) -> Result<OAuthResponse<TokenResponse>> {
     OAuthResponse::from_result(exchange_form(&state, &form.parameters).await)
 }
 
-async fn exchange_form(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
+async fn exchange_form(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     match form.require("grant_type")? {
         AUTHORIZATION_CODE => exchange_code(state, form).await,
         REFRESH_TOKEN => exchange_refresh_token(state, form).await,
@@ -65,7 +60,7 @@ fn invalid_grant(description: &str) -> OAuthFailure {
     OAuthError::new(OAuthErrorCode::InvalidGrant, description).into()
 }
 
-async fn exchange_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
+async fn exchange_code(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     let unknown = || invalid_grant("The code is unknown, has expired or has been used");
     let (client_id, verifier) = (form.require("client_id")?, form.require("code_verifier")?);
     let secret = OAuthSecret::parse(OAuthSecretKind::AuthorizationCode, form.require("code")?).ok_or_else(unknown)?;
@@ -130,7 +125,7 @@ fn wrong_target() -> OAuthFailure {
     OAuthError::new(OAuthErrorCode::InvalidTarget, "`resource` was not requested at the authorization").into()
 }
 
-async fn exchange_refresh_token(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
+async fn exchange_refresh_token(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     let unknown = || invalid_grant("The refresh token is unknown, expired, revoked or has been used");
     let client_id = form.require("client_id")?;
     let secret = OAuthSecret::parse(OAuthSecretKind::RefreshToken, form.require("refresh_token")?);
@@ -178,7 +173,7 @@ fn refreshed_scopes(form: &OAuthParameters, grant: &OAuthGrant) -> Result<ScopeS
     Ok(scopes)
 }
 
-async fn exchange_device_code(state: &Arc<AppState>, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
+async fn exchange_device_code(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     let unknown = || invalid_grant("The device code is unknown or has been used");
     let error = |code, text: &str| OAuthFailure::from(OAuthError::new(code, text));
     let client_id = form.require("client_id")?;
@@ -251,7 +246,7 @@ pub(super) async fn end_grant(state: &AppState, account: AccountId, grant: Grant
 }
 
 /// Notifies the owners by email of new access.
-async fn notify_granted(state: &Arc<AppState>, account: AccountId, grant: GrantId) {
+async fn notify_granted(state: &State, account: AccountId, grant: GrantId) {
     if let Ok(Some(account)) = store::account::get(&state.services.store, account).await {
         login_links::notify_access_granted(state, &account, AccessGrant::Credential("OAuth grant", grant.to_string()));
     }

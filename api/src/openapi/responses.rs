@@ -5,18 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use http::Method;
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{Media, RequestSpec};
 use httpd::response::JSON_MEDIA_TYPE;
 use model::client_policy::{ApprovalKind, ClientPolicy};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::example;
 use crate::access::role_table;
 use crate::approvals::policy::{self, PolicyDecision};
 use crate::operation::{Operation, OperationHandler};
-use crate::sdk::Risk;
+use crate::prelude::*;
 
 /// Responses that several operations share, by component name.
 #[derive(Debug, Default)]

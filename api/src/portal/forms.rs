@@ -12,7 +12,6 @@ use ::affiliate::partners::links::LinkDraft;
 use ::affiliate::portal::login::PartnerSession;
 use ::affiliate::portal::payout_destination::parse_payout_destination;
 use html::fragment::Fragment;
-use http::StatusCode;
 use model::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use model::affiliate::portal::PortalToken;
 
@@ -46,7 +45,7 @@ pub(super) async fn submit(
     partner_session: &PartnerSession,
     token: &PortalToken,
     request: &PortalRequest,
-) -> Result<PortalPage, Problem> {
+) -> Result<PortalPage> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
         state

@@ -6,9 +6,7 @@ use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::application::PartnerApplication;
 use html::document::RenderedPage;
 use html::text::input_value;
-use http::StatusCode;
 use hypertext::prelude::*;
-use message::address::Address;
 use model::affiliate::campaign::{Campaign, CommissionRate};
 use model::affiliate::partner::{PartnerLinkToken, PartnerSource};
 use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, PartnerDraft, PartnerOrigin};
@@ -24,7 +22,7 @@ use super::{layout, sign_in, texts};
 use crate::prelude::*;
 
 /// `GET /portal/join`.
-pub(super) async fn show_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn show_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage> {
     Ok(match find_open_campaign(state, request, &request.query).await? {
         Ok((program, campaign)) => {
             let page = join_page(&program, &campaign, &request.query, None);
@@ -39,7 +37,7 @@ async fn find_open_campaign(
     state: &AppState,
     request: &PortalRequest,
     form: &FormFields,
-) -> Result<Result<(AffiliateProgram, Campaign), PortalPage>, Problem> {
+) -> Result<Result<(AffiliateProgram, Campaign), PortalPage>> {
     let key = form.get("key");
     let Some(program) = find_program(state, request, key).await? else { return Ok(Err(no_program_page(key))) };
     let named = form.get("campaign");
@@ -113,7 +111,7 @@ fn join_page(program: &AffiliateProgram, campaign: &Campaign, form: &FormFields,
 }
 
 /// `POST /portal/join`.
-pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage> {
     let (program, campaign) = match find_open_campaign(state, request, &request.form).await? {
         Ok(open) => open,
         Err(page) => return Ok(page),

@@ -1,19 +1,15 @@
 //! `PortalPage`: the response of all portal operations.
 
-use bytes::Bytes;
 use html::document::RenderedPage;
 use html::policy;
-use http::StatusCode;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
     X_FRAME_OPTIONS,
 };
-use httpd::problem::Problem;
 use httpd::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use schema::Schemas;
-use serde_json::{Value, json};
 
 use super::layout;
+use crate::prelude::*;
 
 /// Keeps the pages out of search engines.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
@@ -35,7 +31,7 @@ impl PortalPage {
         Self { status, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: page.into_string().into() }
     }
 
-    pub(super) fn redirect(status: StatusCode, location: &str) -> Result<Self, Problem> {
+    pub(super) fn redirect(status: StatusCode, location: &str) -> Result<Self> {
         let location = HeaderValue::try_from(location).map_err(Problem::internal)?;
         let headers = vec![(LOCATION, location)];
         Ok(Self { status, media_type: "text/plain; charset=utf-8", headers, body: Bytes::new() })
@@ -58,47 +54,27 @@ impl IntoResponse for PortalPage {
     const COOKIES: CookiePolicy = CookiePolicy::Session;
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
         ExtraResponse { status: 200, media_type: Some("text/css; charset=utf-8"), description: "The style sheet" },
-        ExtraResponse {
-            status: 204,
-            media_type: None,
-            description: "A HEAD request or a browser's prefetch: the link is not used up",
-        },
-        ExtraResponse { status: 302, media_type: None, description: "Redirect to the portal" },
-        ExtraResponse {
-            status: 303,
-            media_type: None,
-            description: "Redirect to the page that shows the result of the form",
-        },
-        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), description: "A field is invalid" },
-        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), description: "Not signed in" },
-        ExtraResponse {
-            status: 403,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "The partner may not make changes, or the CSRF token is invalid",
-        },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), description: "Page not found" },
-        ExtraResponse {
-            status: 409,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "Already in use, or changed concurrently",
-        },
-        ExtraResponse {
-            status: 410,
-            media_type: Some(HTML_MEDIA_TYPE),
-            description: "The link has been used or has expired",
-        },
-        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), description: "Too many attempts" },
+        ExtraResponse::empty(204, "A HEAD request or a browser's prefetch: the link is not used up"),
+        ExtraResponse::empty(302, "Redirect to the portal"),
+        ExtraResponse::empty(303, "Redirect to the page that shows the result of the form"),
+        ExtraResponse::html(400, "A field is invalid"),
+        ExtraResponse::html(401, "Not signed in"),
+        ExtraResponse::html(403, "The partner may not make changes, or the CSRF token is invalid"),
+        ExtraResponse::html(404, "Page not found"),
+        ExtraResponse::html(409, "Already in use, or changed concurrently"),
+        ExtraResponse::html(410, "The link has been used or has expired"),
+        ExtraResponse::html(429, "Too many attempts"),
     ];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.body)
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut headers = vec![
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy::WITHOUT_SCRIPTS)),
             // With `no-referrer` browsers would submit the forms with `Origin: null`.
@@ -107,7 +83,6 @@ impl IntoResponse for PortalPage {
             (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
         ];
         headers.extend(self.headers);
-        let media_type = HeaderValue::from_static(self.media_type);
-        Ok(Response { status: self.status, media_type, headers, body: self.body, stream: None })
+        Ok(Response::new(self.status, self.media_type, headers, self.body))
     }
 }

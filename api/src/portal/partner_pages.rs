@@ -8,7 +8,7 @@ use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Renders a page of a signed-in partner.
-pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<RenderedPage, Problem> {
+pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<RenderedPage> {
     let rendered = match name {
         "links" => links::show(state, view).await,
         "referrals" => referrals::show(state, view).await,

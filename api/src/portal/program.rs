@@ -1,6 +1,5 @@
 //! The program of a page without a session.
 
-use http::StatusCode;
 use model::affiliate::program::AffiliateProgram;
 
 use super::layout;
@@ -14,7 +13,7 @@ pub(super) async fn find_program(
     state: &AppState,
     request: &PortalRequest,
     key: &str,
-) -> Result<Option<AffiliateProgram>, Problem> {
+) -> Result<Option<AffiliateProgram>> {
     let fault = |refusal| refusal_problem(state, refusal);
     if !key.is_empty() {
         return state.affiliate.programs.find_portal_by_key(key).await.map_err(fault);

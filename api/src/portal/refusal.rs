@@ -1,14 +1,13 @@
 //! Status and text of errors that the visitor can correct.
 
 use ::affiliate::error::{AffiliateError, ConflictReason};
-use http::StatusCode;
 
 use super::texts;
 use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Status and text of an error that the visitor can correct; other errors become a `Problem`.
-pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
+pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String)> {
     match &refusal {
         AffiliateError::Fields(fields) => {
             let messages: Vec<String> =

@@ -4,12 +4,9 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::HOST;
-use httpd::paging;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Media, Request, RequestSpec};
 use message::address::DomainName;
-use schema::Schemas;
-use serde_json::json;
+
+use crate::prelude::*;
 
 /// Longest form body. The longest field is a postal address with bank details.
 const FORM_BYTES_MAX: usize = 16 << 10;
@@ -75,7 +72,7 @@ impl FormFields {
 }
 
 impl PortalRequest {
-    fn from_request(call: &Request, last: &str) -> Result<Self, Problem> {
+    fn from_request(call: &Request, last: &str) -> Result<Self> {
         let text = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let host = call.headers.get(HOST).and_then(|value| value.to_str().ok());
         let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
@@ -127,7 +124,7 @@ macro_rules! input {
                 RequestSpec { parameters, body, body_bytes_max: Self::BODY_BYTES_MAX }
             }
 
-            fn read(call: &Request) -> Result<Self, Problem> {
+            fn read(call: &Request) -> Result<Self> {
                 PortalRequest::from_request(call, $parameter).map(Self)
             }
         }

@@ -3,14 +3,10 @@
 //! The response does not reveal whether an address belongs to a partner: text and duration are the same in both
 //! cases. Requests are rate-limited by address and network.
 
-use std::time::Duration;
-
 use ::affiliate::partner_emails::website_host;
 use ::affiliate::portal::login::LoginTarget;
 use html::document::RenderedPage;
-use http::StatusCode;
 use hypertext::prelude::*;
-use message::address::Address;
 use model::affiliate::partner::PartnerStatus;
 use model::affiliate::program::AffiliateProgram;
 
@@ -44,7 +40,7 @@ pub(super) fn signed_out_page(program: Option<&AffiliateProgram>) -> RenderedPag
 }
 
 /// `GET /portal/sign-in`.
-pub(super) async fn show(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn show(state: &AppState, request: &PortalRequest) -> Result<PortalPage> {
     let key = request.query.get("key");
     let Some(program) = find_program(state, request, key).await? else { return Ok(no_program_page(key)) };
     Ok(PortalPage::new(StatusCode::OK, sign_in_page(&program, "", None)))
@@ -65,7 +61,7 @@ fn sign_in_page(program: &AffiliateProgram, email: &str, error: Option<&str>) ->
 }
 
 /// `POST /portal/sign-in`.
-pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> Result<PortalPage> {
     let key = request.form.get("key");
     let Some(program) = find_program(state, request, key).await? else { return Ok(no_program_page(key)) };
     let typed = request.form.get("email");

@@ -5,9 +5,6 @@
 //! page may be short and still have a next one.
 
 use httpd::paging::KIND_RECEIVED;
-use jiff::Timestamp;
-use message::address::Address;
-use model::id::DomainId;
 use model::received::{ReceivedEmail, SpamStatus};
 use store::engine::ScanOrder;
 use store::received_email::{self, ReceivedQuery};
@@ -55,58 +52,42 @@ impl ReceivedEmailFilter {
     }
 }
 
-impl FromRequest for ListReceivedEmails {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = || json!({"type": "string"});
-        let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
-        let words = json!({"type": "array", "items": {"type": "string", "enum": SpamStatus::WORDS}});
-        let mut spam =
-            schema::query_parameter("spam_status", "Spam status; any of several, separated by commas", words);
-        (spam["style"], spam["explode"]) = (json!("form"), json!(false));
-        let order = json!({"type": "string", "enum": ["desc", "asc"], "default": "desc"});
-        let mut parameters = PageParameters::parameters();
-        parameters.extend([
-            schema::query_parameter(
-                "order",
-                "`desc`: newest first. `asc`: in the order of arrival; the last page has a cursor too, and later \
-                 arrivals follow it without gaps",
-                order,
-            ),
-            filter("to", "Envelope recipient; any of several, separated by commas"),
-            filter("from", "Address of the author or of the envelope sender; any of several, separated by commas"),
-            filter("domain_id", "Receiving domain (`dom_…`); any of several, separated by commas"),
-            spam,
-            schema::time_parameter("received_after", "Only those received after this time"),
-            schema::time_parameter("received_before", "Only those received before this time"),
-        ]);
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let ascending = match paging::single_value(&parameters, "order")? {
+impl RequestQuery for ListReceivedEmails {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let order = query.parameter(
+            "order",
+            "`desc`: newest first. `asc`: in the order of arrival; the last page has a cursor too, and later \
+             arrivals follow it without gaps",
+            || json!({"type": "string", "enum": ["desc", "asc"], "default": "desc"}),
+        )?;
+        let ascending = match order {
             None | Some("desc") => false,
             Some("asc") => true,
             Some(_) => return Err(Problem::field("order", "must be `desc` or `asc`")),
         };
         let filter = ReceivedEmailFilter {
-            to: paging::parse_values(&parameters, "to", "an email address")?,
-            from: paging::parse_values(&parameters, "from", "an email address")?,
-            domains: paging::parse_values(&parameters, "domain_id", "the id of a domain (`dom_…`)")?,
-            spam: paging::parse_words(&call.query, "spam_status", SpamStatus::WORDS, SpamStatus::from_word)?,
-            after: paging::parse_time(&parameters, "received_after")?,
-            before: paging::parse_time(&parameters, "received_before")?,
+            to: query.values("to", "Envelope recipient; any of several, separated by commas", "an email address")?,
+            from: query.values(
+                "from",
+                "Address of the author or of the envelope sender; any of several, separated by commas",
+                "an email address",
+            )?,
+            domains: query.values(
+                "domain_id",
+                "Receiving domain (`dom_…`); any of several, separated by commas",
+                "the id of a domain (`dom_…`)",
+            )?,
+            spam: query.words("spam_status", "Spam status; any of several, separated by commas")?,
+            after: query.time("received_after", "Only those received after this time")?,
+            before: query.time("received_before", "Only those received before this time")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, ascending, filter })
+        Ok(Self { page, ascending, filter })
     }
 }
 
 /// `GET /received-emails`.
-pub async fn list(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: ListReceivedEmails,
-) -> Result<ReceivedEmailList, Problem> {
+pub async fn list(state: State, tenant: Tenant, input: ListReceivedEmails) -> Result<ReceivedEmailList> {
     let ListReceivedEmails { page, ascending, mut filter } = input;
     let from = page.cursor_number(KIND_RECEIVED)?;
     if let Some(bound_domain) = tenant.bound_to() {

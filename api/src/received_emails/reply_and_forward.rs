@@ -3,26 +3,22 @@
 //! Both use the same intake as any send: plan, suppressions and access level are checked. A received message is
 //! forwarded as an attachment of a new message, so that nothing is sent under the name of its author.
 
-use http::HeaderMap;
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::request_object::{RequestValue, bounded_text_schema, read_checked_body};
+use httpd::request_object::{RequestValue, bounded_text_schema};
 use message::address::Mailbox;
 use message::compose::{Attachment, Composition, CustomHeader};
 use message::received::thread_headers;
 use model::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use model::email::{Category, Ingress};
-use model::id::ReceivedId;
 use model::idempotency::IdempotencyScope;
 use model::received::ReceivedEmail;
 use model::recipient::{DsnOptions, RecipientKind};
-use serde_json::value::RawValue;
 
-use super::path::{ReceivedEmailPath, find, id_parameter, load_message};
+use super::path::{ReceivedEmailPath, find, load_message};
 use crate::emails::recipients::{RecipientLists, read_recipients};
 use crate::emails::send::SendResponse;
 use crate::emails::send_fields::{CONTENT_BYTES_MAX, recipients_schema};
 use crate::emails::send_idempotent;
-use crate::idempotency::{self, IdempotentResponse};
+use crate::idempotency::{GivenKey, IdempotentResponse};
 use crate::prelude::*;
 
 /// Both texts with JSON escapes.
@@ -32,8 +28,8 @@ const SUBJECT_BYTES_MAX: usize = 900;
 
 /// A reply; `html` or `text` is required
 #[derive(Debug, RequestObject)]
-#[schema(name = "ReplyToReceivedEmail")]
-struct ReplyFields {
+#[schema(name = "ReplyToReceivedEmail", body_bytes_max = BODY_BYTES_MAX, check = check_reply)]
+pub struct ReplyFields {
     /// The HTML body
     #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody"], reader = BodyText)]
     html: Option<String>,
@@ -43,12 +39,12 @@ struct ReplyFields {
 }
 
 /// The request of `POST /received-emails/{id}/reply`.
-#[derive(Debug)]
-pub struct ReplyToReceivedEmail {
-    id: ReceivedEmailPath,
-    html: Option<String>,
-    text: Option<String>,
-    headers: HeaderMap,
+type ReplyToReceivedEmail = (ReceivedEmailPath, (GivenKey, ReplyFields));
+
+fn check_reply(reply: &ReplyFields, _: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
+    if reply.html.is_none() && reply.text.is_none() && notes.errors.is_empty() {
+        notes.errors.add("html", "`html` or `text` is required");
+    }
 }
 
 /// A text of the new message.
@@ -70,36 +66,17 @@ impl RequestValue for BodyText {
     }
 }
 
-impl FromRequest for ReplyToReceivedEmail {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        body_spec::<ReplyFields>(schemas, parameters, Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ReplyFields { html, text } = read_checked_body(call, |reply: &ReplyFields, _, notes| {
-            if reply.html.is_none() && reply.text.is_none() && notes.errors.is_empty() {
-                notes.errors.add("html", "`html` or `text` is required");
-            }
-        })?;
-        Ok(Self { id: ReceivedEmailPath::read(call)?, html, text, headers: call.headers.clone() })
-    }
-}
-
 /// `POST /received-emails/{id}/reply`.
 ///
 /// # Errors
 /// The email does not exist or has no address to reply to; the intake refuses the reply.
 pub async fn reply(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ReplyToReceivedEmail,
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let ReplyToReceivedEmail { id: ReceivedEmailPath(id), html, text, headers } = input;
+    (ReceivedEmailPath(id), (key, ReplyFields { html, text })): ReplyToReceivedEmail,
+) -> Result<IdempotentResponse<SendResponse>> {
     let fingerprint = || json!(["reply", id, html, text]).to_string();
-    let claim = idempotency::parse_claim(&headers, fingerprint)?;
+    let claim = key.claim(fingerprint);
     let draft = async { Ok((reply_draft(&state, &tenant, id, html, text).await?, Vec::new())) };
     send_idempotent(&state, &tenant, IdempotencyScope::Reply, claim, draft).await
 }
@@ -109,11 +86,10 @@ pub async fn reply(
 /// # Errors
 /// The email does not exist or has no address to reply to.
 pub async fn resolve_reply(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ReplyToReceivedEmail,
-) -> Result<Vec<Draft>, Problem> {
-    let ReplyToReceivedEmail { id: ReceivedEmailPath(id), html, text, .. } = input;
+    (ReceivedEmailPath(id), (_, ReplyFields { html, text })): ReplyToReceivedEmail,
+) -> Result<Vec<Draft>> {
     Ok(vec![reply_draft(&state, &tenant, id, html, text).await?])
 }
 
@@ -123,7 +99,7 @@ async fn reply_draft(
     id: ReceivedId,
     html: Option<String>,
     text: Option<String>,
-) -> Result<Draft, Problem> {
+) -> Result<Draft> {
     let received = find(state, tenant, id).await?;
     let to = reply_recipients(&received)?;
     let heading = &received.heading;
@@ -144,7 +120,7 @@ async fn reply_draft(
 }
 
 /// The addresses of `Reply-To`, else the author.
-fn reply_recipients(received: &ReceivedEmail) -> Result<Vec<Mailbox>, Problem> {
+fn reply_recipients(received: &ReceivedEmail) -> Result<Vec<Mailbox>> {
     let heading = &received.heading;
     let reply_to: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
     if !reply_to.is_empty() {
@@ -156,33 +132,13 @@ fn reply_recipients(received: &ReceivedEmail) -> Result<Vec<Mailbox>, Problem> {
     author.map(|author| vec![author]).ok_or_else(|| Problem::new(ErrorCode::VALIDATION_ERROR, message))
 }
 
-/// The request body of `POST /received-emails/{id}/forward`.
-#[derive(Debug)]
-pub struct ForwardReceivedEmail {
-    id: ReceivedEmailPath,
-    recipients: RecipientLists,
-    text: Option<String>,
-    headers: HeaderMap,
-}
-
-impl FromRequest for ForwardReceivedEmail {
-    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let parameters = vec![id_parameter(), idempotency::header_parameter()];
-        body_spec::<ForwardFields>(schemas, parameters, Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let ForwardFields { to: recipients, text } = read_body(call)?;
-        Ok(Self { id: ReceivedEmailPath::read(call)?, recipients, text, headers: call.headers.clone() })
-    }
-}
+/// The request of `POST /received-emails/{id}/forward`.
+type ForwardReceivedEmail = (ReceivedEmailPath, (GivenKey, ForwardFields));
 
 /// Recipients and text of the forwarded email
 #[derive(Debug, RequestObject)]
-#[schema(name = "ForwardReceivedEmail")]
-struct ForwardFields {
+#[schema(name = "ForwardReceivedEmail", body_bytes_max = BODY_BYTES_MAX)]
+pub struct ForwardFields {
     /// Recipients
     #[field(foreign = ["To"], read = read_to, schema = recipients_schema)]
     to: RecipientLists,
@@ -200,16 +156,15 @@ fn read_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Re
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the intake refuses the email.
 pub async fn forward(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ForwardReceivedEmail,
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let ForwardReceivedEmail { id: ReceivedEmailPath(id), recipients: people, text, headers } = input;
+    (ReceivedEmailPath(id), (key, ForwardFields { to: people, text })): ForwardReceivedEmail,
+) -> Result<IdempotentResponse<SendResponse>> {
     let fingerprint = || {
         let to: Vec<String> = people.to.iter().map(ToString::to_string).collect();
         json!(["forward", id, to, text]).to_string()
     };
-    let claim = idempotency::parse_claim(&headers, fingerprint)?;
+    let claim = key.claim(fingerprint);
     let draft = async { Ok((forward_draft(&state, &tenant, id, people, text).await?, Vec::new())) };
     send_idempotent(&state, &tenant, IdempotencyScope::Forward, claim, draft).await
 }
@@ -219,12 +174,11 @@ pub async fn forward(
 /// # Errors
 /// The email does not exist, or its message is no longer stored.
 pub async fn resolve_forward(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ForwardReceivedEmail,
-) -> Result<Vec<Draft>, Problem> {
-    let ForwardReceivedEmail { id: ReceivedEmailPath(id), recipients, text, .. } = input;
-    Ok(vec![forward_draft(&state, &tenant, id, recipients, text).await?])
+    (ReceivedEmailPath(id), (_, ForwardFields { to, text })): ForwardReceivedEmail,
+) -> Result<Vec<Draft>> {
+    Ok(vec![forward_draft(&state, &tenant, id, to, text).await?])
 }
 
 async fn forward_draft(
@@ -233,7 +187,7 @@ async fn forward_draft(
     id: ReceivedId,
     people: RecipientLists,
     text: Option<String>,
-) -> Result<Draft, Problem> {
+) -> Result<Draft> {
     let received = find(state, tenant, id).await?;
     let message = load_message(state, &received).await?;
     let heading = &received.heading;

@@ -1,16 +1,13 @@
 //! JSON views of received emails: the summary of lists and webhooks, and the full detail.
 
-use crate::object_response::object_response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use httpd::json_timestamp::JsonTimestamp;
 use message::received::{
     AttachmentSummary, AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedAttachment,
 };
-use model::id::ReceivedId;
 use model::received::{ReceivedEmail, SpamStatus, attachment_id};
-use schema::ToSchema;
-use serde::Serialize;
+
+use crate::prelude::*;
 
 /// The fields that lists, webhooks and the detail share.
 #[derive(Debug, Serialize, ToSchema)]

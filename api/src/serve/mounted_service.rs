@@ -4,16 +4,13 @@
 //! request ─► path? ─► head: refusal? ─► credentials ─► body (bounded) ─► MountedService::answer ─► dispatch for each operation
 //! ```
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
 use httpd::body::{self, ResponseBody};
 use httpd::header_limits;
 use hyper::body::Body;
-use model::id::AccountId;
 use net::limit::memory_budget::{MemoryHolder, MemoryShare};
 
 use crate::access;
@@ -105,7 +102,7 @@ impl OperationDispatcher for ApiServer {
         })
     }
 
-    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>> {
+    fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>>> {
         Box::pin(async move {
             let tenant = access::authenticate_program(&self.state, head).await?;
             dispatch::count_request(&self.state, &tenant)?;

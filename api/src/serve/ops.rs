@@ -10,18 +10,14 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::ALLOW;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use httpd::body::{self, ResponseBody, text_response};
 use httpd::connection::http_service;
 use httpd::header_limits;
 use httpd::listener::{HttpListenerConfig, run_listener};
-use httpd::problem::{ErrorCode, Problem};
 use hyper::body::{Body as _, Incoming};
 use net::limit::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use tokio::net::TcpListener;
@@ -29,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{session_pages, static_pages};
 use crate::access;
+use crate::prelude::*;
 
 /// A scraper, a health check, and a person with curl.
 const CONNECTIONS_MAX: usize = 64;
@@ -101,10 +98,7 @@ async fn respond_with_page(
     session_pages::into_http(response, is_head, accepts_gzip)
 }
 
-async fn read_request(
-    budget: &MemoryBudget,
-    request: Request<Incoming>,
-) -> Result<(OpsPageRequest, MemoryShare), Problem> {
+async fn read_request(budget: &MemoryBudget, request: Request<Incoming>) -> Result<(OpsPageRequest, MemoryShare)> {
     let (head, mut body) = request.into_parts();
     let client_ip = access::client_ip(&head);
     let checked = header_limits::check_head(&head).and_then(|()| match &head.method {

@@ -7,16 +7,13 @@
 //! The pages call operations by an [`OperationCaller`](crate::session_pages::OperationCaller).
 
 use std::io::Write as _;
-use std::sync::Arc;
 
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use http::Request;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, Request, StatusCode};
 use httpd::body::{self, ResponseBody};
 use httpd::origin;
-use httpd::problem::{ErrorCode, Problem};
 use httpd::response::Response;
 use hyper::body::Body;
 use net::limit::memory_budget::MemoryHolder;
@@ -24,6 +21,7 @@ use net::limit::memory_budget::MemoryHolder;
 use super::static_pages;
 use crate::access;
 use crate::auth::cookie;
+use crate::prelude::*;
 use crate::server::ApiServer;
 use crate::session_pages::{PageRequest, SessionPages};
 
@@ -56,7 +54,7 @@ where
 async fn read_request<B>(
     server: Arc<ApiServer>,
     request: Request<B>,
-) -> Result<(PageRequest, net::limit::memory_budget::MemoryShare), Problem>
+) -> Result<(PageRequest, net::limit::memory_budget::MemoryShare)>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
@@ -110,13 +108,7 @@ pub(super) fn error_response(problem: &Problem) -> Response {
     if let Some(cause) = problem.cause() {
         tracing::error!(cause, "a page request failed");
     }
-    Response {
-        status: problem.status(),
-        media_type: HeaderValue::from_static("text/plain; charset=utf-8"),
-        headers: Vec::new(),
-        body: format!("{}\n", problem.message()).into(),
-        stream: None,
-    }
+    Response::new(problem.status(), "text/plain; charset=utf-8", Vec::new(), format!("{}\n", problem.message()).into())
 }
 
 pub(super) fn into_http(response: Response, is_head: bool, accepts_gzip: bool) -> http::Response<ResponseBody> {

@@ -4,17 +4,13 @@
 //! applies; if the result differs from the request or from before, `warnings` contains a warning.
 
 use accounts::suppressions::{SuppressionResult, SuppressionService};
-use httpd::fields;
 use httpd::problem::BatchEntryError;
-use httpd::request_object::{bounded_text_schema, read_checked_body};
+use httpd::request_object::bounded_text_schema;
 use httpd::request_value::Time;
-use jiff::Timestamp;
 use message::address::ADDRESS_BYTES_MAX;
-use model::id::SuppressionId;
 use model::import::NOTE_CHARS_MAX;
 use model::quota::Noun;
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
-use serde_json::value::RawValue;
 
 use super::view::SuppressionResponse;
 use crate::prelude::*;
@@ -41,10 +37,13 @@ struct SuppressionFields {
     #[field(foreign = ["EmailAddress", "address"], parse = parse_target, schema = target_schema)]
     email: Option<SuppressionTarget>,
     /// Several addresses or domains
-    #[field(foreign = ["Suppressions"], parse = parse_targets, schema = targets_schema)]
+    #[field(
+        foreign = ["Suppressions"], parse = parse_targets,
+        schema = json!({"type": "array", "items": target_schema(schemas), "minItems": 1, "maxItems": EMAILS_MAX}),
+    )]
     emails: Option<Vec<Result<SuppressionTarget, String>>>,
     /// Free text
-    #[field(parse = parse_note, schema = note_schema)]
+    #[field(parse = parse_note, schema = bounded_text_schema(0, NOTE_CHARS_MAX))]
     note: Option<String>,
     /// Expiry; never if omitted
     #[field(aliases = ["expiresAt"], reader = Time)]
@@ -66,7 +65,7 @@ impl FromRequest for AddSuppressions {
         body_spec::<SuppressionFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |_: &SuppressionFields, fields, notes| {
             match (fields.value("email"), fields.value("emails")) {
                 (Some(_), Some(_)) => notes.errors.add("emails", "cannot be combined with `email`"),
@@ -93,10 +92,6 @@ fn parse_note(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-fn note_schema(_: &mut Schemas) -> Value {
-    bounded_text_schema(0, NOTE_CHARS_MAX)
-}
-
 fn target_schema(_: &mut Schemas) -> Value {
     bounded_text_schema(0, 4 * ADDRESS_BYTES_MAX)
 }
@@ -108,10 +103,6 @@ fn parse_targets(value: &RawValue) -> Result<Vec<Result<SuppressionTarget, Strin
         return Err("has no entries".to_owned());
     }
     Ok(entries.into_iter().map(parse_target).collect())
-}
-
-fn targets_schema(schemas: &mut Schemas) -> Value {
-    json!({"type": "array", "items": target_schema(schemas), "minItems": 1, "maxItems": EMAILS_MAX})
 }
 
 /// The result for one address
@@ -165,11 +156,7 @@ impl ToSchema for AddSuppressionsResponse {
 }
 
 /// `POST /suppressions`.
-pub async fn add(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: AddSuppressions,
-) -> Result<AddSuppressionsResponse, Problem> {
+pub async fn add(state: State, tenant: Tenant, request: AddSuppressions) -> Result<AddSuppressionsResponse> {
     let AddSuppressions { targets, note, expires_at } = request;
     if expires_at.is_some_and(|end| end <= state.services.clock.now()) {
         return Err(Problem::field("expires_at", "must be in the future"));

@@ -3,9 +3,7 @@
 //! An entry that is not an address gets an error of its own, as in `POST /suppressions`, so the other addresses are
 //! answered. An entry that is not a string is refused with 400.
 
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
 use httpd::problem::BatchEntryError;
-use model::id::SuppressionId;
 use model::suppression::{SuppressionReason, SuppressionTarget};
 use store::suppression::AddressSuppression;
 
@@ -16,7 +14,10 @@ use crate::prelude::*;
 #[derive(Debug, RequestObject)]
 #[schema(name = "CheckSuppressions", body_bytes_max = BODY_BYTES_MAX)]
 pub struct CheckSuppressions {
-    #[field(foreign = ["email", "EmailAddresses"], read = read_targets, schema = targets_schema)]
+    #[field(
+        foreign = ["email", "EmailAddresses"], read = read_targets,
+        schema = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX}),
+    )]
     emails: Vec<Result<SuppressionTarget, InvalidTarget>>,
 }
 
@@ -25,10 +26,6 @@ pub struct CheckSuppressions {
 struct InvalidTarget {
     text: String,
     message: String,
-}
-
-fn targets_schema(_: &mut Schemas) -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX})
 }
 
 /// An entry that is not an address is answered; one that is not a string is an error.
@@ -90,11 +87,7 @@ pub struct CheckSuppressionsResponse {
 }
 
 /// `POST /suppressions/check`.
-pub async fn check(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    request: CheckSuppressions,
-) -> Result<CheckSuppressionsResponse, Problem> {
+pub async fn check(state: State, tenant: Tenant, request: CheckSuppressions) -> Result<CheckSuppressionsResponse> {
     let CheckSuppressions { emails: entries } = request;
     let (store, now) = (&state.services.store, state.services.clock.now());
     let targets: Vec<SuppressionTarget> = entries.iter().flatten().cloned().collect();

@@ -75,11 +75,7 @@ object_response! { "A response with the result that an import would have", pub D
 ///
 /// # Errors
 /// The list is invalid; the store cannot be read.
-pub async fn dry_run(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    list: ImportSuppressions,
-) -> Result<DryRunImportResponse, Problem> {
+pub async fn dry_run(state: State, tenant: Tenant, list: ImportSuppressions) -> Result<DryRunImportResponse> {
     let text = std::str::from_utf8(&list.text).map_err(Problem::internal)?;
     let forecast = state.accounts.suppression_importer.forecast(tenant.account(), text, &list.columns).await?;
     let ImportForecast { counts, repeated, left_out, others } = forecast;

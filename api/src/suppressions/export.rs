@@ -3,12 +3,9 @@
 //! The response is streamed: one page of the list at a time, the next one when the client has read the last. So any
 //! number of suppressions needs the memory of a few pages.
 
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use httpd::response::{BodyStream, BodyStreamError, IntoResponse, Response};
 use model::csv::{self, CsvCell};
-use model::id::{AccountId, SuppressionId};
 use model::suppression::Suppression;
 use store::engine::Store;
 use store::suppression::{SuppressionFilter, SuppressionPage};
@@ -25,20 +22,6 @@ const CHUNKS_BUFFERED: usize = 2;
 const NAMES: &[&str] =
     &["id", "email", "reason", "source", "email_id", "smtp_code", "enhanced_code", "note", "expires_at", "created_at"];
 
-/// The query of `GET /suppressions/export`.
-#[derive(Debug)]
-pub struct ExportSuppressions(SuppressionQuery);
-
-impl FromRequest for ExportSuppressions {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: SuppressionQuery::parameters(), ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        SuppressionQuery::from_query(&call.query).map(Self)
-    }
-}
-
 /// The CSV response: its first chunk, and the stream of the others.
 #[derive(Debug)]
 pub struct SuppressionsCsv {
@@ -54,11 +37,11 @@ impl IntoResponse for SuppressionsCsv {
         json!({"type": "string", "description": description})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(self.first_chunk)
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let attached = HeaderValue::from_static("attachment; filename=\"suppressions.csv\"");
         Ok(Response {
             status: StatusCode::OK,
@@ -71,12 +54,8 @@ impl IntoResponse for SuppressionsCsv {
 }
 
 /// `GET /suppressions/export`.
-pub async fn export(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: ExportSuppressions,
-) -> Result<SuppressionsCsv, Problem> {
-    let ExportSuppressions(SuppressionQuery { email, mut filter }) = input;
+pub async fn export(state: State, tenant: Tenant, input: SuppressionQuery) -> Result<SuppressionsCsv> {
+    let SuppressionQuery { email, mut filter } = input;
     filter.holding_at = Some(state.services.clock.now());
     let mut first_chunk = String::new();
     csv::write_record(&mut first_chunk, &NAMES.iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());

@@ -4,14 +4,11 @@
 //! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
 //! import resumes after a restart. `model/src/import.rs` lists the known formats.
 
-use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use httpd::paging::KIND_SUPPRESSION_IMPORT;
 use httpd::request_value::AnyText;
 use model::csv::CsvReader;
-use model::id::ImportId;
 use model::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
-use store::engine::Batch;
 
 use super::commit_error::commit_error_problem;
 use crate::prelude::*;
@@ -39,7 +36,7 @@ impl FromRequest for ImportSuppressions {
         body_spec::<CsvField>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_csv = kind.trim_start().get(..8).is_some_and(|kind| kind.eq_ignore_ascii_case("text/csv"));
         let text = if is_csv { call.body.clone() } else { read_body::<CsvField>(call)?.csv.into() };
@@ -146,7 +143,7 @@ pub struct ImportList {
 }
 
 /// `GET /suppressions/import`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) -> Result<ImportList, Problem> {
+pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<ImportList> {
     let before = page.before_id(KIND_SUPPRESSION_IMPORT)?.map(ImportId::from_bytes);
     let (store, account) = (&state.services.store, tenant.account().id);
     let mut found = store::suppression_import::list(store, account, before, page.limit + 1).await?;
@@ -159,7 +156,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, page: PageParameters) ->
 ///
 /// # Errors
 /// The list is invalid; too many imports are unfinished; the store cannot be read or written.
-pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
+pub async fn start(state: State, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse> {
     let ImportSuppressions { text, total, .. } = list;
     let (store, account, now) = (&state.services.store, tenant.account().id, state.services.clock.now());
     if store::suppression_import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len()
@@ -186,10 +183,10 @@ pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppression
     Ok(ImportResponse::from_import(&import))
 }
 
-id_path! { ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
+id_path! { pub ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
 
 /// `GET /suppressions/import/{id}`.
-pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse> {
     let found = store::suppression_import::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
     Ok(ImportResponse::from_import(&found.import))

@@ -1,13 +1,9 @@
 //! JSON views of suppressions.
 
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use httpd::json_timestamp::JsonTimestamp;
 use message::reply::Enhanced;
-use model::id::{EmailId, SuppressionId};
 use model::suppression::{Suppression, SuppressionReason, SuppressionSource};
-use schema::ToSchema;
-use serde::Serialize;
+
+use crate::prelude::*;
 
 /// The reply of the remote host
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,16 +1,13 @@
 //! Compiles the MJML source of a change, on a blocking thread. Few are compiled at a time: each takes a processor, and
 //! several times the memory of its source and HTML.
 
-use std::time::Duration;
-
-use httpd::problem::Problem;
 use mjml::CompiledMjml;
 use model::template::{MarkupError, ParsedTemplate, TemplateBodies};
-use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::draft::{CompiledEdit, TemplateEdit, blank_settings};
+use crate::prelude::*;
 
 /// Maximum number of sources that are compiled at once.
 const COMPILATIONS_MAX: usize = 4;
@@ -25,7 +22,7 @@ impl TemplateEdit {
     ///
     /// # Errors
     /// The source cannot be compiled: the problem has its line and column. 503: too many sources are being compiled.
-    pub(super) async fn compile(self, path: &str) -> Result<CompiledEdit, Problem> {
+    pub(super) async fn compile(self, path: &str) -> Result<CompiledEdit> {
         let Some(source) = self.mjml_source().cloned() else { return Ok(CompiledEdit::new(self, None)) };
         let permit = acquire_permit().await?;
         let compile = move || {
@@ -50,7 +47,7 @@ impl TemplateEdit {
 ///
 /// # Errors
 /// 503: no permit became free in time.
-async fn acquire_permit() -> Result<SemaphorePermit<'static>, Problem> {
+async fn acquire_permit() -> Result<SemaphorePermit<'static>> {
     let permit = timeout(PERMIT_WAIT_MAX, COMPILATION_PERMITS.acquire()).await;
     permit.map_err(|_| Problem::busy())?.map_err(Problem::internal)
 }

@@ -2,16 +2,11 @@
 //!
 //! Markup is parsed on input; a syntax error is reported with its line and column.
 
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::problem::{ErrorCode, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec};
-use httpd::request_object::{FieldReader, RequestObject, RequestValue, body_spec, bounded_text_schema};
+use httpd::request_object::{FieldReader, RequestValue, bounded_text_schema};
 use httpd::request_value::{Line, Name};
-use jiff::Timestamp;
 use message::address::Mailbox;
 use mjml::CompiledMjml;
 use model::email::Category;
-use model::id::{AccountId, TemplateId};
 use model::raw_number;
 use model::suppression::OPTIONAL_CATEGORIES;
 use model::template::{
@@ -19,14 +14,12 @@ use model::template::{
     ParsedTemplate, SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable,
     VARIABLES_MAX, VariableType, check_alias, check_key,
 };
-use schema::{Schemas, ToSchema};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::emails::recipients::{REPLY_TO_MAX, read_author, read_reply_to};
 use crate::emails::send_fields::{addresses_schema, author_schema};
 use crate::emails::tags_and_headers::read_category;
 use crate::emails::template::{parse_version, version_schema};
+use crate::prelude::*;
 
 /// Longest body: both bodies at twice their size in JSON, and the other fields.
 pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
@@ -54,7 +47,9 @@ pub(super) struct TemplateEdit {
     from: Option<Option<Mailbox>>,
     /// Default `Reply-To`, unless the send request has one
     #[field(
-        aliases = ["replyTo"], foreign = ["ReplyTo"], read = read_given_reply_to, schema = reply_to_schema, nullable,
+        aliases = ["replyTo"], foreign = ["ReplyTo"], read = read_given_reply_to,
+        schema = addresses_schema(REPLY_TO_MAX),
+        nullable,
     )]
     reply_to: Option<Vec<Mailbox>>,
     /// Markup of the subject
@@ -67,15 +62,17 @@ pub(super) struct TemplateEdit {
     #[field(aliases = ["htmlBody", "html_body"], foreign = ["HtmlBody", "HtmlPart"], reader = Markup)]
     html: Option<Option<String>>,
     /// MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source and keeps
-    /// the
-    /// compiled `html`; a new `html` removes the source
+    /// the compiled `html`; a new `html` removes the source
     #[field(reader = Markup)]
     mjml: Option<Option<String>>,
     /// Markup of the plain-text body
     #[field(aliases = ["textBody", "text_body", "plain_body"], foreign = ["TextBody", "TextPart"], reader = Markup)]
     text: Option<Option<String>>,
     /// Declared variables; undeclared ones are required
-    #[field(read = read_given_variables, schema = variables_schema)]
+    #[field(
+        read = read_given_variables,
+        schema = json!({"type": "array", "maxItems": VARIABLES_MAX, "items": VariableFields::schema(schemas)}),
+    )]
     variables: Option<Vec<TemplateVariable>>,
 }
 
@@ -86,7 +83,6 @@ struct TemplateChange {
     #[field(flatten)]
     edit: TemplateEdit,
     /// `archived`, or the status before archiving
-    #[field(parse = parse_status, schema = TemplateStatus::schema)]
     status: Option<TemplateStatus>,
     /// The `draft_version` that the client has seen: 409 if it has changed
     #[field(aliases = ["ifVersion"], parse = parse_version, schema = version_schema)]
@@ -107,15 +103,15 @@ pub(super) struct UnsavedDraft {
 #[schema(name = "TemplateVariable")]
 pub(super) struct VariableFields {
     /// Name
-    #[field(foreign = ["Key"], parse = parse_key, schema = key_schema)]
+    #[field(foreign = ["Key"], parse = parse_key, schema = bounded_text_schema(1, KEY_BYTES_MAX))]
     key: String,
     /// Type; default: `string`
-    #[field(foreign = ["Type"], parse = parse_type, schema = VariableType::schema, absent = VariableType::String)]
+    #[field(foreign = ["Type"], absent = VariableType::String)]
     r#type: VariableType,
     /// Whether a send without it is refused; default: true unless there is a fallback
     required: Option<bool>,
     /// Value if the send request has none
-    #[field(aliases = ["fallbackValue"], parse = parse_fallback, schema = any_schema)]
+    #[field(aliases = ["fallbackValue"], parse = parse_fallback, schema = json!({}))]
     fallback_value: Option<Value>,
 }
 
@@ -287,15 +283,6 @@ fn read_given_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics)
     is_present(fields, "variables").then(|| read_variables(fields, notes))
 }
 
-fn variables_schema(schemas: &mut Schemas) -> Value {
-    json!({"type": "array", "maxItems": VARIABLES_MAX, "items": VariableFields::schema(schemas)})
-}
-
-fn parse_status(value: &RawValue) -> Result<TemplateStatus, String> {
-    let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
-    TemplateStatus::from_word(&fields::parse_text(value)?).ok_or_else(text)
-}
-
 /// Markup of a body, with line ends as LF.
 struct Markup;
 
@@ -370,21 +357,8 @@ fn parse_key(value: &RawValue) -> Result<String, String> {
     check_key(&key).map(|()| key)
 }
 
-fn key_schema(_: &mut Schemas) -> Value {
-    bounded_text_schema(1, KEY_BYTES_MAX)
-}
-
-fn parse_type(value: &RawValue) -> Result<VariableType, String> {
-    let word = fields::parse_text(value).ok().and_then(|word| VariableType::from_word(&word));
-    word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
-}
-
 fn parse_fallback(value: &RawValue) -> Result<Value, String> {
     raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())
-}
-
-fn any_schema(_: &mut Schemas) -> Value {
-    json!({})
 }
 
 /// All errors, with the position of the first syntax error and all syntax errors in `markup`.
@@ -441,7 +415,7 @@ impl FromRequest for CreateTemplate {
         body_spec::<TemplateEdit>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
         // The fields of a change are known: they have warnings of their own.
         let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
@@ -486,7 +460,7 @@ impl DraftUpdate {
     ///
     /// # Errors
     /// 409 `conflict` when `if_version` does not match.
-    pub(super) fn check_version(&self, template: &Template) -> Result<(), Problem> {
+    pub(super) fn check_version(&self, template: &Template) -> Result<()> {
         match self.if_version {
             Some(expected) if expected != template.draft_version => {
                 let text = format!("The draft is at version {}, not {expected}", template.draft_version);
@@ -506,7 +480,7 @@ impl DraftUpdate {
         change: &CompiledEdit,
         before: (&Template, &TemplateBodies),
         now: Timestamp,
-    ) -> Result<(Template, TemplateBodies), Problem> {
+    ) -> Result<(Template, TemplateBodies)> {
         let (mut after, mut bodies) = (Template { updated_at: now, ..before.0.clone() }, before.1.clone());
         change.apply(&mut after.draft, &mut bodies);
         if let Some(name) = &change.edit.name {
@@ -536,7 +510,7 @@ impl FromRequest for UpdateTemplate {
         body_spec::<TemplateChange>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
         let fields = call.body_fields(&TemplateChange::FIELDS, &mut notes)?;
         let change = TemplateChange::read_fields(&mut FieldReader::new(&fields, &mut notes));
@@ -564,8 +538,4 @@ pub struct DuplicateTemplate {
     /// Alias; none by default
     #[field(foreign = ["Alias"], parse = parse_alias, schema = alias_schema)]
     pub alias: Option<String>,
-}
-
-fn reply_to_schema(_: &mut Schemas) -> Value {
-    addresses_schema(REPLY_TO_MAX)
 }

@@ -1,10 +1,8 @@
 //! Path of a template, by id or alias.
 
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
 use model::template::TemplateKey;
-use schema::Schemas;
-use serde_json::Value;
+
+use crate::prelude::*;
 
 const ID_OR_ALIAS: &str = "id_or_alias";
 
@@ -28,7 +26,7 @@ impl FromRequest for TemplatePath {
         RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self::from_request(call))
     }
 }

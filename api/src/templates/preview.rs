@@ -3,7 +3,7 @@
 //! A preview renders what it can, leaves the tags of missing variables visible, and returns warnings. A test email
 //! passes the same checks as any other email.
 
-use httpd::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
+use httpd::fields::JsonKind;
 use message::address::Mailbox;
 use message::compose::Composition;
 use model::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
@@ -12,7 +12,6 @@ use model::idempotency::IdempotencyScope;
 use model::template::render::VARIABLES_BYTES_MAX;
 use model::template::{ParsedTemplate, RenderedTemplate, TemplateBodies, TemplateKey, UNSUBSCRIBE_URL};
 use serde_json::Map;
-use serde_json::value::RawValue;
 
 use super::draft::{self, TemplateEdit, UnsavedDraft};
 use super::path::TemplatePath;
@@ -40,7 +39,7 @@ pub struct RenderRequest {
     #[field(foreign = ["TestRenderModel"], read = read_variables, schema = variables_schema)]
     variables: Option<Map<String, Value>>,
     /// The version to render; default: the draft
-    #[field(parse = parse_rendered_version, schema = rendered_version_schema)]
+    #[field(parse = parse_rendered_version, schema = json!({"oneOf": [{"const": "draft"}, version_schema(schemas)]}))]
     version: Option<RenderedVersion>,
 }
 
@@ -73,10 +72,6 @@ fn parse_rendered_version(value: &RawValue) -> Result<RenderedVersion, String> {
     number.map(RenderedVersion::Published)
 }
 
-fn rendered_version_schema(schemas: &mut Schemas) -> Value {
-    json!({"oneOf": [{"const": "draft"}, version_schema(schemas)]})
-}
-
 fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Map<String, Value>> {
     parse_variables(fields.value("variables")?, "variables", notes)
 }
@@ -91,7 +86,7 @@ impl RenderRequest {
         key: &TemplateKey,
         changes: Option<TemplateEdit>,
         work: impl FnOnce(&ParsedTemplate, &TemplateBodies, Option<Vec<String>>, &Value) -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T> {
         let mut advice = None;
         let (settings, bodies) = match self.version {
             None | Some(RenderedVersion::Draft) => {
@@ -219,10 +214,10 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 
 /// `POST /templates/{id_or_alias}/preview`.
 pub async fn preview(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), preview): (TemplatePath, PreviewTemplate),
-) -> Result<PreviewResponse, Problem> {
+) -> Result<PreviewResponse> {
     let PreviewTemplate { rendering, changes } = preview;
     rendering.render_blocking(&state, &tenant, &key, changes, PreviewResponse::render).await
 }
@@ -254,10 +249,10 @@ fn read_given_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) ->
 /// # Errors
 /// The template or version does not exist, or cannot be rendered with these variables; the intake refuses the email.
 pub async fn send_test(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
-) -> Result<IdempotentResponse<SendResponse>, Problem> {
+) -> Result<IdempotentResponse<SendResponse>> {
     let draft = build_test_draft(&state, &tenant, key, test);
     // This operation has no idempotency key.
     send_idempotent(&state, &tenant, IdempotencyScope::Send, None, draft).await
@@ -268,10 +263,10 @@ pub async fn send_test(
 /// # Errors
 /// The template or version does not exist, or cannot be rendered with these variables.
 pub async fn resolve_test(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
-) -> Result<Vec<Draft>, Problem> {
+) -> Result<Vec<Draft>> {
     let (draft, _) = build_test_draft(&state, &tenant, key, test).await?;
     Ok(vec![draft])
 }
@@ -281,7 +276,7 @@ async fn build_test_draft(
     tenant: &Tenant,
     key: TemplateKey,
     test: SendTestTemplate,
-) -> Result<(Draft, Vec<String>), Problem> {
+) -> Result<(Draft, Vec<String>)> {
     let SendTestTemplate { rendering, to: people, from } = test;
     let work = |program: &ParsedTemplate, _: &TemplateBodies, _: Option<Vec<String>>, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))

@@ -3,7 +3,6 @@
 use model::quota::Noun;
 use model::template::{Template, TemplateBodies, TemplateKey};
 use queue::intake::storage_quota::StorageReservation;
-use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 
 use super::draft::CompiledEdit;
@@ -20,7 +19,7 @@ fn template_not_found() -> Problem {
     Problem::not_found("template")
 }
 
-pub(super) async fn find(state: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
+pub(super) async fn find(state: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template> {
     let found = store::template::find(&state.services.store, tenant.account().id, key).await?;
     found.ok_or_else(template_not_found)
 }
@@ -30,7 +29,7 @@ pub(super) async fn find_with_bodies(
     state: &AppState,
     tenant: &Tenant,
     key: &TemplateKey,
-) -> Result<(Template, TemplateBodies), Problem> {
+) -> Result<(Template, TemplateBodies)> {
     for _ in 0..TRIES_MAX {
         let template = find(state, tenant, key).await?;
         if let Some(bodies) = store::template::get_draft(&state.services.store, &template).await? {
@@ -49,7 +48,7 @@ pub(super) async fn reserve_storage(
     state: &AppState,
     tenant: &Tenant,
     bodies: &TemplateBodies,
-) -> Result<StorageReservation, Problem> {
+) -> Result<StorageReservation> {
     state.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
 }
 
@@ -59,12 +58,12 @@ pub(super) async fn reserve_compiled(
     state: &AppState,
     tenant: &Tenant,
     edit: &CompiledEdit,
-) -> Result<StorageReservation, Problem> {
+) -> Result<StorageReservation> {
     state.reserve_storage(tenant, Noun::TemplateBytes, edit.compiled_bytes()).await
 }
 
 /// Commits a change; returns `false` when the template was changed concurrently.
-pub(super) async fn commit(state: &AppState, batch: Batch) -> Result<bool, Problem> {
+pub(super) async fn commit(state: &AppState, batch: Batch) -> Result<bool> {
     let duplicate_problem = |field: &str| {
         Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
             .with_details(json!({"field": field}))

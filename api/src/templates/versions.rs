@@ -3,7 +3,6 @@
 use httpd::request_object::read_optional_body;
 use httpd::request_value::Line;
 use model::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
-use store::engine::Batch;
 
 use super::path::TemplatePath;
 use super::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_storage};
@@ -57,7 +56,7 @@ impl FromRequest for RollBackTemplate {
         body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         read_optional_body(call)
     }
 }
@@ -67,10 +66,10 @@ impl FromRequest for RollBackTemplate {
 /// # Errors
 /// The template does not exist or has no body; the plan's quota is used up.
 pub async fn publish(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, PublishTemplate),
-) -> Result<PublishTemplateResponse, Problem> {
+) -> Result<PublishTemplateResponse> {
     for _ in 0..TRIES_MAX {
         let (before, bodies) = find_with_bodies(&state, &tenant, &key).await?;
         if bodies.is_empty() {
@@ -100,10 +99,10 @@ pub async fn publish(
 /// # Errors
 /// The template or version does not exist; the plan's quota is used up.
 pub async fn roll_back(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, RollBackTemplate),
-) -> Result<PublishTemplateResponse, Problem> {
+) -> Result<PublishTemplateResponse> {
     let RollBackTemplate { version: target_version, publication: request } = request;
     for _ in 0..TRIES_MAX {
         let (before, draft_bodies) = find_with_bodies(&state, &tenant, &key).await?;
@@ -139,10 +138,10 @@ pub async fn roll_back(
 
 /// `GET /templates/{id_or_alias}/versions`.
 pub async fn list(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (TemplatePath(key), page): (TemplatePath, PageParameters),
-) -> Result<TemplateVersionList, Problem> {
+) -> Result<TemplateVersionList> {
     let before = page.before_template_version()?;
     let template = find(&state, &tenant, &key).await?;
     let mut found = store::template::list_versions(&state.services.store, &template, before, page.limit + 1).await?;
@@ -160,7 +159,7 @@ impl FromRequest for TemplateVersionPath {
         RequestSpec { parameters: vec![TemplatePath::parameter(), number], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let TemplatePath(key) = TemplatePath::from_request(call);
         // Text that is not a positive number is answered 404.
         Ok(Self(key, call.path_parameter(NUMBER).parse().ok().filter(|n| *n > 0)))
@@ -169,10 +168,10 @@ impl FromRequest for TemplateVersionPath {
 
 /// `GET /templates/{id_or_alias}/versions/{number}`.
 pub async fn get(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     TemplateVersionPath(key, number): TemplateVersionPath,
-) -> Result<TemplateVersionResponse, Problem> {
+) -> Result<TemplateVersionResponse> {
     let template = find(&state, &tenant, &key).await?;
     let not_found = || Problem::not_found("version");
     let number = number.ok_or_else(not_found)?;

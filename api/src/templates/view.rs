@@ -1,18 +1,13 @@
 //! JSON views of templates and their versions.
 
-use crate::list_response::list_response;
-use httpd::json_timestamp::JsonTimestamp;
 use httpd::request_object::RequestObject as _;
 use model::email::Category;
-use model::id::TemplateId;
 use model::template::{
     Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, TemplateVersion, VariableType,
 };
-use schema::{Schemas, ToSchema};
-use serde::Serialize;
-use serde_json::Value;
 
 use super::draft::VariableFields;
+use crate::prelude::*;
 
 /// A template: its draft, and the state of its publication
 #[derive(Debug, Serialize, ToSchema)]

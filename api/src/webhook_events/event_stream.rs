@@ -4,9 +4,6 @@
 //! heartbeat comment keeps idle connections open. The stream ends at shutdown, and when its key or session loses
 //! access (`access::revalidation`). The client reconnects with the `id` of the last event that it received.
 
-use std::time::Duration;
-
-use bytes::Bytes;
 use events::webhooks::stream_subscribers::StreamSubscriber;
 use httpd::paging::KIND_STREAM;
 use httpd::response::{BodyStream, BodyStreamError};
@@ -31,11 +28,7 @@ const CHUNKS_BUFFERED: usize = 2;
 const CHUNK_EVENTS: usize = 50;
 
 /// Starts the stream, after the cursor or with the next dispatched event.
-pub(super) async fn start(
-    state: &Arc<AppState>,
-    tenant: &Tenant,
-    input: ListWebhookEvents,
-) -> Result<BodyStream, Problem> {
+pub(super) async fn start(state: &State, tenant: &Tenant, input: ListWebhookEvents) -> Result<BodyStream> {
     let account = tenant.account().id;
     let Some(subscriber) = state.accounts.webhooks.subscribe(account) else {
         let text = "Too many event streams are open: close one";
@@ -62,7 +55,7 @@ fn position_chunk(position: u64) -> Bytes {
 }
 
 struct EventStreamWriter {
-    state: Arc<AppState>,
+    state: State,
     account: model::id::AccountId,
     query: ListWebhookEvents,
     last_sent: u64,

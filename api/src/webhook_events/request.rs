@@ -1,13 +1,11 @@
 //! Parameters of the event stream.
 
 use http::header::ACCEPT;
-use httpd::paging::{self, KIND_STREAM, PageParameters};
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec};
+use httpd::paging::KIND_STREAM;
 use model::event::EventKind;
-use schema::Schemas;
-use serde_json::json;
 use store::event_log::EventLogEntry;
+
+use crate::prelude::*;
 
 /// The media type of server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -16,6 +14,39 @@ pub(super) const EVENT_STREAM: &str = "text/event-stream";
 pub(super) enum SortDirection {
     OldestFirst,
     NewestFirst,
+}
+
+pub(super) fn event_kind_words() -> Vec<&'static str> {
+    EventKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+/// The query of `GET /webhook-events`.
+#[derive(Debug)]
+struct EventStreamQuery {
+    page: PageParameters,
+    kinds: Vec<EventKind>,
+    direction: SortDirection,
+}
+
+impl RequestQuery for EventStreamQuery {
+    fn read_query(query: &mut Query) -> Result<Self> {
+        let page = query.page()?;
+        let words = || event_kind_words().join(", ");
+        let about = format!("Any of these, separated by commas: {}", words());
+        query.describe("types", &about, || json!({"type": "string"}));
+        let kinds = query.given_words("types", words, EventKind::from_name)?;
+        let order = query.parameter(
+            "order",
+            "`asc`: oldest first, and the last page has a cursor too, for polling; `desc`: newest first",
+            || json!({"type": "string", "enum": ["asc", "desc"], "default": "desc"}),
+        )?;
+        let direction = match order {
+            Some("asc") => SortDirection::OldestFirst,
+            None | Some("desc") => SortDirection::NewestFirst,
+            Some(_) => return Err(Problem::field("order", "must be `asc` or `desc`")),
+        };
+        Ok(Self { page, kinds, direction })
+    }
 }
 
 /// Parameters of `GET /webhook-events`.
@@ -35,42 +66,23 @@ impl ListWebhookEvents {
     }
 }
 
-pub(super) fn event_kind_words() -> Vec<&'static str> {
-    EventKind::ALL.iter().map(|kind| kind.name()).collect()
-}
-
 impl FromRequest for ListWebhookEvents {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        let text = format!("Any of these, separated by commas: {}", event_kind_words().join(", "));
-        parameters.push(schema::query_parameter("types", &text, json!({"type": "string"})));
-        let order = json!({"type": "string", "enum": ["asc", "desc"], "default": "desc"});
-        let text = "`asc`: oldest first, and the last page has a cursor too, for polling; `desc`: newest first";
-        parameters.push(schema::query_parameter("order", text, order));
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut spec = EventStreamQuery::describe(schemas);
         let text = "For server-sent events: the `id` of the last event received";
-        parameters.push(schema::header_parameter("last-event-id", text));
-        RequestSpec { parameters, ..RequestSpec::default() }
+        spec.parameters.push(schema::header_parameter("last-event-id", text));
+        spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let page = PageParameters::from_query(&call.query)?;
-        let is_live = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-        let is_live = is_live.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
-        let direction = match paging::single_value(&parameters, "order")? {
-            Some("asc") => SortDirection::OldestFirst,
-            None | Some("desc") => SortDirection::NewestFirst,
-            Some(_) => return Err(Problem::field("order", "must be `asc` or `desc`")),
-        };
+    fn read(call: &Request) -> Result<Self> {
+        let EventStreamQuery { page, kinds, direction } = EventStreamQuery::read(call)?;
+        let accepted = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        let is_live = accepted.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
         let mut cursor = page.cursor_number(KIND_STREAM)?;
-        if let Some(last_event_id) =
-            call.headers.get("last-event-id").filter(|last_event_id| is_live && !last_event_id.is_empty())
-        {
-            let last_event_id =
-                last_event_id.to_str().ok().and_then(|last_event_id| paging::decode_number(KIND_STREAM, last_event_id));
-            cursor = Some(last_event_id.ok_or_else(paging::invalid_cursor)?);
+        if let Some(last) = call.headers.get("last-event-id").filter(|last| is_live && !last.is_empty()) {
+            let last = last.to_str().ok().and_then(|last| paging::decode_number(KIND_STREAM, last));
+            cursor = Some(last.ok_or_else(paging::invalid_cursor)?);
         }
-        let kinds = paging::parse_words(&call.query, "types", &event_kind_words(), EventKind::from_name)?;
         Ok(Self { limit: page.limit, cursor, direction, kinds, is_live })
     }
 }

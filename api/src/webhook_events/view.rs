@@ -1,10 +1,9 @@
 //! JSON objects of the event stream.
 
 use events::webhooks::endpoints::DispatchedEvent;
-use httpd::json_timestamp::JsonTimestamp;
-use model::id::EventId;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
+
+use crate::prelude::*;
 
 /// An event, with the fields of a webhook body.
 #[derive(Debug, Serialize)]

@@ -1,13 +1,8 @@
 //! Deliveries to a webhook endpoint, and their replay.
 
 use events::webhooks::ReplaySelection;
-use httpd::fields;
-use httpd::request_object::read_checked_body;
 use httpd::request_value::Time;
-use jiff::Timestamp;
-use model::id::{DeliveryId, WebhookId};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
-use serde_json::value::RawValue;
 
 use super::error::webhook_error_problem;
 use super::request::{WebhookPath, event_names, events_schema, parse_events};
@@ -27,7 +22,6 @@ fn delivery_not_found() -> Problem {
 /// Parameters of `GET /webhooks/{id}/deliveries`.
 #[derive(Debug)]
 pub struct ListDeliveries {
-    webhook: WebhookId,
     page: PageParameters,
     statuses: Vec<WebhookDeliveryStatus>,
     kinds: Vec<String>,
@@ -35,49 +29,33 @@ pub struct ListDeliveries {
     created_before: Option<Timestamp>,
 }
 
-impl FromRequest for ListDeliveries {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let words = |name: &str, words: &[&str]| {
-            let text = format!("Any of these, separated by commas: {}", words.join(", "));
-            schema::query_parameter(name, &text, json!({"type": "string"}))
-        };
-        let mut parameters = vec![WebhookPath::parameter()];
-        parameters.extend(PageParameters::parameters());
-        parameters.push(words("status", WebhookDeliveryStatus::WORDS));
-        parameters.push(words("type", &event_names()));
-        parameters.push(schema::time_parameter("created_after", "Only those created after this time"));
-        parameters.push(schema::time_parameter("created_before", "Only those created before this time"));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
-        let query = &call.query;
-        let parameters = paging::parse_query(query)?;
+impl RequestQuery for ListDeliveries {
+    fn read_query(query: &mut Query) -> Result<Self> {
         Ok(Self {
-            webhook,
-            page: PageParameters::from_query(query)?,
-            statuses: paging::parse_words(
-                query,
-                "status",
-                WebhookDeliveryStatus::WORDS,
-                WebhookDeliveryStatus::from_word,
-            )?,
-            kinds: paging::parse_words(query, "type", &event_names(), parse_event_name)?,
-            created_after: paging::parse_time(&parameters, "created_after")?,
-            created_before: paging::parse_time(&parameters, "created_before")?,
+            page: query.page()?,
+            statuses: query.words_in_text("status", |words| format!("Any of these, separated by commas: {words}"))?,
+            kinds: event_name_filter(query)?,
+            created_after: query.time("created_after", "Only those created after this time")?,
+            created_before: query.time("created_before", "Only those created before this time")?,
         })
     }
 }
 
-pub(crate) fn parse_event_name(word: &str) -> Option<String> {
-    model::webhook::is_event(word).then(|| word.to_owned())
+fn event_name_filter(query: &mut Query) -> Result<Vec<String>> {
+    let words = || event_names().join(", ");
+    let about = format!("Any of these, separated by commas: {}", words());
+    query.describe("type", &about, || json!({"type": "string"}));
+    query.given_words("type", words, |word| model::webhook::is_event(word).then(|| word.to_owned()))
 }
 
 /// `GET /webhooks/{id}/deliveries`.
-pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
+pub async fn list(
+    state: State,
+    tenant: Tenant,
+    (WebhookPath(webhook), input): (WebhookPath, ListDeliveries),
+) -> Result<WebhookDeliveryList> {
     let account = tenant.account().id;
-    let found = state.accounts.webhooks.webhook(account, input.webhook).await;
+    let found = state.accounts.webhooks.webhook(account, webhook).await;
     found.map_err(|error| webhook_error_problem(error, &state))?;
     let mut before = input.page.before_id(paging::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
     if let Some(at) = input.created_before {
@@ -91,8 +69,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -
     };
     let (store, limit) = (&state.services.store, input.page.limit);
     let listed =
-        store::webhook_delivery::list(store, account, input.webhook, before, limit, SCANNED_DELIVERIES_MAX, passes)
-            .await?;
+        store::webhook_delivery::list(store, account, webhook, before, limit, SCANNED_DELIVERIES_MAX, passes).await?;
     // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
     let (deliveries, next) = (listed.0, listed.1.filter(|next| !old(next)));
@@ -109,24 +86,22 @@ pub struct WebhookDeliveryPath {
 }
 
 impl FromRequest for WebhookDeliveryPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let delivery = schema::path_parameter(DELIVERY_ID, "The delivery's id (`whd_…`)");
-        RequestSpec { parameters: vec![WebhookPath::parameter(), delivery], ..RequestSpec::default() }
+        let mut spec = WebhookPath::describe(schemas);
+        spec.parameters.push(delivery);
+        spec
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
+    fn read(call: &Request) -> Result<Self> {
+        let WebhookPath(webhook) = WebhookPath::read(call)?;
         let id = call.path_parameter(DELIVERY_ID).parse().map_err(|_| delivery_not_found())?;
         Ok(Self { webhook, id })
     }
 }
 
 /// `GET /webhooks/{id}/deliveries/{delivery_id}`.
-pub async fn get(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: WebhookDeliveryPath,
-) -> Result<WebhookDeliveryResponse, Problem> {
+pub async fn get(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Result<WebhookDeliveryResponse> {
     let (store, account) = (&state.services.store, tenant.account().id);
     state
         .accounts
@@ -145,27 +120,16 @@ pub async fn get(
 ///
 /// # Errors
 /// The delivery does not exist; 409 while it is pending or the endpoint is disabled; the store cannot be written.
-pub async fn replay(
-    state: Arc<AppState>,
-    tenant: Tenant,
-    input: WebhookDeliveryPath,
-) -> Result<QueuedDeliveryResponse, Problem> {
+pub async fn replay(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Result<QueuedDeliveryResponse> {
     let replayed = state.accounts.webhooks.replay_delivery(tenant.account().id, input.webhook, input.id).await;
     let delivery = replayed.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
 
-/// Path and body of `POST /webhooks/{id}/replay`.
-#[derive(Debug)]
-pub struct ReplayDeliveries {
-    webhook: WebhookId,
-    selection: DeliverySelection,
-}
-
 /// The deliveries to replay
 #[derive(Debug, RequestObject)]
-#[schema(name = "ReplayWebhookDeliveries")]
-struct DeliverySelection {
+#[schema(name = "ReplayWebhookDeliveries", body_bytes_max = SMALL_BYTES_MAX, check = check_range)]
+pub struct DeliverySelection {
     /// Deliveries created at this time or later
     #[field(reader = Time, examples = ["2026-01-01T00:00:00.000Z"])]
     since: Timestamp,
@@ -173,7 +137,11 @@ struct DeliverySelection {
     #[field(reader = Time, examples = ["2100-01-01T00:00:00.000Z"])]
     until: Option<Timestamp>,
     /// Deliveries with this status
-    #[field(parse = parse_status, schema = status_schema, absent = WebhookDeliveryStatus::Failed, default = "failed")]
+    #[field(
+        parse = parse_status,
+        schema = json!({"type": "string", "enum": STATUSES}),
+        absent = WebhookDeliveryStatus::Failed, default = "failed",
+    )]
     status: WebhookDeliveryStatus,
     /// Deliveries of these events; default: all
     #[field(parse = parse_events, schema = events_schema, absent = Vec::new())]
@@ -189,25 +157,9 @@ fn parse_status(value: &RawValue) -> Result<WebhookDeliveryStatus, String> {
     status.ok_or_else(|| format!("must be one of {}", STATUSES.join(", ")))
 }
 
-fn status_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": STATUSES})
-}
-
-impl FromRequest for ReplayDeliveries {
-    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DeliverySelection>(schemas, vec![WebhookPath::parameter()], Self::BODY_BYTES_MAX)
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let selection = read_checked_body(call, |selection: &DeliverySelection, _, notes| {
-            if selection.until.is_some_and(|until| until < selection.since) {
-                notes.errors.add("until", "must not be before `since`");
-            }
-        })?;
-        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
-        Ok(Self { webhook, selection })
+fn check_range(selection: &DeliverySelection, _: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
+    if selection.until.is_some_and(|until| until < selection.since) {
+        notes.errors.add("until", "must not be before `since`");
     }
 }
 
@@ -216,11 +168,11 @@ impl FromRequest for ReplayDeliveries {
 /// # Errors
 /// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
 pub async fn replay_many(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
-    input: ReplayDeliveries,
-) -> Result<QueuedDeliveriesResponse, Problem> {
-    let ReplayDeliveries { webhook, selection: DeliverySelection { since, until, status, events } } = input;
+    (WebhookPath(webhook), selection): (WebhookPath, DeliverySelection),
+) -> Result<QueuedDeliveriesResponse> {
+    let DeliverySelection { since, until, status, events } = selection;
     // Deliveries that are created from now on are not replayed.
     let until = until.unwrap_or_else(|| state.services.clock.now());
     let range = ReplaySelection { since, until, status, events };

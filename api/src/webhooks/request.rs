@@ -1,22 +1,13 @@
 //! Request bodies and paths of webhook endpoints.
 
-use httpd::fields;
-use httpd::problem::Problem;
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::RequestObject;
 use httpd::request_value::{AddressPatterns, Integer, Line};
 use message::address_pattern::AddressPattern;
 use model::event::EventKind;
-use model::id::{DomainId, WebhookId};
 use model::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
 use net::http_client::URL_BYTES_MAX;
-use schema::{Schemas, ToSchema};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::error::webhook_not_found;
+use crate::prelude::*;
 
-pub(super) const ID: &str = "id";
 /// Most event names of one endpoint; more than exist.
 const EVENTS_MAX: usize = 100;
 /// Default grace period in hours, during which a rotated secret still signs.
@@ -34,29 +25,7 @@ fn named_events() -> Vec<&'static str> {
     named.map(|kind| kind.name()).collect()
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct WebhookPath(pub WebhookId);
-
-impl WebhookPath {
-    pub(super) fn parameter() -> Value {
-        schema::path_parameter(ID, "The endpoint's id (`whk_…`)")
-    }
-
-    /// A malformed id is answered 404, like an unknown one.
-    pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| webhook_not_found())
-    }
-}
-
-impl FromRequest for WebhookPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Self::from_request(call)
-    }
-}
+id_path! { pub WebhookPath(WebhookId), "The endpoint's id (`whk_…`)", "webhook" }
 
 /// Fields of a new and of a changed endpoint.
 #[derive(Debug, RequestObject)]
@@ -73,7 +42,8 @@ pub(super) struct WebhookOptions {
     pub(super) description: Option<Option<String>>,
     /// Only events of these domains (`dom_…`) are sent; empty: all
     #[field(
-        aliases = ["domainIds"], null = Vec::new(), parse = parse_domain_ids, schema = domain_ids_schema,
+        aliases = ["domainIds"], null = Vec::new(), parse = parse_domain_ids,
+        schema = json!({"type": "array", "items": schema::id(DomainId::PREFIX, "A domain (`dom_…`)"), "maxItems": DOMAINS_MAX}),
         examples = [[]],
     )]
     pub(super) domain_ids: Option<Vec<DomainId>>,
@@ -85,7 +55,7 @@ pub(super) struct WebhookOptions {
     )]
     pub(super) inbound_addresses: Option<Vec<AddressPattern>>,
     /// `default`: five attempts within five minutes; `extended`: eight within 28 hours
-    #[field(aliases = ["retryPolicy"], parse = parse_retry_policy, schema = retry_policy_schema)]
+    #[field(aliases = ["retryPolicy"], parse = parse_retry_policy, schema = RetryPolicy::schema(schemas))]
     pub(super) retry_policy: Option<RetryPolicy>,
 }
 
@@ -99,17 +69,9 @@ pub(super) fn events_schema(_: &mut Schemas) -> Value {
     json!({"type": "array", "items": schema::string_enum(&event_names(), "An event name"), "maxItems": EVENTS_MAX})
 }
 
-fn domain_ids_schema(_: &mut Schemas) -> Value {
-    json!({"type": "array", "items": schema::id(DomainId::PREFIX, "A domain (`dom_…`)"), "maxItems": DOMAINS_MAX})
-}
-
 fn parse_retry_policy(value: &RawValue) -> Result<RetryPolicy, String> {
     let text = fields::parse_text(value)?;
     RetryPolicy::from_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
-}
-
-fn retry_policy_schema(schemas: &mut Schemas) -> Value {
-    RetryPolicy::schema(schemas)
 }
 
 /// Parses event names without duplicates; the error lists unknown ones.

@@ -1,7 +1,5 @@
 //! Tests an endpoint: sends one example event, with a single attempt.
 
-use model::id::EventId;
-
 use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
@@ -23,10 +21,10 @@ pub struct TestedEvent {
 /// # Errors
 /// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
 pub async fn send_test(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     (WebhookPath(webhook), test): (WebhookPath, TestedEvent),
-) -> Result<QueuedDeliveryResponse, Problem> {
+) -> Result<QueuedDeliveryResponse> {
     let webhook = state.accounts.webhooks.webhook(tenant.account().id, webhook).await;
     let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {

@@ -1,15 +1,10 @@
 //! JSON views of webhook endpoints and deliveries.
 
-use crate::list_response::list_response;
-use crate::object_response::object_response;
-use httpd::json_timestamp::JsonTimestamp;
 use message::address_pattern::AddressPattern;
-use model::id::{DeliveryId, DomainId, EventId, WebhookId};
 use model::webhook::{DisabledReason, RetryPolicy, Webhook};
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
-use schema::ToSchema;
-use serde::Serialize;
-use serde_json::value::RawValue;
+
+use crate::prelude::*;
 
 /// A webhook endpoint
 #[derive(Debug, Serialize, ToSchema)]

@@ -7,24 +7,15 @@
 use ::affiliate::api_objects::TierObject;
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::campaigns::CampaignDraft;
-use httpd::fields::{FieldDiagnostics, ObjectFields};
-use httpd::problem::{FieldErrors, Problem};
-use httpd::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use httpd::request_object::{
-    RequestObject, RequestValue, bounded_text_schema, object_schema, read_body, read_checked_body, read_nested_list,
-};
+use httpd::request_object::{RequestValue, bounded_text_schema, object_schema, read_nested_list};
 use httpd::request_value::{Integer, Name, Time};
-use jiff::Timestamp;
 use model::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
 };
 use model::affiliate::money::{BasisPoints, CENTS_MAX};
-use schema::{Schemas, ToSchema};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::super::fields::{Cents, ClearableLine, parse_time, parse_word};
-use crate::affiliate::path::CampaignPath;
+use crate::prelude::*;
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum length of an id of the payment processor.
@@ -44,11 +35,12 @@ const COOKIE_DAYS_DEFAULT: u16 = 60;
 /// Default hold period of a commission, in days.
 const HOLD_DAYS_DEFAULT: u16 = 30;
 
-/// Selects the number of a rate that applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommissionType {
-    Percent,
-    Flat,
+message::words! {
+    /// Selects the number of a rate that applies.
+    CommissionType {
+        Percent = "percent",
+        Flat = "flat",
+    }
 }
 
 impl RequestValue for CommissionType {
@@ -64,16 +56,6 @@ impl RequestValue for CommissionType {
 }
 
 impl CommissionType {
-    const WORDS: &'static [&'static str] = &["percent", "flat"];
-
-    fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "percent" => Some(Self::Percent),
-            "flat" => Some(Self::Flat),
-            _ => None,
-        }
-    }
-
     fn from_rate(rate: CommissionRate) -> Self {
         match rate {
             CommissionRate::Percent(_) => Self::Percent,
@@ -158,7 +140,9 @@ pub struct CampaignFields {
     #[field(rename = "commission_flat_cents", reader = Cents)]
     flat: Option<i64>,
     /// Whether the first sale or all sales earn a commission; defaults to `recurring`
-    #[field(rename = "commission_duration", parse = parse_duration, schema = duration_schema)]
+    #[field(
+        rename = "commission_duration", parse = parse_duration, schema = json!({"type": "string", "enum": DURATIONS}),
+    )]
     is_recurring: Option<bool>,
     /// For how many months sales earn a commission; null is unlimited
     #[field(rename = "recurring_months", reader = Integer<u16, 1, MONTHS_MAX>)]
@@ -167,10 +151,16 @@ pub struct CampaignFields {
     #[field(rename = "max_commission_cents", reader = Integer<i64, 1, CENTS_MAX>)]
     max_commission: Option<Option<i64>>,
     /// Rates by number of paying customers
-    #[field(read = read_tiers, schema = tiers_schema)]
+    #[field(
+        read = read_tiers,
+        schema = json!({"type": "array", "items": TierObject::schema(schemas), "maxItems": TIERS_MAX}),
+    )]
     tiers: Option<Vec<TierFields>>,
     /// Rates of products and prices
-    #[field(rename = "product_rates", read = read_product_rates, schema = product_rates_schema)]
+    #[field(
+        rename = "product_rates", read = read_product_rates,
+        schema = json!({"type": "array", "items": ProductRateFields::schema(schemas), "maxItems": PRODUCTS_MAX}),
+    )]
     products: Option<Vec<ProductRate>>,
     /// The recruiting partner's percentage of the same sale in basis points; defaults to 0
     #[field(rename = "second_tier_bps")]
@@ -198,10 +188,6 @@ fn parse_duration(value: &RawValue) -> Result<bool, String> {
         _ => None,
     };
     parse_word(DURATIONS, is_recurring, value)
-}
-
-fn duration_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": DURATIONS})
 }
 
 impl CampaignFields {
@@ -370,10 +356,6 @@ fn read_tiers(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option
     read_nested_list(fields, "tiers", TIERS_MAX, notes)
 }
 
-fn tiers_schema(schemas: &mut Schemas) -> Value {
-    json!({"type": "array", "items": TierObject::schema(schemas), "maxItems": TIERS_MAX})
-}
-
 /// The rate of a product or of one of its prices
 #[derive(Debug, RequestObject)]
 struct ProductRateFields {
@@ -384,7 +366,10 @@ struct ProductRateFields {
     #[field(reader = ClearableLine<PROCESSOR_ID_BYTES_MAX>, null = None)]
     price_id: Option<Option<String>>,
     /// The rate that applies; `none` earns nothing
-    #[field(rename = "commission_type", parse = parse_product_rate_type, schema = product_rate_type_schema)]
+    #[field(
+        rename = "commission_type", parse = parse_product_rate_type,
+        schema = json!({"type": "string", "enum": PRODUCT_RATE_TYPES}),
+    )]
     kind: ProductRateType,
     /// The percentage in basis points, with `percent`
     #[field(rename = "commission_bps")]
@@ -420,10 +405,6 @@ const PRODUCT_RATE_TYPES: &[&str] = &["percent", "flat", "none"];
 fn parse_product_rate_type(value: &RawValue) -> Result<ProductRateType, String> {
     let read = |text: &str| if text == "none" { Some(None) } else { CommissionType::from_word(text).map(Some) };
     parse_word(PRODUCT_RATE_TYPES, read, value)
-}
-
-fn product_rate_type_schema(_: &mut Schemas) -> Value {
-    json!({"type": "string", "enum": PRODUCT_RATE_TYPES})
 }
 
 impl ProductRateFields {
@@ -463,10 +444,6 @@ fn read_product_rates(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -
     Some(rates)
 }
 
-fn product_rates_schema(schemas: &mut Schemas) -> Value {
-    json!({"type": "array", "items": ProductRateFields::schema(schemas), "maxItems": PRODUCTS_MAX})
-}
-
 /// The schema of a body of campaign fields.
 fn body_schema(schemas: &mut Schemas, name: &'static str, description: &str, required: &[&str]) -> Value {
     schemas.component(name, |schemas| {
@@ -495,7 +472,7 @@ impl FromRequest for CreateCampaign {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |_: &CampaignFields, fields, notes| {
             if !fields.is_present_or_misnamed("name") {
                 notes.errors.add("name", "is required");
@@ -515,19 +492,18 @@ impl FromRequest for CreateCampaign {
 
 /// Body of `PATCH /affiliate-campaigns/{id}`.
 #[derive(Debug)]
-pub struct UpdateCampaign(pub(super) CampaignPath, pub(super) CampaignFields);
+pub struct UpdateCampaign(pub(super) CampaignFields);
 
 impl FromRequest for UpdateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = body_schema(schemas, "UpdateAffiliateCampaign", "The fields of a campaign to change", &[]);
-        let parameters = vec![CampaignPath::parameter()];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(CampaignPath::of(call), read_body(call)?))
+    fn read(call: &Request) -> Result<Self> {
+        Ok(Self(read_body(call)?))
     }
 }
 
@@ -543,7 +519,7 @@ impl FromRequest for SetDefaultCampaign {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         Ok(Self(read_body(call)?))
     }
 }

@@ -3,10 +3,8 @@
 
 use ::affiliate::visits::{LinkTarget, VisitRequest, VisitSource};
 use ::message::address::DomainName;
-use bytes::Bytes;
 use html::document::RenderedPage;
 use html::message::{self, MessagePage, Sentence};
-use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER};
 use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::affiliate::partner::PartnerLinkToken;
@@ -47,7 +45,7 @@ impl FromRequest for FollowLink {
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         // A malformed query does not prevent the redirect.
         let parameters = paging::parse_query(&call.query).unwrap_or_default();
         let first = |name: &str| {
@@ -80,25 +78,22 @@ pub enum LinkRedirect {
 impl IntoResponse for LinkRedirect {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
     const STATUS: StatusCode = StatusCode::FOUND;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
-        status: 404,
-        media_type: Some(HTML_MEDIA_TYPE),
-        description: "For browsers: the link belongs to no program",
-    }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse::html(404, "For browsers: the link belongs to no program")];
 
     fn describe(_: &mut Schemas) -> Value {
         let description = "An empty body; `Location` is the destination";
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": description})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(match self {
             Self::Location(_) => Bytes::new(),
             Self::NotFound => no_such_link_page().into_string().into(),
         })
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let mut headers = vec![
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
@@ -114,12 +109,11 @@ impl IntoResponse for LinkRedirect {
                 (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }
         };
-        let media_type = HeaderValue::from_static(media_type);
-        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(status, media_type, headers, self.into_body()?))
     }
 }
 
-async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>, Problem> {
+async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>> {
     let found = match (&request.key, &request.host) {
         (Some(key), _) => state.affiliate.programs.find_program_by_key(key).await,
         (None, Some(host)) => state.affiliate.portal.hosts.find_program_by_host(host).await,
@@ -132,7 +126,7 @@ async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<A
 ///
 /// # Errors
 /// The link belongs to no program; the store cannot be read.
-pub async fn follow(state: Arc<AppState>, request: FollowLink) -> Result<LinkRedirect, Problem> {
+pub async fn follow(state: State, request: FollowLink) -> Result<LinkRedirect> {
     let Some(program) = find_program(&state, &request).await? else {
         return if request.wants_page {
             Ok(LinkRedirect::NotFound)

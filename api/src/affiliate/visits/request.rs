@@ -4,14 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::HeaderMap;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue, ORIGIN, USER_AGENT, VARY};
-use httpd::fields::{self, FieldDiagnostics, ObjectFields};
-use httpd::problem::Problem;
-use httpd::request::Request;
 use model::affiliate::program::AffiliateProgram;
 use model::affiliate::web_origin;
 use model::product_event::site_visit::{VISITOR_CHARS_MAX, is_visitor_id};
 use model::tracking::bot_detection;
-use serde_json::Value;
+
+use crate::prelude::*;
 
 /// Maximum size of a reported visit.
 pub(super) const REPORT_BYTES_MAX: usize = 8 << 10;
@@ -77,7 +75,7 @@ impl BrowserClient {
 pub(super) struct ReportReader<'a>(pub(super) ObjectFields<'a>, pub(super) FieldDiagnostics);
 
 impl<'a> ReportReader<'a> {
-    pub(super) fn from_request(call: &'a Request, names: &httpd::fields::FieldNames) -> Result<Self, Problem> {
+    pub(super) fn from_request(call: &'a Request, names: &httpd::fields::FieldNames) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, names, "", &mut notes);
         Ok(Self(fields, notes))
@@ -97,7 +95,7 @@ impl<'a> ReportReader<'a> {
         Some(self.read_text("visitor", VISITOR_CHARS_MAX + 1)).filter(|visitor| is_visitor_id(visitor))
     }
 
-    pub(super) fn finish(self) -> Result<(), Problem> {
+    pub(super) fn finish(self) -> Result<()> {
         if self.1.errors.is_empty() { Ok(()) } else { Err(self.1.errors.into()) }
     }
 }

@@ -3,17 +3,11 @@
 
 use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::visits::CapturedVisit;
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, SET_COOKIE};
-use httpd::problem::Problem;
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
-use jiff::Timestamp;
-use model::id::{PartnerId, VisitId};
 use model::product_event::site_visit::RETENTION;
-use schema::Schemas;
-use serde::Serialize;
-use serde_json::Value;
+
+use crate::prelude::*;
 
 /// Partner names are truncated to this length: the script reads no more, and cookies are small.
 const NAME_CHARS_MAX: usize = 100;
@@ -97,11 +91,8 @@ fn encode_uri_component(text: &str) -> String {
 
 impl IntoResponse for VisitResponse {
     const COOKIES: CookiePolicy = CookiePolicy::Visitor;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
-        status: 204,
-        media_type: None,
-        description: "The token is unknown or not active: no visit is recorded",
-    }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse::empty(204, "The token is unknown or not active: no visit is recorded")];
 
     fn describe(schemas: &mut Schemas) -> Value {
         schemas.component("StandingAffiliateVisit", |_| {
@@ -125,18 +116,17 @@ impl IntoResponse for VisitResponse {
         })
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         match &self.visit {
             Some(visit) => serde_json::to_vec(visit).map(Bytes::from).map_err(Problem::internal),
             None => Ok(Bytes::new()),
         }
     }
 
-    fn into_response(mut self) -> Result<Response, Problem> {
+    fn into_response(mut self) -> Result<Response> {
         let status = if self.visit.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT };
         let headers = std::mem::take(&mut self.headers);
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(status, Self::MEDIA_TYPE, headers, self.into_body()?))
     }
 }
 

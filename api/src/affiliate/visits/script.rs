@@ -3,8 +3,6 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
@@ -38,7 +36,7 @@ impl FromRequest for GetReferralScript {
         RequestSpec { parameters: vec![parameter], ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let if_none_match = header_text(&call.headers, &IF_NONE_MATCH, IF_NONE_MATCH_CHARS_MAX);
         let is_current = |tag: &str| tag.trim().trim_start_matches("W/") == *SCRIPT_ETAG || tag.trim() == "*";
         Ok(Self { etag_matches: if_none_match.split(',').any(is_current) })
@@ -53,18 +51,17 @@ pub struct ReferralScript {
 
 impl IntoResponse for ReferralScript {
     const MEDIA_TYPE: &'static str = "text/javascript; charset=utf-8";
-    const EXTRA_RESPONSES: &'static [ExtraResponse] =
-        &[ExtraResponse { status: 304, media_type: None, description: "Not modified" }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse::empty(304, "Not modified")];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(if self.not_modified { Bytes::new() } else { Bytes::from_static(SCRIPT.as_bytes()) })
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
+    fn into_response(self) -> Result<Response> {
         let tag = HeaderValue::from_str(&SCRIPT_ETAG).map_err(Problem::internal)?;
         let headers = vec![
             (ETAG, tag),
@@ -74,12 +71,11 @@ impl IntoResponse for ReferralScript {
             (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
         let status = if self.not_modified { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
+        Ok(Response::new(status, Self::MEDIA_TYPE, headers, self.into_body()?))
     }
 }
 
 /// `GET /stx.js`.
-pub async fn get(_: Arc<AppState>, request: GetReferralScript) -> Result<ReferralScript, Problem> {
+pub async fn get(_: State, request: GetReferralScript) -> Result<ReferralScript> {
     Ok(ReferralScript { not_modified: request.etag_matches })
 }

@@ -4,15 +4,10 @@
 //! report is applied after the response.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use httpd::response::{IntoResponse, Response};
-use message::address::Address;
 use model::affiliate::program::AffiliateProgram;
-use model::id::VisitId;
 
 use super::request::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
 use crate::prelude::*;
@@ -55,7 +50,7 @@ impl FromRequest for ReportPerson {
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Request) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self> {
         let names = names!("key", "referral", "email", "visitor");
         let empty = Self { caller: BrowserClient::from_request(call), key: String::new(), visit: None, email: None };
         // An unreadable body is answered like any other.
@@ -90,14 +85,13 @@ impl IntoResponse for ReportAccepted {
         schema::object("The report was received; its result is not reported", [("ok", ok)])
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes> {
         Ok(Bytes::from_static(b"{\"ok\":true}"))
     }
 
-    fn into_response(self) -> Result<Response, Problem> {
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
+    fn into_response(self) -> Result<Response> {
         let (status, body) = (Self::STATUS, Bytes::from_static(b"{\"ok\":true}"));
-        Ok(Response { status, media_type, headers: self.0, body, stream: None })
+        Ok(Response::new(status, Self::MEDIA_TYPE, self.0, body))
     }
 }
 
@@ -111,20 +105,16 @@ enum PersonReportKind {
 ///
 /// # Errors
 /// Too many reports are in progress.
-pub async fn report_sign_up(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+pub async fn report_sign_up(state: State, person: ReportPerson) -> Result<ReportAccepted> {
     accept_report(state, person, PersonReportKind::SignUp).await
 }
 
 /// `POST /affiliate/identify`.
-pub async fn report_identity(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+pub async fn report_identity(state: State, person: ReportPerson) -> Result<ReportAccepted> {
     accept_report(state, person, PersonReportKind::Identify).await
 }
 
-async fn accept_report(
-    state: Arc<AppState>,
-    person: ReportPerson,
-    kind: PersonReportKind,
-) -> Result<ReportAccepted, Problem> {
+async fn accept_report(state: State, person: ReportPerson, kind: PersonReportKind) -> Result<ReportAccepted> {
     let delay = tokio::time::sleep(RESPONSE_DELAY);
     let permit = Arc::clone(&state.visits.signup_reports).try_acquire_owned().map_err(|_| Problem::busy())?;
     let found = state.affiliate.programs.find_program_by_key(&person.key).await.unwrap_or_else(|error| {

@@ -1,16 +1,14 @@
 //! The response to a batch: one entry per email, in order; and which of them may be retried.
 
-use bytes::Bytes;
-use httpd::problem::{BatchEntryError, Problem};
+use httpd::problem::BatchEntryError;
 use model::email::EmailStatus;
-use model::id::EmailId;
 use model::idempotency::{IdempotentResult, PartialResult};
 use queue::intake::SubmitReceipt;
-use schema::ToSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::emails::send::SendResponse;
 use crate::idempotency::stored_outcome;
+use crate::prelude::*;
 
 /// The result of one email
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -42,7 +40,7 @@ impl BatchEntry {
     }
 
     /// Entry of an email whose own idempotency key was completed before.
-    pub(super) fn from_stored(index: usize, body: &Bytes) -> Result<Self, Problem> {
+    pub(super) fn from_stored(index: usize, body: &Bytes) -> Result<Self> {
         let SendResponse { id, status, warnings } = serde_json::from_slice(body).map_err(Problem::internal)?;
         Ok(Self { index, id: Some(id), status, warnings, replayed: true, error: None })
     }
@@ -62,8 +60,8 @@ pub struct BatchResponse {
 }
 
 impl BatchResponse {
-    pub(super) fn from_results(results: &[Result<BatchEntry, Problem>]) -> Self {
-        let entry = |(index, result): (usize, &Result<BatchEntry, Problem>)| match result {
+    pub(super) fn from_results(results: &[Result<BatchEntry>]) -> Self {
+        let entry = |(index, result): (usize, &Result<BatchEntry>)| match result {
             Ok(entry) => entry.clone(),
             Err(problem) => BatchEntry::from_problem(index, problem),
         };
@@ -71,7 +69,7 @@ impl BatchResponse {
     }
 
     /// The final entries of a partly completed batch, by index; `None` for emails that are to be retried.
-    pub(super) fn settled_entries(before: &PartialResult) -> Result<Vec<Option<BatchEntry>>, Problem> {
+    pub(super) fn settled_entries(before: &PartialResult) -> Result<Vec<Option<BatchEntry>>> {
         let Self { data } = serde_json::from_str(&before.answer).map_err(Problem::internal)?;
         let is_open = |entry: &BatchEntry| before.open.iter().any(|n| usize::from(*n) == entry.index);
         Ok(data.into_iter().map(|entry| Some(entry).filter(|entry| !is_open(entry))).collect())
@@ -79,8 +77,8 @@ impl BatchResponse {
 }
 
 /// The result to store under the batch's key. Emails with a transient error remain open for a retry.
-pub(super) fn batch_outcome(results: &[Result<BatchEntry, Problem>]) -> IdempotentResult {
-    let transient_index = |(index, entry): (usize, &Result<BatchEntry, Problem>)| {
+pub(super) fn batch_outcome(results: &[Result<BatchEntry>]) -> IdempotentResult {
+    let transient_index = |(index, entry): (usize, &Result<BatchEntry>)| {
         entry.as_ref().is_err_and(Problem::is_transient).then(|| u16::try_from(index).ok()).flatten()
     };
     let open: Vec<u16> = results.iter().enumerate().filter_map(transient_index).collect();

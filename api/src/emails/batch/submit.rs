@@ -9,7 +9,6 @@
 //! An email with a transient error (429, 503) remains open under the batch's key. Repeating the batch with the same key
 //! submits only the open emails and responds for all of them.
 
-use jiff::Timestamp;
 use model::approval::CONTENT_BYTES_MAX;
 use model::draft::Draft;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
@@ -17,7 +16,6 @@ use net::limit::memory_budget::{BUDGET_WAIT_MAX, MemoryAllowance, MemoryHolder, 
 use queue::intake::SubmitReceipt;
 use queue::intake::idempotency::{IdempotencyGuard, InProgressHold};
 use queue::intake::submit_error::SubmitError;
-use store::engine::Batch;
 use tokio::time::Instant;
 
 use super::BatchRequest;
@@ -30,7 +28,7 @@ use crate::submit_problem;
 /// An email of the batch before the intake's result.
 enum BatchItem {
     /// The result is known without the intake: an error or a replay.
-    Settled(Result<BatchEntry, Problem>),
+    Settled(Result<BatchEntry>),
     /// Submitted to the intake, with its warnings and the guard of its own key.
     Submitted(Vec<String>, Option<Box<IdempotencyGuard>>),
 }
@@ -48,7 +46,7 @@ type SubmitResults = [Result<SubmitReceipt, SubmitError>];
 
 impl BatchSubmission<'_> {
     /// The entries. Emails that the intake did not process because another one failed have none.
-    fn entries(&self, outcomes: &SubmitResults) -> Vec<Result<BatchEntry, Problem>> {
+    fn entries(&self, outcomes: &SubmitResults) -> Vec<Result<BatchEntry>> {
         let mut outcomes = outcomes.iter();
         let entry = |(index, item): (usize, &BatchItem)| match item {
             BatchItem::Settled(result) => Some(result.clone()),
@@ -134,7 +132,7 @@ impl RenderedMemory {
 
     /// Charges an email to the account until the batch ends. A refusal ends the batch and releases its share, so that
     /// two batches do not wait for each other.
-    async fn charge(&mut self, draft: &Draft) -> Result<(), Problem> {
+    async fn charge(&mut self, draft: &Draft) -> Result<()> {
         let is_charged = self.allowance.grow_until(&mut self.share, draft.text_bytes(), self.deadline).await;
         if !is_charged {
             self.share = MemoryShare::default();
@@ -150,7 +148,7 @@ async fn prepare_item(
     state: &AppState,
     tenant: &Tenant,
     index: usize,
-    item: Result<SendRequest, Problem>,
+    item: Result<SendRequest>,
     memory: &mut RenderedMemory,
 ) -> (BatchItem, Option<Draft>) {
     let prepared = async {
@@ -177,10 +175,10 @@ async fn prepare_item(
 /// # Errors
 /// Errors of the whole request; errors of single emails are in their entries.
 pub async fn send_batch(
-    state: Arc<AppState>,
+    state: State,
     tenant: Tenant,
     request: BatchRequest,
-) -> Result<IdempotentResponse<BatchResponse>, Problem> {
+) -> Result<IdempotentResponse<BatchResponse>> {
     let BatchRequest { items, strict, claim } = request;
     let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::SendBatch, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
@@ -232,7 +230,7 @@ pub async fn send_batch(
 /// # Errors
 /// The errors of all emails that are invalid or whose template cannot be rendered: a batch that waits for approval is
 /// valid as a whole. 413 once they are larger than what an approval may hold.
-pub async fn resolve_batch(state: Arc<AppState>, tenant: Tenant, request: BatchRequest) -> Result<Vec<Draft>, Problem> {
+pub async fn resolve_batch(state: State, tenant: Tenant, request: BatchRequest) -> Result<Vec<Draft>> {
     let mut bytes = 0;
     let (mut drafts, mut problems) = (Vec::with_capacity(request.items.len()), Vec::new());
     for (index, item) in request.items.into_iter().enumerate() {

@@ -1,11 +1,9 @@
 //! `ExampleEvent`: the event of a test, named by the request.
 
-use httpd::fields;
 use httpd::request_object::RequestValue;
 use model::event::EventKind;
-use schema::Schemas;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// An event of the service.
 #[derive(Debug)]

@@ -188,8 +188,7 @@ fn refused_page(request: &AuthorizationRequest, error: &AuthorizationError) -> P
 }
 
 /// The source expression of a redirect URI (CSP 3, 2.3.1): its origin; for an address in brackets, which the grammar
-/// does
-/// not have, and for a scheme of a program, the scheme.
+/// does not have, and for a scheme of a program, the scheme.
 fn form_target(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
     let authority = rest.strip_prefix("//").map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
