@@ -158,14 +158,18 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn change_plan(context: &Context<'_>) -> Result<Outcome, Failure> {
     let plan = context.form().get("plan");
-    context.perform(&update(context, "plan", json!(plan))).await?;
-    Ok(Outcome::done(account_path(context.id()), "changed"))
+    context.act(&update(context, "plan", json!(plan)), account_path(context.id()), "changed").await
 }
 
 async fn change_reach(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_on = context.form().get("production") == "on";
-    context.perform(&update(context, "production", json!(is_on))).await?;
-    Ok(Outcome::done(account_path(context.id()), if is_on { "production_on" } else { "production_off" }))
+    context
+        .act(
+            &update(context, "production", json!(is_on)),
+            account_path(context.id()),
+            if is_on { "production_on" } else { "production_off" },
+        )
+        .await
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -184,7 +188,7 @@ async fn create_session(context: &Context<'_>) -> Result<Outcome, Failure> {
         ("Cookie for scripts", created.cookie),
         ("x-csrf-token for scripts", created.csrf_token),
     ];
-    Ok(Outcome::Once(Box::new(secrets_page("Session of the owner", &secrets, context.id()))))
+    Ok(Outcome::once(secrets_page("Session of the owner", &secrets, context.id())))
 }
 
 fn suspension_form(is_suspended: bool) -> Form<'static> {
@@ -247,5 +251,5 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, Failure> {
     let reset: ResetUser = context.read(&Call::new("user_reset").json(json!({"email": email}))).await?;
     let page =
         secrets_page(&format!("{} is reset", reset.email), &[("Sign-in link, used once", reset.link)], context.id());
-    Ok(Outcome::Once(Box::new(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended))))))
+    Ok(Outcome::once(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended)))))
 }

@@ -105,7 +105,7 @@ impl RouteChoice {
 pub(super) fn route_fields(chosen: &RouteChoice) -> Vec<Field> {
     let routes =
         [("usual", "The configured route"), ("mx", "The mail hosts of the domain"), ("smarthost", "A smarthost")];
-    let choices = routes.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let choices = choices(&routes);
     let (route, name) = match chosen {
         RouteChoice::Usual => ("usual", ""),
         RouteChoice::MailHosts => ("mx", ""),

@@ -8,7 +8,7 @@ mod tests;
 
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
-use self::steps::{StartSteps, steps};
+use self::steps::{start_steps, steps};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
@@ -21,7 +21,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (steps, items) = (steps(&readings), items(&readings, context.now()));
     let emails = readings.emails.as_deref();
     let body = maud_borrow! {
-        (StartSteps(&steps))
+        (start_steps(&steps))
         div data-fragment="list" {
             (attention_list(&items))
             div.columns.wide-first {
@@ -59,17 +59,14 @@ fn attention_list(items: &[AttentionItem]) -> impl Renderable {
 }
 
 fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
-    let mut table = Table::new("Last emails", &["To", "Subject", "Status", "Sent"]);
-    for email in emails {
-        let to = email.to.first().map_or(email.from.as_str(), String::as_str);
-        table.push(
-            Row::new()
-                .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
-                .cell(maud! { span.clamp { (email.subject) } })
-                .cell(Badge::of(&email.status))
-                .cell(time_or_dash(Some(&email.created_at))),
-        );
-    }
+    let table = Table::of("Last emails", emails)
+        .column("To", |email| {
+            let to = email.to.first().unwrap_or(&email.from);
+            maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } }
+        })
+        .column("Subject", |email| maud! { span.clamp { (email.subject) } })
+        .column("Status", |email| Badge::of(&email.status))
+        .column("Sent", |email| time_or_dash(Some(&email.created_at)));
     maud! {
         section {
             div.section-head { h2 { "Last emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }

@@ -15,14 +15,12 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct ImportReport {
     imported: u64,
-    #[serde(default)]
     partners: Vec<ImportedPartner>,
-    #[serde(default)]
     skipped: Vec<SkippedRow>,
-    #[serde(default)]
     ignored_columns: Vec<String>,
 }
 
@@ -102,7 +100,7 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
         (report_view(&report, "Partners that would be added"))
         p { a.button href={ (PARTNERS_PATH) "/import" } { "Choose other rows" } }
     };
-    Ok(Outcome::Once(Box::new(report_page("Check the import", body))))
+    Ok(Outcome::once(report_page("Check the import", body)))
 }
 
 async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -118,7 +116,7 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
         (report_view(&report, "Added partners"))
         p { a.button href=(PARTNERS_PATH) { "To the partners" } }
     };
-    Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
+    Ok(Outcome::once(report_page("Import partners", body)))
 }
 
 fn report_page(title: &str, body: impl Renderable) -> Page {
@@ -139,19 +137,21 @@ fn reason_text(reason: &str) -> String {
 }
 
 fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
-    let mut added = Table::new(title, &["Row", "Email address", "Link token"]);
-    for partner in report.partners.iter().take(SHOWN_MAX) {
-        let row = Row::new().cell(partner.row);
-        let row = match &partner.id {
-            Some(id) => row.link(partner_path(id), &partner.email),
-            None => row.cell(&partner.email),
-        };
-        added.push(row.cell(maud! { code { (partner.token) } }));
-    }
-    let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
-    for row in report.skipped.iter().take(SHOWN_MAX) {
-        skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
-    }
+    let added = Table::new(title, &["Row", "Email address", "Link token"]).rows(
+        report.partners.iter().take(SHOWN_MAX),
+        |partner| {
+            let row = Row::new().cell(partner.row);
+            let row = match &partner.id {
+                Some(id) => row.link(partner_path(id), &partner.email),
+                None => row.cell(&partner.email),
+            };
+            row.cell(maud! { code { (partner.token) } })
+        },
+    );
+    let skipped = Table::of("Skipped rows", report.skipped.iter().take(SHOWN_MAX))
+        .column("Row", |row| row.row)
+        .column("Email address", |row| &row.email)
+        .column("Reason", |row| reason_text(&row.reason));
     maud! {
         @if !report.ignored_columns.is_empty() {
             p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }

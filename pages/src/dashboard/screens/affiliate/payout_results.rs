@@ -62,10 +62,10 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("mark_affiliate_payouts").id(context.id());
     let sent = Call { body: CallBody::File("text/csv", csv.into()), ..call.clone() };
     let report: ResultsReport = context.read(&sent).await.map_err(at_csv)?;
-    let mut skipped = Table::new("Skipped rows", &["Row", "Payout", "Reason"]);
-    for row in &report.skipped {
-        skipped.push(Row::new().cell(row.row).cell(row.id.as_deref().unwrap_or("–")).cell(&row.reason));
-    }
+    let skipped = Table::of("Skipped rows", &report.skipped)
+        .column("Row", |row| row.row)
+        .column("Payout", |row| row.id.as_deref().unwrap_or("–"))
+        .column("Reason", |row| &row.reason);
     let text = format!(
         "{} marked as paid, {} as failed, {} had this result already, {} skipped.",
         grouped(report.paid),
@@ -80,5 +80,5 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
         p { a.button.primary href=(run_path(context.id())) { "To the run" } }
     };
     let page = Page::new("Results", body).below(PAYOUTS_PATH, "Payouts").below(run_path(context.id()), "Payout run");
-    Ok(Outcome::Once(Box::new(page.same_as(call))))
+    Ok(Outcome::once(page.same_as(call)))
 }

@@ -53,7 +53,7 @@ fn test_form(event: &PastEvent) -> Form<'static> {
         ("dry_run", "Only show what would be sent"),
         ("test_send", "Send the emails and text messages for real, to the addresses of the event"),
     ];
-    let modes = modes.map(|(value, label)| (value.to_owned(), label.to_owned()));
+    let modes = choices(&modes);
     let fields = vec![
         Field::new("email", "Email address", Control::Email).value(event.email.clone().unwrap_or_default()),
         Field::text("user_id", "User id").value(event.user_id.clone().unwrap_or_default()),
@@ -131,7 +131,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let page = automation_page(context, automation, "Test result", body)
         .below(format!("{}/test", path(&automation.id)), "Test")
         .same_as(same);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 /// Runs the steps of the editor's form, which are not saved, with the latest event of the trigger's name.
@@ -170,7 +170,7 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
         (TestResult { automation, event, run: &run, is_sent: false, is_entered: true })
     };
     let page = automation_page(context, automation, "Test result", page).same_as(same);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 /// A test run with its emails.

@@ -27,6 +27,5 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
     confirm(context, &read_domain(context).await?.name)?;
     let force = if context.form().find("force").is_some() { "true" } else { "" };
-    context.perform(&domain_call("delete_domain", context).query("force", force)).await?;
-    Ok(Outcome::done(PATH, "deleted"))
+    context.act(&domain_call("delete_domain", context).query("force", force), PATH, "deleted").await
 }

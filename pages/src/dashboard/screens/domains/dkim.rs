@@ -46,11 +46,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("rotate_domain_dkim", context)).await?;
-    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "created"))
+    context
+        .act(&domain_call("rotate_domain_dkim", context), format!("{}/keys", domain_page(context.id())), "created")
+        .await
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("cancel_domain_dkim_rotation", context)).await?;
-    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "canceled"))
+    context
+        .act(
+            &domain_call("cancel_domain_dkim_rotation", context),
+            format!("{}/keys", domain_page(context.id())),
+            "canceled",
+        )
+        .await
 }

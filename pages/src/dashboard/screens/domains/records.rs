@@ -151,8 +151,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("verify_domain", context)).await?;
-    Ok(Outcome::done(super::domain_page(context.id()), "verified"))
+    context.act(&domain_call("verify_domain", context), super::domain_page(context.id()), "verified").await
 }
 
 pub(super) async fn zone_file(context: &Context<'_>) -> Result<View, Failure> {

@@ -7,24 +7,19 @@ use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct AcceptedEvent {
     event: EventItem,
-    #[serde(default)]
     matched_automations: u32,
-    #[serde(default)]
     resumed_runs: u32,
-    #[serde(default)]
     cancelled_runs: u32,
 }
 
 fn form(context: &Context<'_>) -> Form<'static> {
     let query = context.query();
     let given = |name: &str| query.get(name).to_owned();
-    Form::new(
-        "send",
-        "Send the event",
-        vec![
+    let fields = vec![
             Field::text("name", "Event").required().value(given("name")).placeholder("user.created"),
             Field::text("user_id", "User id")
                 .value(given("user_id"))
@@ -39,8 +34,8 @@ fn form(context: &Context<'_>) -> Form<'static> {
                 .placeholder("{\"plan\": \"trial\"}")
                 .help("A JSON object for conditions and templates. With \"internal\": true the event is no sign-up or subscription."),
             form_key::field(context),
-        ],
-    )
+        ];
+    Form::new("send", "Send the event", fields)
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

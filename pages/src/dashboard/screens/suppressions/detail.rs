@@ -92,6 +92,5 @@ pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     if suppression.is_complaint() && !is_forced {
         return Err(Failure::field("force", "Without this the suppression stays, because of the spam report"));
     }
-    context.perform(&remove_call(&suppression.id, is_forced)).await?;
-    Ok(Outcome::done(LIST, "deleted"))
+    context.act(&remove_call(&suppression.id, is_forced), LIST, "deleted").await
 }
