@@ -359,8 +359,7 @@ fn print_ready(ready: &StartReport, as_json: bool) {
              data        {}\n\n  Try it:\n\n\
              curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' \\\n  \
              -H 'Content-Type: application/json' \\\n  \
-             -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First \
-             light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
+             -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
              swaks --server {mx} --from ada@{DOMAIN} --to you@example.net\n\n  \
              Test recipients: bounced@, deferred@, complained@, slow@{}\n  \
              Press Ctrl-C to stop; --fresh deletes all data. Requests and deliveries:\n\n",

@@ -321,8 +321,7 @@ mod tests {
 
     #[test]
     fn events_are_split_wherever_chunks_end() {
-        let stream = b": hello\n\n:\nid: c0\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \
-            \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
+        let stream = b": hello\n\n:\nid: c0\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
         for size in 1..stream.len() {
             let mut parser = SseParser::default();
             let events: Vec<StreamEvent> = stream.chunks(size).flat_map(|chunk| parser.push(chunk).unwrap()).collect();

@@ -1,6 +1,7 @@
 //! Tables of lists. A narrow screen shows each row as a card, with the column's name before each value.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use hypertext::{Buffer, prelude::*};
 
@@ -49,9 +50,82 @@ impl Table {
         self.rows.push(row.0);
     }
 
+    /// Adds a row for each item.
+    #[must_use]
+    pub fn rows<T>(mut self, items: impl IntoIterator<Item = T>, row: impl FnMut(T) -> Row) -> Self {
+        self.rows.extend(items.into_iter().map(row).map(|row| row.0));
+        self
+    }
+
+    /// A table with a row for each item; [`ItemTable::column`] adds its columns.
+    pub fn of<T: Copy>(caption: impl Into<String>, items: impl IntoIterator<Item = T>) -> ItemTable<T> {
+        let items: Vec<T> = items.into_iter().collect();
+        let rows = vec![Vec::new(); items.len()];
+        ItemTable { items, table: Self { caption: caption.into(), columns: Vec::new(), rows } }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
+}
+
+/// A table of items, stated as columns: the title and the cell of an item.
+#[derive(Debug, Clone)]
+pub struct ItemTable<T> {
+    items: Vec<T>,
+    table: Table,
+}
+
+impl<T: Copy> ItemTable<T> {
+    #[must_use]
+    pub fn column<C: Renderable>(self, title: impl Into<Cow<'static, str>>, cell: impl Fn(T) -> C) -> Self {
+        self.add(title.into(), false, cell)
+    }
+
+    /// A column that is aligned as numbers.
+    #[must_use]
+    pub fn number<C: Renderable>(self, title: impl Into<Cow<'static, str>>, cell: impl Fn(T) -> C) -> Self {
+        self.add(title.into(), true, cell)
+    }
+
+    fn add<C: Renderable>(mut self, title: Cow<'static, str>, is_number: bool, cell: impl Fn(T) -> C) -> Self {
+        self.table.columns.push(Column { title, is_number });
+        for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
+            row.push(render(cell(*item)));
+        }
+        self
+    }
+}
+
+impl<T> From<ItemTable<T>> for Table {
+    fn from(items: ItemTable<T>) -> Self {
+        items.table
+    }
+}
+
+impl<T> Deref for ItemTable<T> {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl<T> Renderable for ItemTable<T> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        self.table.render_to(buffer);
+    }
+}
+
+/// A value, or a dash.
+pub fn or_dash(value: Option<impl Renderable>) -> impl Renderable {
+    maud! { @match &value { Some(value) => (value), None => span.dash { "–" } } }
+}
+
+/// A link to a page, as a cell.
+pub fn link(path: impl AsRef<str>, text: impl AsRef<str>) -> impl Renderable {
+    let (path, text) = (path.as_ref().to_owned(), text.as_ref().to_owned());
+    maud! { a href=(path) { (text) } }
 }
 
 /// True for a cell that says nothing: a narrow screen leaves it out.
@@ -76,8 +150,7 @@ impl Row {
 
     /// A cell that links to a page.
     pub fn link(self, path: impl AsRef<str>, text: impl AsRef<str>) -> Self {
-        let (path, text) = (path.as_ref(), text.as_ref());
-        self.cell(maud! { a href=(path) { (text) } })
+        self.cell(link(path, text))
     }
 }
 

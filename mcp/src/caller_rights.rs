@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::operation_table::{Operation, OperationTable, Risk};
+use crate::operation_table::{KeyScope, Operation, OperationTable, Risk};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerRights {
@@ -22,7 +22,7 @@ impl CallerRights {
 
     /// The rights of an API key that only sends.
     pub fn of_sending_key(table: &OperationTable) -> Self {
-        Self::of(table, |operation| operation.scope.as_deref() == Some("sending"))
+        Self::of(table, |operation| operation.scope == KeyScope::Sending)
     }
 
     /// The rights of an access token, by its scopes with spaces between them. The role of the grant's user may allow less.

@@ -14,8 +14,29 @@ static TABLE: LazyLock<OperationTable> = LazyLock::new(OperationTable::load);
 /// All operations that accept an API key, with the schemas that they refer to.
 #[derive(Debug, Clone, Deserialize)]
 pub struct OperationTable {
+    /// The value of the header `Service-Version`.
+    pub service_version: String,
     pub operations: Vec<Operation>,
     pub schemas: BTreeMap<String, Value>,
+    pub webhook_events: Vec<WebhookEvent>,
+    /// By name; two names may have one code.
+    pub error_codes: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct WebhookEvent {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub schema: Value,
+    pub example: Value,
+}
+
+/// The least scope of a key that may call an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyScope {
+    Sending,
+    Full,
 }
 
 /// The most serious effect of a call.
@@ -61,13 +82,21 @@ pub struct Operation {
     /// The noun, for example `received_emails`.
     pub tag: String,
     pub summary: String,
-    #[serde(default)]
     pub description: Option<String>,
     pub path_parameters: Vec<Parameter>,
     pub query_parameters: Vec<Parameter>,
     pub headers: Vec<Parameter>,
     pub body: Option<RequestBody>,
     pub response: SuccessResponse,
+    /// Whether it also answers server-sent events.
+    pub streams: bool,
+    pub scope: KeyScope,
+    /// Whether a key that is restricted to a domain is accepted.
+    pub domain_scoped: bool,
+    /// Names of errors.
+    pub errors: Vec<String>,
+    /// The path of nouns: `emails`, `emails.events`.
+    pub resource: String,
     /// The field of a list's entries, if the operation has pages.
     pub pages: Option<String>,
     /// True if it takes an `Idempotency-Key`.
@@ -75,9 +104,6 @@ pub struct Operation {
     /// True if a repeated call does no harm.
     pub retry: bool,
     pub risk: Risk,
-    /// The scope of an API key that may call it: `full` or `sending`.
-    #[serde(default)]
-    pub scope: Option<String>,
     /// Fields of the body that each call sends: the operation is one action of another one.
     #[serde(default)]
     pub fixed: Map<String, Value>,
@@ -101,15 +127,31 @@ pub struct Parameter {
 /// The request body of an operation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RequestBody {
+    pub media_types: Vec<String>,
     pub schema: Option<Value>,
 }
 
 /// The success response of an operation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SuccessResponse {
+    pub status: u16,
     pub media_type: String,
     pub schema: Option<Value>,
 }
+
+impl RequestBody {
+    pub fn schema(&self) -> &Value {
+        self.schema.as_ref().unwrap_or(NO_SCHEMA)
+    }
+}
+
+impl SuccessResponse {
+    pub fn schema(&self) -> &Value {
+        self.schema.as_ref().unwrap_or(NO_SCHEMA)
+    }
+}
+
+const NO_SCHEMA: &Value = &Value::Null;
 
 impl OperationTable {
     /// The table that is compiled in.
@@ -137,6 +179,11 @@ impl OperationTable {
 }
 
 impl Operation {
+    /// The resource at the top: `emails` of `emails.events`.
+    pub fn top_resource(&self) -> &str {
+        self.resource.split('.').next().unwrap_or(&self.resource)
+    }
+
     /// Returns whether a call changes nothing.
     pub fn only_reads(&self) -> bool {
         self.risk == Risk::Read

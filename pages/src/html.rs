@@ -95,51 +95,41 @@ impl<'a> HtmlBlocks<'a> {
                 maud! { p.variant { (self.rich(label)) } }.render_to(buffer);
             }
             if !group.fields.is_empty() {
-                maud! { ul.fields { @for field in &group.fields { (HtmlField { blocks: self, field }) } } }
-                    .render_to(buffer);
+                maud! { ul.fields { @for field in &group.fields { (html_field(self, field)) } } }.render_to(buffer);
             }
         }
     }
 }
 
 /// A field and those within it.
-struct HtmlField<'f, 'a> {
-    blocks: &'f HtmlBlocks<'a>,
-    field: &'a DocField,
-}
-
-impl Renderable for HtmlField<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (field, blocks) = (self.field, self.blocks);
-        let count: usize = field.groups.iter().map(|group| group.fields.len()).sum();
-        maud! {
-            li {
-                p.name {
-                    code { (display_text(&field.name)) } " "
-                    span.kind { (blocks.rich(&field.kind)) }
-                    @if field.required { " " span.required { "required" } }
-                }
-                @if !field.description.is_empty() { p { (blocks.rich(&field.description)) } }
-                @if !field.limits.is_empty() {
-                    p.limits {
-                        @for (position, limit) in field.limits.iter().enumerate() {
-                            @if position > 0 { " · " }
-                            (blocks.rich(limit))
-                        }
-                    }
-                }
-                @if count > 0 {
-                    details {
-                        summary {
-                            (count) @if count == 1 { " field" } @else { " fields" }
-                            span.hidden { " of " (display_text(&field.name)) }
-                        }
-                        (HtmlGroups { blocks, groups: &field.groups })
+fn html_field(blocks: &HtmlBlocks<'_>, field: &DocField) -> impl Renderable {
+    let count: usize = field.groups.iter().map(|group| group.fields.len()).sum();
+    maud! {
+        li {
+            p.name {
+                code { (display_text(&field.name)) } " "
+                span.kind { (blocks.rich(&field.kind)) }
+                @if field.required { " " span.required { "required" } }
+            }
+            @if !field.description.is_empty() { p { (blocks.rich(&field.description)) } }
+            @if !field.limits.is_empty() {
+                p.limits {
+                    @for (position, limit) in field.limits.iter().enumerate() {
+                        @if position > 0 { " · " }
+                        (blocks.rich(limit))
                     }
                 }
             }
+            @if count > 0 {
+                details {
+                    summary {
+                        (count) @if count == 1 { " field" } @else { " fields" }
+                        span.hidden { " of " (display_text(&field.name)) }
+                    }
+                    (HtmlGroups { blocks, groups: &field.groups })
+                }
+            }
         }
-        .render_to(buffer);
     }
 }
 
@@ -155,33 +145,23 @@ impl Renderable for HtmlGroups<'_, '_> {
 }
 
 /// Renders a section: its text, and its code beside it.
-#[derive(Debug, Clone, Copy)]
-pub struct HtmlSection<'a> {
-    pub section: &'a Section,
-    pub prefix: &'a str,
-}
-
-impl Renderable for HtmlSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (section, prefix) = (self.section, self.prefix);
-        let title_id = (!section.title.is_empty()).then(|| format!("{}-title", section.id));
-        maud! {
-            section id=(section.id) class=[section.aside.is_empty().then_some("wide")] aria-labelledby=[title_id.as_deref()] {
-                div.prose {
-                    @if let Some(title_id) = &title_id {
-                        h2 id=(title_id) {
-                            (RichText { text: &section.title, prefix })
-                            " " a.anchor href={ "#" (section.id) } { span.hidden { "Link to " (section.title) } }
-                        }
+pub fn html_section(section: &Section, prefix: &str) -> impl Renderable {
+    let title_id = (!section.title.is_empty()).then(|| format!("{}-title", section.id));
+    maud! {
+        section id=(section.id) class=[section.aside.is_empty().then_some("wide")] aria-labelledby=[title_id.as_deref()] {
+            div.prose {
+                @if let Some(title_id) = &title_id {
+                    h2 id=(title_id) {
+                        (RichText { text: &section.title, prefix })
+                        " " a.anchor href={ "#" (section.id) } { span.hidden { "Link to " (section.title) } }
                     }
-                    (HtmlBlocks { blocks: &section.prose, prefix })
                 }
-                @if !section.aside.is_empty() {
-                    div.aside { (HtmlBlocks { blocks: &section.aside, prefix }) }
-                }
+                (HtmlBlocks { blocks: &section.prose, prefix })
+            }
+            @if !section.aside.is_empty() {
+                div.aside { (HtmlBlocks { blocks: &section.aside, prefix }) }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -5,7 +5,7 @@ use hypertext::{Buffer, prelude::*};
 
 use crate::block::DocPage;
 use crate::display_text::display_text;
-use crate::html::HtmlSection;
+use crate::html::html_section;
 use crate::inline::{RichText, plain_text};
 
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
@@ -104,7 +104,7 @@ impl Renderable for HtmlPage<'_> {
                                 p.formats { a href={ (prefix) (path) } { "This page as Markdown" } }
                             }
                         }
-                        @for section in &page.sections { (HtmlSection { section, prefix }) }
+                        @for section in &page.sections { (html_section(section, prefix)) }
                     }
                     @if !has_examples(page) { script src={ (prefix) (self.script_path) } {} }
                 }

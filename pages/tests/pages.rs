@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use pages::document::{DocumentSet, Freshness};
 use pages::documentation::Documentation;
 use pages::reference::LLMS_PATH;
-use pages::reference::operation::ApiTable;
+use pages::reference::operation::{ApiTable, anchor};
 use pages::reference::words::operation_path;
 
 const BASE_URL: &str = "https://mail.example.com";
@@ -106,8 +106,8 @@ fn every_field_of_a_request_is_on_its_page() {
         let path = target.split('#').next().unwrap();
         let html = std::str::from_utf8(&documents.get(path).unwrap().body).unwrap();
         let section =
-            html.split_once(&format!("id=\"{}\"", operation.anchor())).unwrap().1.split("</section>").next().unwrap();
-        let body = operation.body.as_ref().map(|body| &body.schema);
+            html.split_once(&format!("id=\"{}\"", anchor(operation))).unwrap().1.split("</section>").next().unwrap();
+        let body = operation.body.as_ref().map(|body| body.schema());
         let body = body.map(|schema| table.referenced(schema).map_or(schema, |(_, schema)| schema));
         let properties =
             body.and_then(|schema| schema["properties"].as_object()).into_iter().flat_map(|map| map.keys());

@@ -230,8 +230,7 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
         ));
     }
     if crate::acme::challenge_methods(config).is_empty() {
-        let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] \
-            listen \
+        let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] listen \
                     on port 443 with `tls = true`";
         faults.push(config_fault("tls.acme", "", text));
     }
@@ -343,8 +342,7 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
     let words = section.text.as_deref().map(str::trim);
     match section.to_rule().map(|rule| rule.action) {
         Err(_) if section.action.is_empty() => {
-            let text = "[[delivery.replies]] requires `action`: \"slow-down\", \"back-off\", \"pause\", \"permanent\" \
-                or \
+            let text = "[[delivery.replies]] requires `action`: \"slow-down\", \"back-off\", \"pause\", \"permanent\" or \
                         \"temporary\"";
             Some(("", text.to_owned()))
         }

@@ -140,8 +140,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
     .answer(dialog, flags.domain.as_deref(), yes)?;
     let owner = Question {
         flag: "--owner",
-        intro: "Your own address, preferably at another provider. It gets sign-in links, complaints and the test \
-            email.",
+        intro: "Your own address, preferably at another provider. It gets sign-in links, complaints and the test email.",
         prompt: "Your email address",
         default: None,
         parse: &parse_owner,
@@ -399,10 +398,8 @@ mod tests {
 
     #[test]
     fn a_configuration_answers_the_questions() {
-        let text = "hostname = \"mx1.example.net\"\n[mx]\npostmaster = \"you@example.org\"\n[api]\nlisten = \
-            \"127.0.0.1:443\"\n\
-                    tls = true\n[service]\nsandbox_sender = \"postrider@example.net\"\n[tls.acme]\nnames = \
-                    \"mta-sts.example.net\"\n";
+        let text = "hostname = \"mx1.example.net\"\n[mx]\npostmaster = \"you@example.org\"\n[api]\nlisten = \"127.0.0.1:443\"\n\
+                    tls = true\n[service]\nsandbox_sender = \"postrider@example.net\"\n[tls.acme]\nnames = \"mta-sts.example.net\"\n";
         let config = crate::config::from_text(text, []).unwrap();
         let mut dialog = ScriptedDialog::without_terminal();
         let answers = collect(&mut dialog, &options(AnswerFlags::default()), Some(&config)).unwrap();

@@ -149,8 +149,7 @@ pub(super) fn render_service_text(
         | PartnerEmailKind::PayoutFailed { .. }
         | PartnerEmailKind::PayoutChanged { .. } => return None,
     };
-    let footer = "You receive this because someone entered your address on the partner portal. If it was not you, \
-        ignore this email.";
+    let footer = "You receive this because someone entered your address on the partner portal. If it was not you, ignore this email.";
     Some(PartnerEmailContent { subject, parts, footer: footer.to_owned() })
 }
 

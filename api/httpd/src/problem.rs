@@ -56,24 +56,20 @@ codes! {
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` must have from 1 to 256 printable \
         characters.";
     INVALID_CURSOR 400 "invalid_cursor" "Invalid cursor: it was not returned by this list.";
-    UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` \
-        says which.";
+    UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` says which.";
     FORBIDDEN 403 "forbidden" "The scope of the API key or the role of the user does not allow this.";
-    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: \
-        confirm the password or sign in again.";
+    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: confirm the password or sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can send only to the account's own address.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production \
         access.";
     IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
-    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` \
-        names the rule.";
+    POLICY_VIOLATION 403 "policy_violation" "The policy of the API key or grant does not permit this; `details.rule` names the rule.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
     NOT_FOUND 404 "not_found" "Not found.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path does not support this method; see `Allow`.";
     REQUEST_TIMEOUT 408 "request_timeout" "The body arrived too slowly.";
-    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The idempotency key was used for a different request; use a new \
-        one.";
+    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The idempotency key was used for a different request; use a new one.";
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is in progress; see `retry-after`.";
     DOMAIN_CLAIMED 409 "domain_claimed" "The domain belongs to another account; `details` explains how to claim it.";
     CONFLICT 409 "conflict" "It already exists, was changed concurrently, or cannot be changed in its state.";
@@ -84,8 +80,7 @@ codes! {
     UPSTREAM_ERROR 422 "upstream_error" "A remote mail server or provider rejected the request permanently.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit has been reached; see `upgrade_url`, if present.";
     PLAN_FULL 403 "plan_limit" "The plan's quota of `details.limit` is used up; see `upgrade_url`, if present.";
-    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, optionally compressed \
-        with gzip or zstd.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, optionally compressed with gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "Too many requests; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header section has too many fields or bytes.";
     INTERNAL_ERROR 500 "internal_error" "Internal error; the request id identifies it in the server log.";

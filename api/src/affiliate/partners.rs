@@ -7,7 +7,9 @@ use httpd::paging::KIND_PARTNER;
 use httpd::request_object::{RejectedFields, RequestValue, read_body_rejecting, read_nested};
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
-use model::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
+use model::affiliate::partner_fields::{
+    self, NAME_BYTES_MAX, NOTES_BYTES_MAX, PartnerDraft, PartnerOrigin, TAG_BYTES_MAX, WEBSITE_BYTES_MAX,
+};
 use model::idempotency::IdempotencyScope;
 use net::http_client::URL_BYTES_MAX;
 

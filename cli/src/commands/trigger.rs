@@ -17,8 +17,7 @@ pub(super) fn command() -> Command {
         .about("Send a test event to webhooks")
         .after_help(example::section(&[
             "postrider trigger email.bounced",
-            "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set \
-             data.rcpt_to=ada@example.net",
+            "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
         ]))
         .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
         .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))

@@ -45,16 +45,14 @@ impl Renderable for FunnelChart<'_> {
             ol.funnel.plain {
                 @for (n, step) in self.steps.iter().enumerate() {
                     @let of_first = percent(step.people, first).map(|rate| Unit::Percent.exact(rate));
-                    @let people = format!("{} \
-                        {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
+                    @let people = format!("{} {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
                     li {
                         @if let Some(conversion) = self.conversion(n) { p.funnel-rate { (conversion) } }
                         p.funnel-head {
                             strong { (n + 1) ". " (step.name) }
                             span {
                                 (people)
-                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " \
-                                    of the first" } }
+                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " of the first" } }
                             }
                         }
                         svg.funnel-bar role="img" aria-label={ (step.name) ": " (people) } {

@@ -70,8 +70,7 @@ pub fn metric_tiles(tiles: &[Tile], before: &str) -> impl Renderable {
                     dt { (tile.label) }
                     dd.tile-value { (tile.value.map_or_else(|| "–".to_owned(), |value| tile.unit.exact(value))) }
                     @if let Some(change) = tile.change {
-                        dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (before) ": \
-                            " (tile.unit.exact(change.before)) } {
+                        dd class={ "tile-change " (tone(tile).class()) } title={ "Against " (before) ": " (tile.unit.exact(change.before)) } {
                             (change.text(tile.unit))
                         }
                     }

@@ -1,6 +1,5 @@
 //! The frame of a page: head, navigation, title, notices, "same as" commands.
 
-use html::document::{Head, PageStyle};
 use hypertext::{Buffer, prelude::*};
 
 use super::command::command_line;
@@ -9,15 +8,15 @@ use super::router::SIGN_IN;
 use super::{PATH, assets};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::{Context, raw};
+use crate::dashboard::frame::{NavigationGroups, document, sidebar, trail};
 use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::page::{Page, render};
+use crate::dashboard::page::{Fragment, Page, render};
 use crate::display_text::display_text;
-use crate::layout::ICON;
 
 /// The navigation: path below `/console`, and title.
-const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
+const NAVIGATION: NavigationGroups = &[
     ("", &[("", "Overview"), ("/doctor", "Checks"), ("/server", "Server")]),
     ("Queue", &[("/queue", "By destination"), ("/mail", "Queued mail"), ("/emails", "All emails")]),
     ("Delivery", &[("/destinations", "Destinations"), ("/pools", "Pools"), ("/replies", "Replies")]),
@@ -36,43 +35,30 @@ impl ConsoleFrame<'_> {
         let html = render(self);
         display_text(&html).into_owned()
     }
-
-    fn is_current(&self, path: &str) -> bool {
-        let current = self.context.request.path.strip_prefix(PATH).unwrap_or_default();
-        current.strip_prefix(path).is_some_and(|rest| rest.is_empty() || (!path.is_empty() && rest.starts_with('/')))
-    }
 }
 
 impl Renderable for ConsoleFrame<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (page, context) = (self.page, self.context);
-        let (style, script) = assets::paths();
-        let title = format!("{} · postrider console", page.title);
-        maud! {
-            !DOCTYPE
-            html lang="en" {
-                head {
-                    (Head { title: &title, style: PageStyle::File(style), icon: Some(ICON), is_indexed: false })
-                    script src=(script) defer {}
-                }
-                body.dashboard.signed-out[context.viewer.is_none()] {
-                    a.skip href="#content" { "Skip to content" }
-                    @if context.viewer.is_some() { (console_header(self)) (console_navigation(self)) }
-                    main #content tabindex="-1" {
-                        (console_title_bar(self))
-                        @if let Some(text) = done_text(context.query().get("done")) {
-                            (Notice { tone: Tone::Good, text })
-                        }
-                        @if let Some(failure) = context.stray_failure() {
-                            div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
-                        }
-                        (raw(&page.body))
-                        (SameCommands(&page.same_as))
-                    }
-                }
+        let chrome = maud! {
+            @if context.viewer.is_some() {
+                (console_header(self))
+                (sidebar("Console", PATH, NAVIGATION, &context.request.path, |_| true))
             }
-        }
-        .render_to(buffer);
+        };
+        let main = maud! {
+            main #content tabindex="-1" {
+                (console_title_bar(self))
+                @if let Some(text) = done_text(context.query().get("done")) { (Notice { tone: Tone::Good, text }) }
+                @if let Some(failure) = context.stray_failure() {
+                    div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
+                }
+                (raw(&page.body))
+                (same_commands(&page.same_as))
+            }
+        };
+        document(&format!("{} · postrider console", page.title), context, assets::paths(), chrome, main)
+            .render_to(buffer);
     }
 }
 
@@ -92,34 +78,11 @@ fn console_header(frame: &ConsoleFrame<'_>) -> impl Renderable {
     }
 }
 
-fn console_navigation(frame: &ConsoleFrame<'_>) -> impl Renderable {
-    maud! {
-        nav.sidebar aria-label="Console" {
-            @for (title, pages) in NAVIGATION {
-                @if !title.is_empty() { p.group { (title) } }
-                ul {
-                    @for (path, title) in *pages {
-                        li {
-                            a href={ (PATH) (path) } aria-current=[frame.is_current(path).then_some("page")] {
-                                (title)
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
 fn console_title_bar(frame: &ConsoleFrame<'_>) -> impl Renderable {
     let page = frame.page;
     maud! {
         div.title {
-            @if !page.trail.is_empty() {
-                nav.trail aria-label="Above this page" {
-                    ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
-                }
-            }
+            (trail(page))
             div.title-row {
                 h1 { (page.title) }
                 @if !page.actions.is_empty() { div.actions { (raw(&page.actions)) } }
@@ -130,26 +93,21 @@ fn console_title_bar(frame: &ConsoleFrame<'_>) -> impl Renderable {
 }
 
 /// The commands that show or do the same.
-struct SameCommands<'a>(&'a [Call]);
-
-impl Renderable for SameCommands<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let lines: Vec<_> = self.0.iter().filter_map(command_line).collect();
-        if lines.is_empty() {
-            return;
-        }
-        let text = lines.join("\n");
-        maud! {
-            details.same-as id="same-as" {
-                summary { "Same as" }
-                figure.code {
-                    figcaption { "Command line" (CopyButton { text: &text, label: "the commands" }) }
-                    pre tabindex="0" role="group" aria-label="Command line" { code { (text) } }
-                }
+fn same_commands(calls: &[Call]) -> Fragment {
+    let lines: Vec<_> = calls.iter().filter_map(command_line).collect();
+    if lines.is_empty() {
+        return Fragment::default();
+    }
+    let text = lines.join("\n");
+    Fragment::new(maud! {
+        details.same-as id="same-as" {
+            summary { "Same as" }
+            figure.code {
+                figcaption { "Command line" (CopyButton { text: &text, label: "the commands" }) }
+                pre tabindex="0" role="group" aria-label="Command line" { code { (text) } }
             }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 /// A page that says why there is no other.

@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use super::context::List;
+use super::request::Fields;
 
 /// Calls operations as the signed-in user; without one, public operations.
 pub trait Backend: Send + Sync {
@@ -76,6 +80,12 @@ impl Call {
         self
     }
 
+    /// Adds the fields of a page's query that have the names of the operation's parameters.
+    #[must_use]
+    pub fn filters(self, fields: &Fields, names: &[&str]) -> Self {
+        names.iter().fold(self, |call, name| call.query(*name, fields.get(name).trim()))
+    }
+
     /// Refuses the change (412) if the object has another `ETag` by now. An empty one means that the form had none.
     #[must_use]
     pub fn if_match(mut self, etag: &str) -> Self {
@@ -120,6 +130,24 @@ impl Reply {
             serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))?;
         let field = fields.get(name).ok_or_else(|| Failure::internal(format!("the answer has no `{name}`")))?;
         serde_json::from_str(field.get()).map_err(|error| Failure::internal(error.to_string()))
+    }
+
+    /// Reads a page of a list; `name` is the field with its entries. The event stream has a cursor at its end too, from
+    /// which a client can poll: it leads to no further page.
+    ///
+    /// # Errors
+    /// There is no such field, or it has another form.
+    pub fn read_list<T: DeserializeOwned>(&self, name: &str) -> Result<List<T>, Failure> {
+        #[derive(Deserialize)]
+        struct ListEnd {
+            next_cursor: Option<String>,
+            has_more: Option<bool>,
+            searched_until: Option<String>,
+        }
+        let end: ListEnd = self.read()?;
+        let next_cursor = end.next_cursor.filter(|_| end.has_more != Some(false));
+        let entries = self.read_field(name)?;
+        Ok(List { entries, next_cursor, searched_until: end.searched_until, refused: None })
     }
 }
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::backend::{Backend, Call, Failure, Reply};
 use super::request::{Fields, PageRequest};
+use super::table::Outcome;
 use super::viewer::Viewer;
 
 /// Most answers of a list that are read for one page, as long as they have no entries.
@@ -27,37 +28,20 @@ pub struct Context<'a> {
     pub refused: Option<RefusedForm>,
 }
 
-/// A page of a list of the API, whatever the API calls the entries.
-#[derive(Debug, Clone, Deserialize)]
+/// A page of a list of the API.
+#[derive(Debug, Clone)]
 pub struct List<T> {
-    #[serde(
-        alias = "accounts",
-        alias = "approvals",
-        alias = "attempts",
-        alias = "automations",
-        alias = "category_opt_outs",
-        alias = "claims",
-        alias = "conversions",
-        alias = "data",
-        alias = "deliveries",
-        alias = "domains",
-        alias = "events",
-        alias = "grants",
-        alias = "imports",
-        alias = "logs",
-        alias = "runs",
-        alias = "suppressions",
-        alias = "templates",
-        alias = "versions",
-        alias = "webhooks"
-    )]
     pub entries: Vec<T>,
     pub next_cursor: Option<String>,
+    /// Where a search stopped that has found fewer entries than asked for.
+    pub searched_until: Option<String>,
+    /// The API refused a filter, so nothing was read.
+    pub refused: Option<Failure>,
 }
 
 impl<T> Default for List<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), next_cursor: None }
+        Self { entries: Vec::new(), next_cursor: None, searched_until: None, refused: None }
     }
 }
 
@@ -118,32 +102,60 @@ impl Context<'_> {
         self.perform(call).await?.read_field(name)
     }
 
-    /// Reads a page of a list. With filters, an answer can have no entries though there are more, because a request looks
-    /// at a bounded number: the search then goes on, for a bounded time and number of requests. `page_of` returns the
-    /// number of entries and the next cursor of an answer.
-    pub async fn read_page<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-        page_of: impl for<'p> Fn(&'p T) -> (usize, Option<&'p str>),
-    ) -> Result<T, Failure> {
-        let mut found: T = self.read(call).await?;
+    /// Reads a page of a list; `name` is the field with its entries. With filters, an answer can have no entries though
+    /// there are more, because a request looks at a bounded number: the search then goes on, for a bounded time and number
+    /// of requests.
+    pub async fn read_list<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<List<T>, Failure> {
+        let mut found: List<T> = self.perform(call).await?.read_list(name)?;
         let first_at = self.now();
         for _ in 1..EMPTY_PAGES_MAX {
-            let (0, Some(cursor)) = page_of(&found) else { break };
+            let (true, Some(cursor)) = (found.entries.is_empty(), &found.next_cursor) else { break };
             if self.now().duration_since(first_at) >= EMPTY_PAGES_DURATION_MAX {
                 break;
             }
             let mut next = call.clone();
             next.query.retain(|(name, _)| name != "cursor");
             let next = next.query("cursor", cursor);
-            found = self.read(&next).await?;
+            found = self.perform(&next).await?.read_list(name)?;
         }
         Ok(found)
     }
 
-    /// Reads a page of a list, as [`Self::read_page`].
-    pub async fn read_list<T: DeserializeOwned>(&self, call: &Call) -> Result<List<T>, Failure> {
-        self.read_page(call, |list: &List<T>| (list.entries.len(), list.next_cursor.as_deref())).await
+    /// Reads a list, as [`Self::read_list`]. A refused filter is no failure: the page keeps its filters, so that the
+    /// person can correct them.
+    pub async fn read_filtered<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<List<T>, Failure> {
+        match self.read_list(name, call).await {
+            Err(failure) if failure.status == 400 => Ok(List { refused: Some(failure), ..List::default() }),
+            answer => answer,
+        }
+    }
+
+    /// Reads the entries of a list, if the role allows it.
+    pub async fn read_allowed<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<Vec<T>, Failure> {
+        if self.allows(call.operation) { self.read_field(name, call).await } else { Ok(Vec::new()) }
+    }
+
+    /// Reads the ids of a list's entries, each with its name or address; none if the role may not list them.
+    pub async fn read_names(&self, list: &str, call: &Call) -> Result<Vec<(String, String)>, Failure> {
+        #[derive(Deserialize)]
+        struct NamedEntry {
+            id: String,
+            #[serde(alias = "email")]
+            name: String,
+        }
+        let found: Vec<NamedEntry> = self.read_allowed(list, call).await?;
+        Ok(found.into_iter().map(|entry| (entry.id, entry.name)).collect())
+    }
+
+    /// The ids and names of the account's domains, the newest 100.
+    pub async fn domain_choices(&self) -> Result<Vec<(String, String)>, Failure> {
+        self.read_names("domains", &Call::new("list_domains").query("limit", "100")).await
+    }
+
+    /// Carries out an operation, and goes to a page that says what was done.
+    pub async fn act(&self, call: &Call, path: impl AsRef<str>, notice: &str) -> Result<Outcome, Failure> {
+        self.perform(call).await?;
+        Ok(Outcome::done(path, notice))
     }
 
     /// The failure of a form, when its page is shown again.
@@ -172,34 +184,5 @@ impl Context<'_> {
     /// The CSRF token of the session; empty without one.
     pub fn csrf(&self) -> &str {
         self.viewer.map_or("", |viewer| &viewer.csrf)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Map, Value, json};
-
-    use super::*;
-
-    /// An answer with two of the names that [`List`] takes for its entries could not be read.
-    #[test]
-    fn no_list_of_the_api_has_two_names_of_entries() {
-        let table: Value = serde_json::from_str(include_str!("../../../sdk/operations.json")).unwrap();
-        let operations = table["operations"].as_array().unwrap().iter();
-        let mut lists = 0;
-        for operation in operations.filter(|operation| operation["pages"].is_string()) {
-            let schema = &operation["response"]["schema"];
-            let named = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
-            let fields = named.map_or(schema, |name| &table["schemas"][name])["properties"].as_object().unwrap().keys();
-            let empty = |name: &String| (name.clone(), if name == "next_cursor" { Value::Null } else { json!([]) });
-            let answer: Map<String, Value> = fields.map(empty).collect();
-            let read = serde_json::from_value::<List<Value>>(answer.into());
-            let is_ambiguous = read.is_err_and(|error| error.to_string().contains("duplicate field"));
-            assert!(!is_ambiguous, "{}: name the field of its entries with `read_field`", operation["id"]);
-            lists += 1;
-        }
-        assert!(lists > 0);
-        let ambiguous = json!({"events": [], "runs": [], "next_cursor": null});
-        assert!(serde_json::from_value::<List<Value>>(ambiguous).unwrap_err().to_string().contains("duplicate field"));
     }
 }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::backend::{Call, Failure};
-use super::context::Context;
+use super::context::{Context, List};
 use super::table::View;
 
 /// Most rows of an export.
@@ -13,24 +13,32 @@ const CALLS_MAX: usize = 200;
 /// Longest file: it is built in memory.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A filtered list as a file, the newest rows first. `call` is the list's call; `rows` takes the rows of a page and the
-/// cursor of the next one.
-pub async fn export_list<L: DeserializeOwned, const N: usize>(
+/// A column of an export: its title, and the value of an entry.
+pub type CsvColumn<T> = (&'static str, fn(&T) -> String);
+
+/// A value that can be missing.
+pub fn text(value: &Option<String>) -> String {
+    value.clone().unwrap_or_default()
+}
+
+/// A filtered list as a file, the newest rows first. `call` is the list's call, and `list` the field with its entries.
+pub async fn export_list<T: DeserializeOwned>(
     context: &Context<'_>,
     name: &str,
-    columns: [&str; N],
+    list: &str,
     mut call: Call,
-    rows: impl Fn(L) -> (Vec<[String; N]>, Option<String>),
+    columns: &[CsvColumn<T>],
 ) -> Result<View, Failure> {
     call.query.retain(|(name, _)| name != "cursor" && name != "limit");
     let base = call.query("limit", "100");
-    let (mut csv, mut cursor, mut is_complete) = (CsvText::new(&columns), String::new(), false);
+    let titles: Vec<_> = columns.iter().map(|(title, _)| *title).collect();
+    let (mut csv, mut cursor, mut is_complete) = (CsvText::new(&titles), String::new(), false);
     for _ in 0..CALLS_MAX {
-        let (found, next_cursor) = rows(context.read(&base.clone().query("cursor", &cursor)).await?);
-        for row in found.iter().take(ROWS_MAX.saturating_sub(csv.rows())) {
-            csv.push(row);
+        let found: List<T> = context.perform(&base.clone().query("cursor", &cursor)).await?.read_list(list)?;
+        for entry in found.entries.iter().take(ROWS_MAX.saturating_sub(csv.rows())) {
+            csv.push(&columns.iter().map(|(_, value)| value(entry)).collect::<Vec<_>>());
         }
-        cursor = next_cursor.unwrap_or_default();
+        cursor = found.next_cursor.unwrap_or_default();
         is_complete = cursor.is_empty();
         if is_complete || csv.rows() >= ROWS_MAX || csv.is_full() {
             break;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::backend::Failure;
 use super::context::Context;
-pub use super::form_field::{ChoiceGroup, Control, Empty, Field};
+pub use super::form_field::{ChoiceGroup, Control, Empty, Field, choices};
 use super::form_key;
 use super::identity_proof::{PROOF, proof_field};
 use super::kit::text::input_value;
@@ -436,18 +436,15 @@ mod tests {
 
     #[test]
     fn forms_become_bodies() {
-        let form = Form::new(
-            "x",
-            "Save",
-            vec![
-                Field::text("name", "Name"),
-                Field::new("to", "To", Control::Lines { rows: 2 }),
-                Field::new("data.count", "Count", Control::Number { min: None, max: None }),
-                Field::new("on", "On", Control::Checkbox),
-                Field::text("note", "Note").empty(Empty::Null),
-                Field::text("password", "Password").ignored(),
-            ],
-        );
+        let fields = vec![
+            Field::text("name", "Name"),
+            Field::new("to", "To", Control::Lines { rows: 2 }),
+            Field::new("data.count", "Count", Control::Number { min: None, max: None }),
+            Field::new("on", "On", Control::Checkbox),
+            Field::text("note", "Note").empty(Empty::Null),
+            Field::text("password", "Password").ignored(),
+        ];
+        let form = Form::new("x", "Save", fields);
         let body = form.read(&Fields::parse(b"name=+A+&to=a%40b.example%2C+c%0A%0Ad&data.count=7&note=&password=x"));
         let expected =
             json!({"name": "A", "to": ["a@b.example", "c", "d"], "data": {"count": 7}, "on": false, "note": null});

@@ -89,6 +89,11 @@ pub struct ChoiceGroup {
     pub choices: Vec<(String, String)>,
 }
 
+/// Choices from values with their labels.
+pub fn choices(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
+}
+
 /// The meaning of an empty control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Empty {

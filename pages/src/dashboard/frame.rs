@@ -17,35 +17,26 @@ use super::table;
 use crate::display_text::display_text;
 use crate::layout::ICON;
 
-struct NavigationGroup {
-    title: &'static str,
-    /// Path below `/dashboard`, and title.
-    pages: &'static [(&'static str, &'static str)],
-}
+/// Groups of pages with a title: each page's path below that of the site, and its title.
+pub type NavigationGroups = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
 /// The navigation. A page that the role may not see is left out.
-const NAVIGATION: &[NavigationGroup] = &[
-    NavigationGroup {
-        title: "",
-        pages: &[("", "Start"), ("/emails", "Emails"), ("/received", "Received"), ("/metrics", "Metrics")],
-    },
-    NavigationGroup {
-        title: "Content",
-        pages: &[("/templates", "Templates"), ("/automations", "Automations"), ("/suppressions", "Suppressions")],
-    },
-    NavigationGroup {
-        title: "Product",
-        pages: &[
+const NAVIGATION: NavigationGroups = &[
+    ("", &[("", "Start"), ("/emails", "Emails"), ("/received", "Received"), ("/metrics", "Metrics")]),
+    ("Content", &[("/templates", "Templates"), ("/automations", "Automations"), ("/suppressions", "Suppressions")]),
+    (
+        "Product",
+        &[
             ("/events", "Events"),
             ("/people", "People"),
             ("/funnels", "Funnels"),
             ("/visits", "Visits"),
             ("/conversions", "Conversions"),
         ],
-    },
-    NavigationGroup {
-        title: "Affiliate",
-        pages: &[
+    ),
+    (
+        "Affiliate",
+        &[
             ("/affiliate", "Program"),
             ("/affiliate/partners", "Partners"),
             ("/affiliate/campaigns", "Campaigns"),
@@ -53,10 +44,10 @@ const NAVIGATION: &[NavigationGroup] = &[
             ("/affiliate/commissions", "Commissions"),
             ("/affiliate/payouts", "Payouts"),
         ],
-    },
-    NavigationGroup {
-        title: "Build",
-        pages: &[
+    ),
+    (
+        "Build",
+        &[
             ("/domains", "Domains"),
             ("/api-keys", "API keys"),
             ("/smtp-credentials", "SMTP"),
@@ -64,17 +55,17 @@ const NAVIGATION: &[NavigationGroup] = &[
             ("/connected-apps", "Connected apps"),
             ("/logs", "Request log"),
         ],
-    },
-    NavigationGroup {
-        title: "Account",
-        pages: &[
+    ),
+    (
+        "Account",
+        &[
             ("/team", "Team"),
             ("/approvals", "Approvals"),
             ("/audit-log", "Audit log"),
             ("/billing", "Plan"),
             ("/security", "Your sign-in"),
         ],
-    },
+    ),
 ];
 
 pub struct Frame<'f> {
@@ -88,54 +79,62 @@ impl Frame<'_> {
         let html = render(self);
         display_text(&html).into_owned()
     }
-
-    fn is_current(&self, path: &str) -> bool {
-        let current = self.context.request.path.strip_prefix(super::PATH).unwrap_or_default();
-        let best = NAVIGATION.iter().flat_map(|group| group.pages).map(|(path, _)| *path).filter(|path| {
-            current
-                .strip_prefix(path)
-                .is_some_and(|rest| rest.is_empty() || (!path.is_empty() && rest.starts_with('/')))
-        });
-        best.max_by_key(|path| path.len()) == Some(path)
-    }
 }
 
 impl Renderable for Frame<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (page, context) = (self.page, self.context);
-        let (style, script) = assets::paths();
-        let title = format!("{} · postrider", page.title);
-        maud! {
-            !DOCTYPE
-            html lang="en" {
-                head {
-                    (Head { title: &title, style: PageStyle::File(style), icon: Some(ICON), is_indexed: false })
-                    script src=(script) defer {}
+        let chrome = maud! {
+            @if context.viewer.is_some() {
+                (Header(self))
+                (navigation(context))
+            } @else {
+                header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
+            }
+        };
+        let main = maud! {
+            main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
+                (title_bar(self))
+                @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
+                    (Notice { tone: Tone::Good, text })
                 }
-                body.dashboard.signed-out[context.viewer.is_none()] {
-                    a.skip href="#content" { "Skip to content" }
-                    @if context.viewer.is_some() { (Header(self)) (Navigation(self)) }
-                    @if context.viewer.is_none() {
-                        header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
-                    }
-                    main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
-                        (title_bar(self))
-                        @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
-                            (Notice { tone: Tone::Good, text })
-                        }
-                        @if let Some(refused) = context.stray_failure() {
-                            div.notice.bad role="alert" { p { (plain(&refused.message)) } }
-                            @if proof_field(refused).is_some() { (router::confirm_form().within(context)) }
-                        }
-                        (raw(&page.body))
-                        @if !page.same_as.is_empty() {
-                            (SameAs { calls: &page.same_as, base_url: context.backend.base_url() })
-                        }
-                    }
+                @if let Some(refused) = context.stray_failure() {
+                    div.notice.bad role="alert" { p { (plain(&refused.message)) } }
+                    @if proof_field(refused).is_some() { (router::confirm_form().within(context)) }
+                }
+                (raw(&page.body))
+                @if !page.same_as.is_empty() {
+                    (SameAs { calls: &page.same_as, base_url: context.backend.base_url() })
                 }
             }
+        };
+        document(&format!("{} · postrider", page.title), context, assets::paths(), chrome, main).render_to(buffer);
+    }
+}
+
+/// The document of a page: its head, what surrounds the content, and the content. `assets`: the paths of style sheet and
+/// script.
+pub fn document(
+    title: &str,
+    context: &Context<'_>,
+    assets: (&'static str, &'static str),
+    chrome: impl Renderable,
+    main: impl Renderable,
+) -> impl Renderable {
+    let (style, script) = assets;
+    maud! {
+        !DOCTYPE
+        html lang="en" {
+            head {
+                (Head { title, style: PageStyle::File(style), icon: Some(ICON), is_indexed: false })
+                script src=(script) defer {}
+            }
+            body.dashboard.signed-out[context.viewer.is_none()] {
+                a.skip href="#content" { "Skip to content" }
+                (chrome)
+                (main)
+            }
         }
-        .render_to(buffer);
     }
 }
 
@@ -172,33 +171,53 @@ impl Renderable for Header<'_> {
     }
 }
 
-struct Navigation<'f>(&'f Frame<'f>);
+fn navigation(context: &Context<'_>) -> impl Renderable {
+    let is_visible = |path: &str| {
+        let found = table::find(path).filter(|(_, parameters)| parameters.is_empty());
+        found.is_some_and(|(row, _)| row.reads.iter().all(|operation| context.allows(operation)))
+    };
+    sidebar("Dashboard", super::PATH, NAVIGATION, &context.request.path, is_visible)
+}
 
-impl Renderable for Navigation<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let backend = self.0.context.backend;
-        let is_visible = |path: &str| {
-            let found = table::find(path).filter(|(_, parameters)| parameters.is_empty());
-            found.is_some_and(|(row, _)| row.reads.iter().all(|operation| backend.allows(operation)))
-        };
-        maud! {
-            nav.sidebar aria-label="Dashboard" {
-                @for group in NAVIGATION {
-                    @if group.pages.iter().any(|(path, _)| is_visible(path)) {
-                        @if !group.title.is_empty() { p.group { (group.title) } }
-                        ul {
-                            @for (path, title) in group.pages.iter().filter(|(path, _)| is_visible(path)) {
-                                li {
-                                    a href={ (super::PATH) (path) }
-                                        aria-current=[self.0.is_current(path).then_some("page")] { (title) }
-                                }
-                            }
+/// The navigation of a site, whose pages are below `site`.
+pub fn sidebar(
+    label: &'static str,
+    site: &'static str,
+    groups: NavigationGroups,
+    current: &str,
+    is_visible: impl Fn(&str) -> bool,
+) -> impl Renderable {
+    let current = current.strip_prefix(site).unwrap_or_default();
+    let is_above = |path: &&str| {
+        let rest = current.strip_prefix(*path);
+        rest.is_some_and(|rest| rest.is_empty() || (!path.is_empty() && rest.starts_with('/')))
+    };
+    let paths = groups.iter().flat_map(|(_, pages)| *pages).map(|(path, _)| *path);
+    let shown = paths.filter(is_above).max_by_key(|path| path.len());
+    maud! {
+        nav.sidebar aria-label=(label) {
+            @for (title, pages) in groups {
+                @if pages.iter().any(|(path, _)| is_visible(path)) {
+                    @if !title.is_empty() { p.group { (title) } }
+                    ul {
+                        @for (path, title) in pages.iter().filter(|(path, _)| is_visible(path)) {
+                            li { a href={ (site) (path) } aria-current=[(shown == Some(*path)).then_some("page")] { (title) } }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
+    }
+}
+
+/// The way to the pages above a page.
+pub fn trail(page: &Page) -> impl Renderable {
+    maud! {
+        @if !page.trail.is_empty() {
+            nav.trail aria-label="Above this page" {
+                ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
+            }
+        }
     }
 }
 
@@ -206,11 +225,7 @@ fn title_bar(frame: &Frame<'_>) -> impl Renderable {
     let page = frame.page;
     maud! {
         div.title {
-            @if !page.trail.is_empty() {
-                nav.trail aria-label="Above this page" {
-                    ol { @for (path, title) in &page.trail { li { a href=(path) { (title) } } } }
-                }
-            }
+            (trail(page))
             div.title-row {
                 div.title-text {
                     h1 { (page.title) }

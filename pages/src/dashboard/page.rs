@@ -1,6 +1,6 @@
 //! The content of a page, before its frame.
 
-pub use html::fragment::render;
+pub use html::fragment::{Fragment, render};
 use hypertext::Renderable;
 
 use super::backend::Call;

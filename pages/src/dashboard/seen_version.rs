@@ -58,6 +58,16 @@ impl Context<'_> {
         Ok((reply.read()?, reply.etag.unwrap_or_default()))
     }
 
+    /// Reads one field of an answer with the version of the object, as [`Self::read_version`].
+    pub async fn read_field_version<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        call: &Call,
+    ) -> Result<(T, String), Failure> {
+        let reply = self.perform(call).await?;
+        Ok((reply.read_field(name)?, reply.etag.unwrap_or_default()))
+    }
+
     /// Changes an object, if it still has the version that the form showed.
     ///
     /// # Errors

@@ -125,6 +125,10 @@ impl Outcome {
         let mark = if path.contains('?') { '&' } else { '?' };
         Self::SeeOther(format!("{path}{mark}done={notice}"))
     }
+
+    pub fn once(page: Page) -> Self {
+        Self::Once(Box::new(page))
+    }
 }
 
 /// All pages.

@@ -1,115 +1,28 @@
 //! The operations of the API, read from the files of `sdk/`, which are compiled in.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
+use mcp::operation_table::OperationTable;
+pub use mcp::operation_table::{KeyScope, Operation, Parameter, RequestBody};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-const OPERATIONS: &str = include_str!("../../../sdk/operations.json");
 const SNIPPETS: &str = include_str!("../../../sdk/snippets.json");
 const ANSWERS: &str = include_str!("../../../sdk/answers.json");
 const WORDS: &str = include_str!("../../../sdk/generate/words.json");
 
-/// All that the reference describes.
-#[derive(Debug, Deserialize)]
+/// All that the reference describes: the operation table, with examples and texts.
+#[derive(Debug)]
 pub struct ApiTable {
-    /// The value of the header `Service-Version`.
-    pub service_version: String,
-    pub operations: Vec<ApiOperation>,
-    pub schemas: Map<String, Value>,
-    pub webhook_events: Vec<WebhookEvent>,
-    /// By name; two names may have one code.
-    pub error_codes: Map<String, Value>,
+    table: &'static OperationTable,
     /// Examples by operation and language, with placeholders (`{{email_id}}`).
-    #[serde(skip)]
     pub snippets: BTreeMap<String, BTreeMap<String, String>>,
     /// Recorded answers by operation.
-    #[serde(skip)]
     pub answers: BTreeMap<String, Value>,
     /// A sentence for each resource.
-    #[serde(skip)]
     pub resource_texts: BTreeMap<String, String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct ApiOperation {
-    pub id: String,
-    /// `emails.send`.
-    pub name: String,
-    /// `emails send`.
-    pub command: String,
-    pub http_method: String,
-    pub path: String,
-    pub summary: String,
-    #[serde(default)]
-    pub description: Option<String>,
-    pub path_parameters: Vec<Parameter>,
-    pub query_parameters: Vec<Parameter>,
-    pub headers: Vec<Parameter>,
-    pub body: Option<RequestBody>,
-    pub response: SuccessResponse,
-    /// Whether it also answers server-sent events.
-    pub streams: bool,
-    pub scope: KeyScope,
-    /// Whether a key that is restricted to a domain is accepted.
-    pub domain_scoped: bool,
-    /// Names of errors.
-    pub errors: Vec<String>,
-    /// `emails`, `emails.events`.
-    pub resource: String,
-    /// The field of an answer with the entries of a page.
-    pub pages: Option<String>,
-    /// Whether it takes `Idempotency-Key`.
-    pub idempotent: bool,
-    /// Whether it may be repeated when the answer was lost.
-    pub retry: bool,
-}
-
-/// The least scope of a key that may call an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyScope {
-    Sending,
-    Full,
-}
-
-/// A parameter of the path, of the query or of the header section.
-#[derive(Debug, Deserialize)]
-pub struct Parameter {
-    pub name: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub required: bool,
-    #[serde(default)]
-    pub schema: Value,
-    /// False if several values are joined by commas (OpenAPI 3.1 4.8.12.2).
-    #[serde(default)]
-    pub explode: Option<bool>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct RequestBody {
-    pub media_types: Vec<String>,
-    pub schema: Value,
-}
-
-/// The response to a request that succeeded.
-#[derive(Debug, Deserialize)]
-pub struct SuccessResponse {
-    pub status: u16,
-    pub media_type: String,
-    #[serde(default)]
-    pub schema: Value,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct WebhookEvent {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub schema: Value,
-    pub example: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,16 +32,17 @@ pub struct ApiErrorCode {
     pub description: String,
 }
 
-impl ApiOperation {
-    /// The resource at the top: `emails` of `emails.events`.
-    pub fn top_resource(&self) -> &str {
-        self.resource.split('.').next().unwrap_or(&self.resource)
-    }
+impl Deref for ApiTable {
+    type Target = OperationTable;
 
-    /// The anchor of the operation.
-    pub fn anchor(&self) -> String {
-        self.id.replace('_', "-")
+    fn deref(&self) -> &OperationTable {
+        self.table
     }
+}
+
+/// The anchor of an operation.
+pub fn anchor(operation: &Operation) -> String {
+    operation.id.replace('_', "-")
 }
 
 impl ApiTable {
@@ -148,14 +62,15 @@ impl ApiTable {
         struct Words {
             resources: BTreeMap<String, String>,
         }
-        let mut table: Self = serde_json::from_str(OPERATIONS)?;
-        table.snippets = serde_json::from_str(SNIPPETS)?;
-        table.answers = serde_json::from_str(ANSWERS)?;
-        table.resource_texts = serde_json::from_str::<Words>(WORDS)?.resources;
-        Ok(table)
+        Ok(Self {
+            table: OperationTable::get(),
+            snippets: serde_json::from_str(SNIPPETS)?,
+            answers: serde_json::from_str(ANSWERS)?,
+            resource_texts: serde_json::from_str::<Words>(WORDS)?.resources,
+        })
     }
 
-    pub fn operation(&self, id: &str) -> Option<&ApiOperation> {
+    pub fn operation(&self, id: &str) -> Option<&Operation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 
@@ -172,7 +87,7 @@ impl ApiTable {
 
     /// The schema that a reference names.
     pub fn referenced<'t>(&'t self, schema: &Value) -> Option<(&'t str, &'t Value)> {
-        let name = schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")?;
+        let name = OperationTable::referred(schema)?;
         self.schemas.get_key_value(name).map(|(name, schema)| (name.as_str(), schema))
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::languages::{examples, json_block};
-use super::operation::{ApiOperation, ApiTable, KeyScope, Parameter, name_placeholders};
+use super::operation::{ApiTable, KeyScope, Operation, Parameter, RequestBody, anchor, name_placeholders};
 use super::schema::{SchemaReader, example_value, object_anchor};
 use super::{page_path, words};
 use crate::block::{Block, CodeBlock, DocField, DocPage, FieldGroup, Section};
@@ -13,9 +13,9 @@ const CURSOR_PARAMETERS: &[&str] = &["limit", "cursor"];
 
 /// Writes the page of a top resource.
 pub fn page(table: &ApiTable, resource: &str) -> DocPage {
-    let operations: Vec<&ApiOperation> = table.operations.iter().filter(|one| one.top_resource() == resource).collect();
-    let bodies = operations.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.schema);
-    let schemas: Vec<&Value> = operations.iter().map(|operation| &operation.response.schema).chain(bodies).collect();
+    let operations: Vec<&Operation> = table.operations.iter().filter(|one| one.top_resource() == resource).collect();
+    let bodies = operations.iter().filter_map(|operation| operation.body.as_ref()).map(RequestBody::schema);
+    let schemas: Vec<&Value> = operations.iter().map(|operation| operation.response.schema()).chain(bodies).collect();
     let mut reader = SchemaReader::sharing(table, &schemas);
     let mut sections: Vec<Section> =
         operations.iter().map(|operation| operation_section(table, &mut reader, operation)).collect();
@@ -24,7 +24,7 @@ pub fn page(table: &ApiTable, resource: &str) -> DocPage {
     DocPage { slug: words::resource_slug(resource), title: words::resource_title(resource), lead, sections }
 }
 
-fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation: &ApiOperation) -> Section {
+fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation: &Operation) -> Section {
     let mut prose = vec![Block::Endpoint { method: operation.http_method.clone(), path: operation.path.clone() }];
     if let Some(description) = operation.description.as_deref().map(own_description).filter(|text| !text.is_empty()) {
         prose.push(Block::Text(description.to_owned()));
@@ -33,7 +33,7 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
     prose.extend(parameter_block(reader, "Path parameters", &operation.path_parameters));
     prose.extend(parameter_block(reader, "Query parameters", &operation.query_parameters));
     if let Some(body) = &operation.body {
-        let groups = reader.request_groups(&body.schema);
+        let groups = reader.request_groups(body.schema());
         let media_types: Vec<String> = body.media_types.iter().map(|name| format!("`{name}`")).collect();
         if groups.is_empty() {
             prose.push(Block::Heading("Body".into()));
@@ -49,7 +49,7 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
     prose.push(Block::Heading("Errors".into()));
     prose.push(Block::Text(error_links(table, &operation.errors)));
     Section {
-        id: operation.anchor(),
+        id: anchor(operation),
         title: operation.summary.clone(),
         short_title: Some(short_summary(&operation.summary).to_owned()),
         prose,
@@ -73,7 +73,7 @@ fn own_description(description: &str) -> &str {
     description
 }
 
-fn facts(operation: &ApiOperation) -> Vec<(String, String)> {
+fn facts(operation: &Operation) -> Vec<(String, String)> {
     let sent_only = operation.description.as_deref().is_some_and(|text| text.contains("sufficient for what it sent"));
     let scope = match operation.scope {
         KeyScope::Sending if sent_only => "`full`; or `sending`, for what the key sent",
@@ -117,13 +117,13 @@ fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> DocField
     field
 }
 
-fn response_blocks(reader: &SchemaReader<'_>, operation: &ApiOperation) -> Vec<Block> {
+fn response_blocks(reader: &SchemaReader<'_>, operation: &Operation) -> Vec<Block> {
     let response = &operation.response;
     if response.media_type != "application/json" {
         let text = format!("Status {}, `{}`.", response.status, response.media_type);
         return vec![Block::Heading("Response".into()), Block::Text(text)];
     }
-    let groups = reader.outer_groups(&response.schema);
+    let groups = reader.outer_groups(response.schema());
     let mut blocks = vec![Block::Fields { title: "Response".into(), groups }];
     if operation.streams {
         blocks.push(Block::Text(
@@ -146,7 +146,7 @@ fn error_links(table: &ApiTable, names: &[String]) -> String {
     links.into_iter().map(|(_, link)| link).collect::<Vec<_>>().join(" ")
 }
 
-fn aside(table: &ApiTable, operation: &ApiOperation) -> Vec<Block> {
+fn aside(table: &ApiTable, operation: &Operation) -> Vec<Block> {
     let mut aside = Vec::new();
     if let Some(snippets) = table.snippets.get(&operation.id) {
         aside.push(examples("Request", |language| {
@@ -164,7 +164,7 @@ fn aside(table: &ApiTable, operation: &ApiOperation) -> Vec<Block> {
         }
         Some(answer) => aside.push(json_block(&title, answer)),
         None if operation.response.media_type == "application/json" => {
-            aside.push(json_block(&title, &example_value(table, &operation.response.schema)));
+            aside.push(json_block(&title, &example_value(table, operation.response.schema())));
         }
         None => {}
     }

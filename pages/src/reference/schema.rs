@@ -412,8 +412,12 @@ mod tests {
 
     #[test]
     fn objects_of_several_answers_are_shared() {
-        let emails: Vec<&Value> =
-            table().operations.iter().filter(|one| one.resource == "domains").map(|one| &one.response.schema).collect();
+        let emails: Vec<&Value> = table()
+            .operations
+            .iter()
+            .filter(|one| one.resource == "domains")
+            .map(|one| one.response.schema())
+            .collect();
         let reader = SchemaReader::sharing(table(), &emails);
         assert!(reader.shared.contains("Domain"), "{:?}", reader.shared);
         let groups = reader.outer_groups(emails[0]);

@@ -44,11 +44,9 @@ fn with_aside(section: Section, aside: Vec<Block>) -> Section {
 fn key_section(base_url: &str) -> Section {
     let prose = paragraphs(&[
         &format!("The base URL of this server is `{base_url}`."),
-        "Each request carries an [API key](/docs/api-keys): `Authorization: Bearer rnl_…`. A key has a scope: `full`, \
-         or \
+        "Each request carries an [API key](/docs/api-keys): `Authorization: Bearer rnl_…`. A key has a scope: `full`, or \
          `sending`, which can only send. It can be restricted to one domain and to networks.",
-        "Keep keys out of source code and out of browsers. The SDKs, the command line and the examples read both \
-         values \
+        "Keep keys out of source code and out of browsers. The SDKs, the command line and the examples read both values \
          from the environment.",
     ]);
     let text = format!("export POSTRIDER_BASE_URL={base_url}\nexport POSTRIDER_API_KEY=rnl_…");
@@ -100,14 +98,12 @@ fn errors_section() -> Section {
 
 fn paging_section() -> Section {
     let prose = paragraphs(&[
-        "A list returns one page, newest first: the entries, `has_more` and `next_cursor`. Pass `next_cursor` as \
-         `cursor` \
+        "A list returns one page, newest first: the entries, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor` \
          with the same filters to get the next page; `limit` sets the number of entries.",
         "With filters, a page may have fewer entries than `limit`, or none, while `has_more` is true. In the SDKs, \
          you can iterate over a list: further pages are fetched as needed.",
     ]);
-    let text = "curl \"$POSTRIDER_BASE_URL/emails?limit=50&cursor=$NEXT_CURSOR\" \\\n  -H \"Authorization: Bearer \
-        $POSTRIDER_API_KEY\"";
+    let text = "curl \"$POSTRIDER_BASE_URL/emails?limit=50&cursor=$NEXT_CURSOR\" \\\n  -H \"Authorization: Bearer $POSTRIDER_API_KEY\"";
     let aside = vec![code("Next page", CodeLanguage::Shell, text.to_owned())];
     with_aside(text_section("paging", "Paging", prose), aside)
 }
@@ -123,10 +119,8 @@ fn idempotency_section() -> Section {
         "A status of 504, [`send_unconfirmed`](/docs/errors#send_unconfirmed), is the exception: the email may have \
          been accepted. Look up its status instead of sending it again.",
     ]);
-    let text = "curl -X POST \"$POSTRIDER_BASE_URL/emails\" \\\n  -H \"Authorization: Bearer $POSTRIDER_API_KEY\" \
-        \\\n  \
-                -H \"Idempotency-Key: order-4711-receipt\" \\\n  -H \"Content-Type: application/json\" \\\n  -d \
-                @email.json";
+    let text = "curl -X POST \"$POSTRIDER_BASE_URL/emails\" \\\n  -H \"Authorization: Bearer $POSTRIDER_API_KEY\" \\\n  \
+                -H \"Idempotency-Key: order-4711-receipt\" \\\n  -H \"Content-Type: application/json\" \\\n  -d @email.json";
     let aside = vec![code("With a key", CodeLanguage::Shell, text.to_owned())];
     with_aside(text_section("idempotency", "Idempotency", prose), aside)
 }
@@ -140,8 +134,7 @@ fn rate_limit_section() -> Section {
          [`plan_limit`](/docs/errors#plan_limit) has the same status, but concerns the emails per day or month: do \
          not repeat those requests.",
     ]);
-    let text = "HTTP/1.1 200 OK\nratelimit-limit: 10\nratelimit-remaining: 9\nratelimit-reset: 1\nx-request-id: \
-        req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
+    let text = "HTTP/1.1 200 OK\nratelimit-limit: 10\nratelimit-remaining: 9\nratelimit-reset: 1\nx-request-id: req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
     let aside = vec![code("Headers of a response", CodeLanguage::Http, text.to_owned())];
     with_aside(text_section("rate-limits", "Rate limits", prose), aside)
 }
@@ -160,8 +153,7 @@ fn versions_section(table: &ApiTable) -> Section {
 
 fn webhooks_section() -> Section {
     let prose = paragraphs(&[
-        "The server posts what happens to your mail to your endpoints: deliveries, bounces, complaints, opens, \
-         received \
+        "The server posts what happens to your mail to your endpoints: deliveries, bounces, complaints, opens, received \
          mail. [Webhooks](/docs/webhooks) describes each event and how its signature is verified.",
         "On your machine, `postrider listen --forward-to http://localhost:3000/webhooks` posts the same events to a \
          program without a public address.",
@@ -172,8 +164,7 @@ fn webhooks_section() -> Section {
 fn machines_section(base_url: &str) -> Section {
     let prose = vec![Block::List(vec![
         format!(
-            "[`/llms.txt`](/llms.txt) lists these pages for language models. Each page is Markdown with `.md` after \
-             its path: `{base_url}/docs/emails.md`."
+            "[`/llms.txt`](/llms.txt) lists these pages for language models. Each page is Markdown with `.md` after its path: `{base_url}/docs/emails.md`."
         ),
         "[`/openapi.json`](/openapi.json) is the whole API as OpenAPI 3.1.".into(),
         "[All operations](/docs/operations) are on one page.".into(),

@@ -86,8 +86,7 @@ fn verification_section() -> Section {
         Block::Facts(vec![
             (
                 "`Service-Signature`".into(),
-                "`t=…,v1=…`: HMAC-SHA256 in hexadecimal over `t`, a dot and the raw body. The key is the whole \
-                 secret.".into(),
+                "`t=…,v1=…`: HMAC-SHA256 in hexadecimal over `t`, a dot and the raw body. The key is the whole secret.".into(),
             ),
             (
                 "`webhook-signature`".into(),

@@ -292,8 +292,8 @@ fn separated(name: &str, separator: char) -> String {
 }
 
 /// The page and anchor of an operation.
-pub fn operation_path(operation: &super::operation::ApiOperation) -> String {
-    format!("{}#{}", super::page_path(&resource_slug(operation.top_resource())), operation.anchor())
+pub fn operation_path(operation: &super::operation::Operation) -> String {
+    format!("{}#{}", super::page_path(&resource_slug(operation.top_resource())), super::operation::anchor(operation))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::prelude::*;
 /// Page for browsers if the link belongs to no program.
 fn no_such_link_page() -> RenderedPage {
     let text = "This link is not valid. It may be incomplete: open it again where you found it, or ask the person who \
-        gave it to you.";
+                gave it to you.";
     MessagePage { title: "No such link", is_branded: false, content: Sentence(text) }.render()
 }
 

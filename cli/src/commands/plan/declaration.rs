@@ -133,8 +133,7 @@ mod tests {
     #[test]
     fn sections_are_read_in_the_order_of_writing() {
         let file = parse(
-            "[[templates]]\nalias = 'a'\nhtml = '@a.html'\nsubject = '@@x'\npublished = true\n[[domains]]\nname = \
-             'example.com'\n",
+            "[[templates]]\nalias = 'a'\nhtml = '@a.html'\nsubject = '@@x'\npublished = true\n[[domains]]\nname = 'example.com'\n",
         )
         .unwrap();
         let sections: Vec<&str> = file.sections.iter().map(|section| section.kind.section).collect();

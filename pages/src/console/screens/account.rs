@@ -159,14 +159,18 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn change_plan(context: &Context<'_>) -> Result<Outcome, Failure> {
     let plan = context.form().get("plan");
-    context.perform(&update(context, "plan", json!(plan))).await?;
-    Ok(Outcome::done(account_path(context.id()), "changed"))
+    context.act(&update(context, "plan", json!(plan)), account_path(context.id()), "changed").await
 }
 
 async fn change_reach(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_on = context.form().get("production") == "on";
-    context.perform(&update(context, "production", json!(is_on))).await?;
-    Ok(Outcome::done(account_path(context.id()), if is_on { "production_on" } else { "production_off" }))
+    context
+        .act(
+            &update(context, "production", json!(is_on)),
+            account_path(context.id()),
+            if is_on { "production_on" } else { "production_off" },
+        )
+        .await
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -185,7 +189,7 @@ async fn create_session(context: &Context<'_>) -> Result<Outcome, Failure> {
         ("Cookie for scripts", created.cookie),
         ("x-csrf-token for scripts", created.csrf_token),
     ];
-    Ok(Outcome::Once(Box::new(secrets_page("Session of the owner", &secrets, context.id()))))
+    Ok(Outcome::once(secrets_page("Session of the owner", &secrets, context.id())))
 }
 
 fn suspension_form(is_suspended: bool) -> Form<'static> {
@@ -253,5 +257,5 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, Failure> {
         &[("Single-use sign-in link", reset.link)],
         context.id(),
     );
-    Ok(Outcome::Once(Box::new(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended))))))
+    Ok(Outcome::once(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended)))))
 }

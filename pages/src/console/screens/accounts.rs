@@ -56,19 +56,14 @@ pub(super) fn plan_field(empty: &str) -> Field {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let cursor = Some(context.query().get("cursor")).filter(|cursor| !cursor.is_empty());
     let call = Call::new("account_list").json(json!({"page": {"limit": PAGE_SIZE, "cursor": cursor}}));
-    let list: List<CustomerAccount> = context.read(&call).await?;
-    let mut table = Table::new("Accounts", &["Owner", "Plan", "State", "May send to", "Created", "Id"]);
-    for account in &list.entries {
-        table.push(
-            Row::new()
-                .link(account_path(&account.id), &account.email)
-                .cell(sentence_case(&account.plan))
-                .cell(account.state())
-                .cell(account.reach())
-                .cell(time_or_dash(account.created_at.as_deref()))
-                .cell(maud_borrow! { span.small.soft { (account.id) } }),
-        );
-    }
+    let list: List<CustomerAccount> = context.read_list("accounts", &call).await?;
+    let table = Table::of("Accounts", &list.entries)
+        .column("Owner", |account| link(account_path(&account.id), &account.email))
+        .column("Plan", |account| sentence_case(&account.plan))
+        .column("State", |account| account.state())
+        .column("May send to", |account| account.reach())
+        .column("Created", |account| time_or_dash(account.created_at.as_deref()))
+        .column("Id", |account| maud_borrow! { span.small.soft { (account.id) } });
     let find = Form::new("find", "Open", vec![Field::text("account", "Account id or owner's address").required()]);
     let body = maud_borrow! {
         details.card open[context.failure_of("find").is_some()] {
@@ -139,7 +134,7 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
         ("SMTP password", text(&created.smtp_credential["password"])),
     ];
     let title = format!("Account of {}", created.account.email);
-    Ok(Outcome::Once(Box::new(secrets_page(&title, &secrets, &created.account.id))))
+    Ok(Outcome::once(secrets_page(&title, &secrets, &created.account.id)))
 }
 
 /// A page with secrets that is shown once.

@@ -84,18 +84,11 @@ pub(super) async fn start(context: &Context<'_>, call: &Call) -> Result<Outcome,
 
 async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let runs: Vec<CommandRun> = context.read_field("runs", &Call::new("command_runs")).await?;
-    let mut table = Table::new("Commands", &["Command", "State", "Result", "Started"]);
-    for run in &runs {
-        let line = run.line();
-        let outcome = run.error.clone().unwrap_or_else(|| run.outcome());
-        table.push(
-            Row::new()
-                .link(format!("{LIST}/{}", run.number), line)
-                .cell(run.badge())
-                .cell(outcome)
-                .cell(time_or_dash(run.started_at.as_deref())),
-        );
-    }
+    let table = Table::of("Commands", &runs)
+        .column("Command", |run| link(format!("{LIST}/{}", run.number), run.line()))
+        .column("State", |run| run.badge())
+        .column("Result", |run| run.error.clone().unwrap_or_else(|| run.outcome()))
+        .column("Started", |run| time_or_dash(run.started_at.as_deref()));
     let body = maud_borrow! {
         @if table.is_empty() {
             (EmptyState { title: "No commands yet", text: "Commands on many emails and checks of the store run in the \

@@ -42,21 +42,15 @@ fn host_field(context: &Context<'_>) -> Field {
 }
 
 async fn show_suspend(context: &Context<'_>) -> Result<View, Failure> {
-    let form = Form::new(
-        "suspend",
-        "Suspend",
-        vec![
-            domain_field(context),
-            host_field(context),
-            Field::text("for", "Duration")
-                .ignored()
-                .placeholder("2h")
-                .help("90m, 2h, 3d. If empty: until you resume it."),
-            Field::text("because", "Reason")
-                .ignored()
-                .help("Keep it short. Customers see it in the history of their email."),
-        ],
-    );
+    let fields = vec![
+        domain_field(context),
+        host_field(context),
+        Field::text("for", "Duration").ignored().placeholder("2h").help("90m, 2h, 3d. If empty: until you resume it."),
+        Field::text("because", "Reason")
+            .ignored()
+            .help("Keep it short. Customers see it in the history of their email."),
+    ];
+    let form = Form::new("suspend", "Suspend", fields);
     let body = maud_borrow! {
         div.card {
             p.soft { "Mail to the destination is accepted and stays in the queue, but it still expires." }
@@ -72,26 +66,22 @@ async fn suspend(context: &Context<'_>) -> Result<Outcome, Failure> {
     let seconds = duration::parse("for", context.form().get("for"))?;
     let because = Some(context.form().get("because").trim()).filter(|text| !text.is_empty());
     let call = destination_call(context, json!({"suspend": {"seconds": seconds, "because": because}}))?;
-    context.perform(&call).await?;
-    Ok(Outcome::done(LIST, "suspended"))
+    context.act(&call, LIST, "suspended").await
 }
 
 async fn show_pace(context: &Context<'_>) -> Result<View, Failure> {
     let present = Override::read_named(context).await?;
-    let form = Form::new(
-        "pace",
-        "Save",
-        vec![
-            host_field(context).required(),
-            Field::new("connections", "Connections", Control::Number { min: Some(1), max: None })
-                .value(present.connections_max.map(|max| max.to_string()).unwrap_or_default())
-                .ignored(),
-            Field::text("per_second", "Messages per second")
-                .value(present.messages_per_second.map(|rate| rate.to_string()).unwrap_or_default())
-                .ignored()
-                .placeholder("0.5"),
-        ],
-    );
+    let fields = vec![
+        host_field(context).required(),
+        Field::new("connections", "Connections", Control::Number { min: Some(1), max: None })
+            .value(present.connections_max.map(|max| max.to_string()).unwrap_or_default())
+            .ignored(),
+        Field::text("per_second", "Messages per second")
+            .value(present.messages_per_second.map(|rate| rate.to_string()).unwrap_or_default())
+            .ignored()
+            .placeholder("0.5"),
+    ];
+    let form = Form::new("pace", "Save", fields);
     let body = maud_borrow! {
         div.card {
             p.soft { "Leave a limit empty to use the configured one. Leave both empty to remove the override." }
@@ -121,8 +111,7 @@ async fn pace(context: &Context<'_>) -> Result<Outcome, Failure> {
     if context.form().get("mail_host").trim().is_empty() {
         return Err(Failure::field("mail_host", "Enter the name of the mail hosts"));
     }
-    context.perform(&destination_call(context, order)?).await?;
-    Ok(Outcome::done(LIST, "paced"))
+    context.act(&destination_call(context, order)?, LIST, "paced").await
 }
 
 async fn show_route(context: &Context<'_>) -> Result<View, Failure> {
@@ -143,6 +132,5 @@ async fn route(context: &Context<'_>) -> Result<Outcome, Failure> {
     if context.form().get("to").trim().is_empty() {
         return Err(Failure::field("to", "Enter a recipient domain"));
     }
-    context.perform(&destination_call(context, json!({"route": route}))?).await?;
-    Ok(Outcome::done(LIST, "routed"))
+    context.act(&destination_call(context, json!({"route": route}))?, LIST, "routed").await
 }

@@ -98,7 +98,7 @@ impl Override {
     }
 
     pub(super) fn suspension_view(&self) -> impl Renderable {
-        SuspensionView(self.suspended.as_ref())
+        delivery_state(self.suspended.as_ref())
     }
 
     fn name(&self) -> String {
@@ -137,17 +137,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Renderable {
-    let mut table = Table::new("Overrides", &["Destination", "Delivery", "Limits", "Route", ""]);
-    for one in overrides {
-        table.push(
-            Row::new()
-                .cell(one.name())
-                .cell(SuspensionView(one.suspended.as_ref()))
-                .cell(one.pace())
-                .cell(one.route.as_deref().unwrap_or("–"))
-                .cell(OverrideActions { one, context }),
-        );
-    }
+    let table = Table::of("Overrides", overrides)
+        .column("Destination", |one| one.name())
+        .column("Delivery", |one| delivery_state(one.suspended.as_ref()))
+        .column("Limits", |one| one.pace())
+        .column("Route", |one| one.route.as_deref().unwrap_or("–"))
+        .column("", |one| override_actions(one, context));
     maud! {
         section {
             h2 { "Overrides" }
@@ -165,53 +160,39 @@ fn override_section(overrides: &[Override], context: &Context<'_>) -> impl Rende
     }
 }
 
-struct SuspensionView<'a>(Option<&'a Suspension>);
-
-impl Renderable for SuspensionView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Some(suspension) = self.0 else { return Badge::new("Delivers", Tone::Good).render_to(buffer) };
-        maud! {
-            div.binds {
-                p {
-                    (Badge::new("Suspended", Tone::Warning))
-                    " Began " (time_or_dash(suspension.since.as_deref()))
-                    @match &suspension.until {
-                        Some(until) => { ", ends " (time_or_dash(Some(until))) }
-                        None => { ", until it is resumed" }
-                    }
+fn delivery_state(suspension: Option<&Suspension>) -> Fragment {
+    let Some(suspension) = suspension else { return Fragment::new(Badge::new("Delivers", Tone::Good)) };
+    Fragment::new(maud! {
+        div.binds {
+            p {
+                (Badge::new("Suspended", Tone::Warning))
+                " Began " (time_or_dash(suspension.since.as_deref()))
+                @match &suspension.until {
+                    Some(until) => { ", ends " (time_or_dash(Some(until))) }
+                    None => { ", until it is resumed" }
                 }
-                @if let Some(because) = &suspension.because { p { (because) } }
             }
+            @if let Some(because) = &suspension.because { p { (because) } }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
-struct OverrideActions<'a> {
-    one: &'a Override,
-    context: &'a Context<'a>,
-}
-
-impl Renderable for OverrideActions<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { one, context } = *self;
-        let target = match (&one.to, &one.mail_host) {
-            (Some(domain), _) => vec![Field::hidden("to", domain)],
-            (None, Some(host)) => vec![Field::hidden("mail_host", host)],
-            (None, None) => return,
-        };
-        let form = Form::new("resume", "Resume", target).secondary();
-        let pace = one.mail_host.as_ref().map(|host| format!("{LIST}/pace?mail_host={}", encode(host)));
-        let route = one.to.as_ref().map(|domain| format!("{LIST}/route?to={}", encode(domain)));
-        maud_borrow! {
-            div.tools {
-                @if one.suspended.is_some() { (form.within(context)) }
-                @if let Some(path) = &pace { a.button href=(path) { "Limits" } }
-                @if let Some(path) = &route { a.button href=(path) { "Route" } }
-            }
+fn override_actions(one: &Override, context: &Context<'_>) -> Fragment {
+    let target = match (&one.to, &one.mail_host) {
+        (Some(domain), _) => vec![Field::hidden("to", domain)],
+        (None, Some(host)) => vec![Field::hidden("mail_host", host)],
+        (None, None) => return Fragment::default(),
+    };
+    let form = Form::new("resume", "Resume", target).secondary();
+    let pace = one.mail_host.as_ref().map(|host| format!("{LIST}/pace?mail_host={}", encode(host)));
+    let route = one.to.as_ref().map(|domain| format!("{LIST}/route?to={}", encode(domain)));
+    Fragment::new(maud! {
+        div.tools {
+            @if one.suspended.is_some() { (form.within(context)) }
+            @if let Some(path) = &pace { a.button href=(path) { "Limits" } }
+            @if let Some(path) = &route { a.button href=(path) { "Route" } }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 impl ReadyQueue {
@@ -230,25 +211,19 @@ impl ReadyQueue {
 }
 
 fn ready_section(queues: &ReadyQueues) -> impl Renderable {
-    let columns = ["Mail hosts", "Pool", "Ready", "Connections", "Rate", "What limits it"];
-    let mut table = Table::new("Destinations in memory", &columns).numbers(&["Ready"]);
-    for queue in &queues.sites {
-        let rate = queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} per second"));
-        table.push(
-            Row::new()
-                .cell(&queue.name)
-                .cell(&queue.pool)
-                .cell(grouped(queue.ready))
-                .cell(format!("{} of {}", queue.connections, queue.connections_max))
-                .cell(rate)
-                .cell(obstacle_list(queue)),
-        );
-    }
+    let table = Table::of("Destinations in memory", &queues.sites)
+        .column("Mail hosts", |queue| &queue.name)
+        .column("Pool", |queue| &queue.pool)
+        .number("Ready", |queue| grouped(queue.ready))
+        .column("Connections", |queue| format!("{} of {}", queue.connections, queue.connections_max))
+        .column("Rate", |queue| {
+            queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} per second"))
+        })
+        .column("What limits it", |queue| obstacle_list(queue));
     maud! {
         section {
             h2 { "In memory on this node" }
-            p.soft { (counted(queues.in_memory, "recipient")) " in memory, \
-                " (counted(queues.queues_on_disk, "queue")) " on disk." }
+            p.soft { (counted(queues.in_memory, "recipient")) " in memory, " (counted(queues.queues_on_disk, "queue")) " on disk." }
             @if !table.is_empty() { (table) }
         }
     }
@@ -288,6 +263,5 @@ pub(super) fn destination_call(context: &Context<'_>, order: Value) -> Result<Ca
 }
 
 async fn resume(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&destination_call(context, json!("resume"))?).await?;
-    Ok(Outcome::done(LIST, "resumed"))
+    context.act(&destination_call(context, json!("resume"))?, LIST, "resumed").await
 }

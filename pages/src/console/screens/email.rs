@@ -186,19 +186,14 @@ fn wait_reasons(trace: &Trace) -> impl Renderable {
 }
 
 fn recipient_states(trace: &Trace) -> impl Renderable {
-    let columns = ["Recipient", "State", "Attempts", "Last response", "Next attempt"];
-    let mut table = Table::new("Recipients", &columns).numbers(&["Attempts"]);
-    for recipient in &trace.recipients {
-        let response = recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–");
-        table.push(
-            Row::new()
-                .cell(address_cell(&recipient.email))
-                .cell(Badge::of(&recipient.status))
-                .cell(grouped(recipient.attempts))
-                .cell(response)
-                .cell(time_or_dash(recipient.next_attempt_at.as_deref())),
-        );
-    }
+    let table = Table::of("Recipients", &trace.recipients)
+        .column("Recipient", |recipient| address_cell(&recipient.email))
+        .column("State", |recipient| Badge::of(&recipient.status))
+        .number("Attempts", |recipient| grouped(recipient.attempts))
+        .column("Last response", |recipient| {
+            recipient.error.as_deref().or(recipient.last_response.as_deref()).unwrap_or("–")
+        })
+        .column("Next attempt", |recipient| time_or_dash(recipient.next_attempt_at.as_deref()));
     maud! { section { h2 { "Recipients" } (table) } }
 }
 
@@ -236,8 +231,7 @@ fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
             summary {
                 (badge)
                 span.attempt-who { (who) }
-                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", \
-                    " (attempt.duration_ms) " ms" }
+                span.small.soft { "Attempt " (attempt.n) ", " (time_or_dash(attempt.created_at.as_deref())) ", " (attempt.duration_ms) " ms" }
             }
             @if !response.is_empty() { p { (response) } }
             (facts)
@@ -250,18 +244,15 @@ fn attempt_view(trace: &Trace, attempt: &TracedAttempt) -> impl Renderable {
 }
 
 fn event_table(events: &[TracedEvent]) -> impl Renderable {
-    let mut table = Table::new("Events", &["Event", "Recipient", "Detail", "Time"]);
-    for event in events {
-        let means = event.means.iter().cloned();
-        let detail = means.chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
-        table.push(
-            Row::new()
-                .cell(maud! { code { (event.kind) } })
-                .cell(event.recipient.as_deref().unwrap_or("–"))
-                .cell(maud! { span.small { (detail) } })
-                .cell(time_or_dash(event.at.as_deref())),
-        );
-    }
+    let table = Table::of("Events", events)
+        .column("Event", |event| maud! { code { (event.kind) } })
+        .column("Recipient", |event| event.recipient.as_deref().unwrap_or("–"))
+        .column("Detail", |event| {
+            let detail =
+                event.means.iter().cloned().chain(detail_words(&event.detail, "")).collect::<Vec<_>>().join("; ");
+            maud! { span.small { (detail) } }
+        })
+        .column("Time", |event| time_or_dash(event.at.as_deref()));
     maud! { section { h2 { "Events" } (table) } }
 }
 
@@ -280,8 +271,7 @@ fn detail_words(detail: &Value, name: &str) -> Vec<String> {
 
 async fn change(context: &Context<'_>, word: &str, done: &str) -> Result<Outcome, Failure> {
     let order = order_word(context, word)?;
-    context.perform(&queue_call(context, &order)).await?;
-    Ok(Outcome::done(path(context.id()), done))
+    context.act(&queue_call(context, &order), path(context.id()), done).await
 }
 
 fn queue_call(context: &Context<'_>, order: &str) -> Call {

@@ -81,20 +81,13 @@ fn call(query: &Fields) -> Call {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = call(context.query());
     let (list, refused): (FoundEmails, _) = or_refused(context.read(&call).await)?;
-    let mut table = Table::new("Emails", &["To", "From", "Subject", "State", "Accepted", "Account"]);
-    for email in &list.emails {
-        let path = format!("{PATH}/emails/{}", encode(&email.id));
-        let subject = email.subject.as_deref().filter(|subject| !subject.is_empty()).unwrap_or("–");
-        table.push(
-            Row::new()
-                .link(path, email.to())
-                .cell(address_cell(&email.from))
-                .cell(subject)
-                .cell(Badge::of(&email.status))
-                .cell(time_or_dash(email.created_at.as_deref()))
-                .link(format!("{PATH}/accounts/{}", encode(&email.account)), &email.account),
-        );
-    }
+    let table = Table::of("Emails", &list.emails)
+        .column("To", |email| link(format!("{PATH}/emails/{}", encode(&email.id)), email.to()))
+        .column("From", |email| address_cell(&email.from))
+        .column("Subject", |email| email.subject.as_deref().filter(|subject| !subject.is_empty()).unwrap_or("–"))
+        .column("State", |email| Badge::of(&email.status))
+        .column("Accepted", |email| time_or_dash(email.created_at.as_deref()))
+        .column("Account", |email| link(format!("{PATH}/accounts/{}", encode(&email.account)), &email.account));
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let body = maud_borrow! {
@@ -117,8 +110,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
                 @if list.has_more {
                     p.help {
-                        (grouped(list.accounts_searched)) " accounts were searched and \
-                            " (grouped(list.emails_read)) " emails read, back to "
+                        (grouped(list.accounts_searched)) " accounts were searched and " (grouped(list.emails_read)) " emails read, back to "
                         (time_or_dash(list.searched_back_to.as_deref())) "."
                     }
                 }

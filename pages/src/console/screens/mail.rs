@@ -1,6 +1,6 @@
 //! Queued mail: the recipients that wait, with filters, and the commands on all that match.
 
-use super::queue::HoldNotice;
+use super::queue::hold_notice;
 use super::selection::{MailSelection, filters, is_filtered, selection_query};
 use super::server_status::QueueHold;
 use crate::console::PATH;
@@ -60,27 +60,23 @@ impl QueuedRecipient {
 
 pub(super) fn recipient_table(recipients: &[QueuedRecipient]) -> impl Renderable {
     let columns = ["Recipient", "State", "Attempts", "Next", "Class", "Email and account"];
-    let mut table = Table::new("Queued recipients", &columns).numbers(&["Attempts"]);
-    for task in recipients {
+    Table::new("Queued recipients", &columns).numbers(&["Attempts"]).rows(recipients, |task| {
         let route = task.route.as_deref();
         let (email, account) = (&task.email, &task.account);
-        table.push(
-            Row::new()
-                .cell(maud! {
-                    (address_cell(&task.recipient))
-                    @if let Some(route) = route { span.where-mail { "Route: " (route) } }
-                })
-                .cell(task.state())
-                .cell(grouped(task.attempts))
-                .cell(time_or_dash(task.due.as_deref()))
-                .cell(maud! { span.nowrap { (sentence_case(&task.class)) } })
-                .cell(maud! {
-                    a href={ (PATH) "/emails/" (encode(email)) } { (email) }
-                    span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
-                }),
-        );
-    }
-    table
+        Row::new()
+            .cell(maud! {
+                (address_cell(&task.recipient))
+                @if let Some(route) = route { span.where-mail { "Route: " (route) } }
+            })
+            .cell(task.state())
+            .cell(grouped(task.attempts))
+            .cell(time_or_dash(task.due.as_deref()))
+            .cell(maud! { span.nowrap { (sentence_case(&task.class)) } })
+            .cell(maud! {
+                a href={ (PATH) "/emails/" (encode(email)) } { (email) }
+                span.where-mail { a href={ (PATH) "/accounts/" (encode(account)) } { (account) } }
+            })
+    })
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -103,11 +99,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            (HoldNotice(list.hold.as_ref()))
+            (hold_notice(list.hold.as_ref()))
             @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if list.damaged > 0 {
-                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: \
-                    " a href="/console/server" { "check the store" } } }
+                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: " a href="/console/server" { "check the store" } } }
             }
             @if refused.is_none() {
                 @if list.tasks.is_empty() {

@@ -107,7 +107,7 @@ impl RouteChoice {
 /// The fields of a route, with a choice made before.
 pub(super) fn route_fields(chosen: &RouteChoice) -> Vec<Field> {
     let routes = [("usual", "The configured route"), ("mx", "The domain's mail hosts"), ("smarthost", "A smarthost")];
-    let choices = routes.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let choices = choices(&routes);
     let (route, name) = match chosen {
         RouteChoice::Usual => ("usual", ""),
         RouteChoice::MailHosts => ("mx", ""),
@@ -221,8 +221,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let applies_to_all = applies_to_all(order, &selection);
     let body = maud_borrow! {
         div.card {
-            p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": \
-                " (words) } "." }
+            p { strong { (count.words()) } @if selection.is_everything() { ": everything in the queue" } @else { ": " (words) } "." }
             p.soft { (order.effect) }
             @if applies_to_all {
                 p.soft { "If the whole queue has been held since a restore, that hold is lifted for all mail. Mail \

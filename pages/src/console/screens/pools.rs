@@ -180,14 +180,11 @@ async fn show_assign(context: &Context<'_>) -> Result<View, Failure> {
     let names = list.pools.iter().map(|pool| (pool.name.clone(), pool.name.clone()));
     let choices = std::iter::once((String::new(), "The plan's pool".to_owned())).chain(names).collect();
     let account = context.query().get("account");
-    let form = Form::new(
-        "assign",
-        "Assign",
-        vec![
-            Field::text("account", "Account").required().value(account).placeholder("acct_… or owner@example.com"),
-            Field::new("pool", "Pool", Control::Select(choices)),
-        ],
-    );
+    let fields = vec![
+        Field::text("account", "Account").required().value(account).placeholder("acct_… or owner@example.com"),
+        Field::new("pool", "Pool", Control::Select(choices)),
+    ];
+    let form = Form::new("assign", "Assign", fields);
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = if account.is_empty() { "owner@example.com" } else { account };
     let pool = list.pools.first().map_or("default", |pool| pool.name.as_str());
@@ -201,36 +198,31 @@ async fn assign(context: &Context<'_>) -> Result<Outcome, Failure> {
         return Err(Failure::field("account", "Enter an account id or the owner's address"));
     }
     let pool = Some(pool).filter(|pool| !pool.is_empty());
-    context.perform(&Call::new("pool_assign").json(json!({"account": account, "pool": pool}))).await?;
-    Ok(Outcome::done(LIST, "assigned"))
+    context.act(&Call::new("pool_assign").json(json!({"account": account, "pool": pool})), LIST, "assigned").await
 }
 
 async fn show_warm_up(context: &Context<'_>) -> Result<View, Failure> {
     let list: PoolList = context.read(&list_call()).await?;
     let name = context.parameter("name");
     let pool = list.pools.iter().find(|pool| pool.name == name).ok_or_else(Failure::not_found)?;
-    let choices = [
+    let choices = choices(&[
         ("configured", "As configured"),
         ("since", "It began on this day"),
         ("over", "It has ended: the addresses are warmed up"),
-    ];
-    let choices = choices.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    ]);
     let (state, day) = match &pool.warm_up_ordered {
         Value::Null => ("configured", ""),
         Value::String(_) => ("over", ""),
         order => ("since", order["since"].as_str().unwrap_or_default()),
     };
-    let form = Form::new(
-        "warm-up",
-        "Save",
-        vec![
-            Field::new("start", "Warm-up", Control::Radio(choices)).value(state),
-            Field::text("since", "First day")
-                .value(day)
-                .placeholder("2026-01-31")
-                .help("In UTC; only if you set a first day."),
-        ],
-    );
+    let fields = vec![
+        Field::new("start", "Warm-up", Control::Radio(choices)).value(state),
+        Field::text("since", "First day")
+            .value(day)
+            .placeholder("2026-01-31")
+            .help("In UTC; only if you set a first day."),
+    ];
+    let form = Form::new("warm-up", "Save", fields);
     let body = maud_borrow! { div.card { (form.within(context)) } @if let Some(chart) = pool.chart() { (chart) } };
     let call = Call::new("pool_warm_up").json(json!({"pool": name, "warm_up": null}));
     Ok(Page::new(format!("Warm-up of {name}"), body).below(LIST, "Pools").same_as(call).into())
@@ -247,6 +239,5 @@ async fn warm_up(context: &Context<'_>) -> Result<Outcome, Failure> {
         _ => Value::Null,
     };
     let call = Call::new("pool_warm_up").json(json!({"pool": context.parameter("name"), "warm_up": order}));
-    context.perform(&call).await?;
-    Ok(Outcome::done(LIST, "warm_up"))
+    context.act(&call, LIST, "warm_up").await
 }

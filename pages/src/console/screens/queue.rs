@@ -112,11 +112,10 @@ const COLUMNS: &[&str] = &["Destination", "Pool", "Waiting", "Ready", "Retry", "
 
 /// The destinations as a table.
 pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
-    let mut table =
-        Table::new("Queues by destination", COLUMNS).numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"]);
-    for destination in &top.destinations {
-        let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
-        table.push(
+    let table = Table::new("Queues by destination", COLUMNS)
+        .numbers(&["Waiting", "Ready", "Retry", "Held", "Oldest"])
+        .rows(&top.destinations, |destination| {
+            let next = destination.next_due.as_deref().filter(|_| destination.due == 0 && destination.later > 0);
             Row::new()
                 .cell(destination_name(destination))
                 .cell(maud! { span.nowrap { (destination.pool.as_deref().unwrap_or("–")) } })
@@ -126,9 +125,8 @@ pub(super) fn top_table(top: &QueueTop, now: Timestamp) -> impl Renderable {
                 .cell(grouped(destination.held))
                 .cell(age_of(destination.oldest.as_deref(), now))
                 .cell(time_or_dash(next))
-                .cell(limit_cell(destination)),
-        );
-    }
+                .cell(limit_cell(destination))
+        });
     let note = top.note();
     maud! { (table) @if let Some(note) = note { p.soft.small { (note) } } }
 }
@@ -168,23 +166,16 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
 }
 
 /// Says that the whole queue is held.
-pub(super) struct HoldNotice<'a>(pub(super) Option<&'a QueueHold>);
-
-impl Renderable for HoldNotice<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Some(hold) = self.0 else { return };
-        maud! {
-            div.notice.warning role="status" {
-                p {
-                    "The whole queue has been held since the store was restored, \
-                     " (time_or_dash(hold.since.as_deref())) ": "
-                    @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. \
-                        " a href="/console/mail/release" { "Release it" }
-                }
+pub(super) fn hold_notice(hold: Option<&QueueHold>) -> Fragment {
+    let Some(hold) = hold else { return Fragment::default() };
+    Fragment::new(maud! {
+        div.notice.warning role="status" {
+            p {
+                "The whole queue has been held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
+                @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
             }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -193,14 +184,13 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let shown = top.destinations.len() as u64;
     let body = maud_borrow! {
         div data-fragment="list" {
-            (HoldNotice(top.hold.as_ref()))
+            (hold_notice(top.hold.as_ref()))
             @if top.destinations.is_empty() {
                 (EmptyState { title: "The queue is empty", text: "Mail waiting for its destination is counted here, \
                     with what is blocking it.", action: None })
             } @else {
                 p.soft {
-                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for \
-                        " } (counted(top.count, "destination"))
+                    (counted(top.tasks, "recipient")) @if top.tasks == 1 { " waits for " } @else { " wait for " } (counted(top.count, "destination"))
                     @if shown < top.count { "; the " (grouped(shown)) " longest queues are shown" } "."
                 }
                 (top_table(&top, now))

@@ -140,7 +140,7 @@ pub(super) fn is_filtered(query: &Fields) -> bool {
 
 /// The controls.
 pub(super) fn filters() -> Vec<Filter> {
-    let held = vec![(String::new(), "All".to_owned()), ("held".to_owned(), "Held".to_owned())];
+    let held = choices(&[("", "All"), ("held", "Held")]);
     vec![
         Filter::text("to", "Recipient domain", "example.com"),
         Filter::text("account", "Account", "acct_… or owner"),

@@ -47,7 +47,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     (check.within(context))
                 }
             }
-            section { h2 { "Certificate" } div.card { (CertificateView { status: &status, acme: certificate.as_ref() }) } }
+            section { h2 { "Certificate" } div.card { (certificate_view(&status, certificate.as_ref())) } }
             section { h2 { "Nodes" } (Nodes(&status)) }
         }
     };
@@ -100,11 +100,12 @@ struct Listeners<'a>(&'a ServerStatus);
 
 impl Renderable for Listeners<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let mut table = Table::new("Listeners", &["Listener", "Address", "State"]);
-        for listener in &self.0.listeners {
-            let badge = if listener.open { Badge::new("Open", Tone::Good) } else { Badge::new("Not open", Tone::Bad) };
-            table.push(Row::new().cell(&listener.name).cell(&listener.address).cell(badge));
-        }
+        let table = Table::of("Listeners", &self.0.listeners)
+            .column("Listener", |listener| &listener.name)
+            .column("Address", |listener| &listener.address)
+            .column("State", |listener| {
+                if listener.open { Badge::new("Open", Tone::Good) } else { Badge::new("Not open", Tone::Bad) }
+            });
         if table.is_empty() {
             maud! { p.card.calm { "The configuration has no fixed ports." } }.render_to(buffer);
         } else {
@@ -118,15 +119,10 @@ struct Nodes<'a>(&'a ServerStatus);
 impl Renderable for Nodes<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let status = self.0;
-        let mut table = Table::new("Nodes", &["Node", "Partitions", "Started"]).numbers(&["Partitions"]);
-        for node in status.members.iter().flatten() {
-            table.push(
-                Row::new()
-                    .cell(&node.name)
-                    .cell(grouped(node.partitions))
-                    .cell(time_or_dash(Some(node.started_at.as_str()))),
-            );
-        }
+        let table = Table::of("Nodes", status.members.iter().flatten())
+            .column("Node", |node| &node.name)
+            .number("Partitions", |node| grouped(node.partitions))
+            .column("Started", |node| time_or_dash(Some(node.started_at.as_str())));
         if table.is_empty() {
             let text = format!("Only this node: {} of 64 partitions.", status.partitions);
             maud! { p.card.calm { (text) } }.render_to(buffer);
@@ -136,27 +132,19 @@ impl Renderable for Nodes<'_> {
     }
 }
 
-struct CertificateView<'a> {
-    status: &'a ServerStatus,
-    acme: Option<&'a Certificate>,
-}
-
-impl Renderable for CertificateView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Some(installed) = &self.status.certificate else {
-            maud! { p.soft { "None configured." } }.render_to(buffer);
-            return;
-        };
-        let source = if installed.source == "acme" { "ACME" } else { "Files" };
-        let mut facts =
-            Facts::new().row("Source", source).row("Valid until", time_or_dash(installed.expires_at.as_deref()));
-        if let Some(acme) = self.acme {
-            facts = facts
-                .optional("Names", (!acme.names.is_empty()).then(|| acme.names.join(", ")))
-                .optional("Renewal", acme.renews_at.as_deref().map(|at| time_or_dash(Some(at))))
-                .optional("Next attempt", acme.tries_again_at.as_deref().map(|at| time_or_dash(Some(at))))
-                .optional("Last failure", acme.last_failure.as_deref());
-        }
-        facts.render_to(buffer);
+fn certificate_view(status: &ServerStatus, acme: Option<&Certificate>) -> Fragment {
+    let Some(installed) = &status.certificate else {
+        return Fragment::new(maud! { p.soft { "None configured." } });
+    };
+    let source = if installed.source == "acme" { "ACME" } else { "Files" };
+    let mut facts =
+        Facts::new().row("Source", source).row("Valid until", time_or_dash(installed.expires_at.as_deref()));
+    if let Some(acme) = acme {
+        facts = facts
+            .optional("Names", (!acme.names.is_empty()).then(|| acme.names.join(", ")))
+            .optional("Renewal", acme.renews_at.as_deref().map(|at| time_or_dash(Some(at))))
+            .optional("Next attempt", acme.tries_again_at.as_deref().map(|at| time_or_dash(Some(at))))
+            .optional("Last failure", acme.last_failure.as_deref());
     }
+    Fragment::new(facts)
 }

@@ -65,8 +65,7 @@ fn form() -> Form<'static> {
 fn show_link(context: &Context<'_>) -> View {
     let form = form();
     let body = maud! {
-        div.sign-in { (form.within(context)) p.help { "The link works once. The session ends after 12 hours, or after \
-            an hour without a request." } }
+        div.sign-in { (form.within(context)) p.help { "The link works once. The session ends after 12 hours, or after an hour without a request." } }
     };
     Page::new("Sign in to the console", body).into()
 }

@@ -47,6 +47,5 @@ impl<E: Renderable> Renderable for DeletionCard<'_, E> {
 /// Another name was entered; the operation refused or failed.
 pub async fn delete_confirmed(context: &Context<'_>, name: &str, call: &Call, list: &str) -> Result<Outcome, Failure> {
     confirm(context, name)?;
-    context.perform(call).await?;
-    Ok(Outcome::done(list, "deleted"))
+    context.act(call, list, "deleted").await
 }

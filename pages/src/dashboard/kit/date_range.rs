@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::filter::{Filter, FilterControl};
 use crate::dashboard::backend::Call;
+use crate::dashboard::form::choices;
 use crate::dashboard::request::Fields;
 
 const DAY: i64 = 86_400;
@@ -62,7 +63,7 @@ impl DateRange {
             ("90", "Last 90 days"),
             ("365", "Last 12 months"),
         ];
-        let choices = ranges.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+        let choices = choices(&ranges);
         let range = Filter { name: "range", label: "Range", control: FilterControl::Select(choices) };
         [range, Filter::date("from", "From date"), Filter::date("to", "To date")]
     }

@@ -8,49 +8,50 @@ use super::filter::refused_filter;
 use super::pager::Pager;
 use super::table::Table;
 use super::time::time_or_dash;
-use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 
-/// A table of entries.
-pub struct ListView<'l> {
-    pub context: &'l Context<'l>,
-    pub table: &'l Table,
-    /// The text without entries.
-    pub empty: EmptyState<'l>,
-    pub next_cursor: Option<&'l str>,
-}
-
-impl Renderable for ListView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, table, empty, next_cursor } = self;
-        let (context, next_cursor) = (*context, *next_cursor);
+impl<T> List<T> {
+    /// The table of the entries; `empty` is the text without entries.
+    pub fn view<'l>(&'l self, context: &'l Context<'l>, table: &'l Table, empty: EmptyState<'l>) -> impl Renderable {
+        let next_cursor = self.next_cursor.as_deref();
         maud! {
             @if table.is_empty() {
-                (EmptyPage { context, empty: empty.clone(), next_cursor, searched_until: None })
+                (self.empty_page(context, empty.clone()))
             } @else {
                 (table)
                 (Pager { context, next_cursor })
             }
         }
-        .render_to(buffer);
     }
-}
 
-/// The part of a page that is replaced when its filters change: the list, or why it was refused.
-pub fn list_fragment(refused: Option<&Failure>, list: ListView<'_>) -> impl Renderable {
-    maud! {
-        div data-fragment="list" { @if let Some(refused) = refused { (refused_filter(refused)) } @else { (list) } }
+    /// The part of a page that is replaced when its filters change: the list, or why it was refused.
+    pub fn fragment<'l>(
+        &'l self,
+        context: &'l Context<'l>,
+        table: &'l Table,
+        empty: EmptyState<'l>,
+    ) -> impl Renderable {
+        maud! {
+            div data-fragment="list" {
+                @if let Some(refused) = &self.refused { (refused_filter(refused)) }
+                @else { (self.view(context, table, empty.clone())) }
+            }
+        }
+    }
+
+    /// The page of a list without entries; `empty` is the text at its end.
+    pub fn empty_page<'l>(&'l self, context: &'l Context<'l>, empty: EmptyState<'l>) -> EmptyPage<'l> {
+        let (next_cursor, searched_until) = (self.next_cursor.as_deref(), self.searched_until.as_deref());
+        EmptyPage { context, empty, next_cursor, searched_until }
     }
 }
 
 /// A page of a list without entries.
 pub struct EmptyPage<'l> {
-    pub context: &'l Context<'l>,
-    /// The text at the end of the list.
-    pub empty: EmptyState<'l>,
-    pub next_cursor: Option<&'l str>,
-    /// The time of the oldest entry that was looked at, if it is known.
-    pub searched_until: Option<&'l str>,
+    context: &'l Context<'l>,
+    empty: EmptyState<'l>,
+    next_cursor: Option<&'l str>,
+    searched_until: Option<&'l str>,
 }
 
 impl Renderable for EmptyPage<'_> {
@@ -66,8 +67,7 @@ impl Renderable for EmptyPage<'_> {
                 p.empty-title { "Nothing found so far" }
                 p {
                     @match self.searched_until {
-                        Some(until) => { "The search has reached entries from " (time_or_dash(Some(until))) ". Older \
-                            ones have not been searched yet." }
+                        Some(until) => { "The search has reached entries from " (time_or_dash(Some(until))) ". Older ones have not been searched yet." }
                         None => { "The search is not complete: older entries have not been searched yet." }
                     }
                 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::dashboard::backend::{Call, CallBody};
 use crate::dashboard::screens::encode;
 use crate::highlight::CodeLanguage;
-use crate::reference::operation::{ApiOperation, ApiTable};
+use crate::reference::operation::{ApiTable, Operation, RequestBody};
 
 /// Widest line of an object before it is broken into lines.
 const LINE_CHARS_MAX: usize = 84;
@@ -58,7 +58,7 @@ pub fn snippet(call: &Call, language: SnippetLanguage, base_url: &str) -> Option
 
 struct Writer<'a> {
     table: &'a ApiTable,
-    operation: &'a ApiOperation,
+    operation: &'a Operation,
     call: &'a Call,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
 
     fn node(&self) -> String {
         let start = format!("const {{ data, error }} = await client.{}(", self.operation.name);
-        let schema = self.operation.body.as_ref().map(|body| &body.schema);
+        let schema = self.operation.body.as_ref().map(RequestBody::schema);
         let literal = Literal { table: self.table, is_node: true };
         self.sdk_call(start, &literal, schema) + ";"
     }
@@ -376,7 +376,7 @@ mod tests {
         joined.replace(",}", "}").replace(",]", "]").replace(",)", ")")
     }
 
-    fn call(operation: &'static ApiOperation, example: Example) -> Call {
+    fn call(operation: &'static Operation, example: Example) -> Call {
         let mut call = Call::new(&operation.id);
         for (parameter, value) in operation.path_parameters.iter().zip(example.path) {
             call = call.parameter(&parameter.name, value);

@@ -30,9 +30,7 @@ pub mod terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
-use serde::de::DeserializeOwned;
 
-use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
@@ -40,17 +38,6 @@ use crate::dashboard::request::Fields;
 pub const PATH: &str = "/dashboard/affiliate";
 /// The largest CSV file of an import, in bytes.
 const CSV_BYTES_MAX: usize = 4 << 20;
-
-/// Reads a list. A refused filter is no failure: the page keeps its filters.
-///
-/// # Errors
-/// The program is not set up, or the operation failed.
-pub async fn read_list<T: DeserializeOwned>(
-    context: &Context<'_>,
-    call: &Call,
-) -> Result<(List<T>, Option<Failure>), Failure> {
-    or_refused(context.read_list(call).await)
-}
 
 /// A page that says to set up the program first, if the failure is that there is none.
 pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
@@ -101,11 +88,6 @@ impl Renderable for PartnerLabel<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! { a href={ (PATH) "/partners/" (encode(self.id)) } { (self.name) } }.render_to(buffer);
     }
-}
-
-/// Choices of a select from values with their labels.
-pub fn labelled(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
 }
 
 /// The name of a payout method.

@@ -9,7 +9,6 @@
 mod tests;
 
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
@@ -20,8 +19,7 @@ const STATUSES: &[&str] =
 const CONTENT_WARNING: &str = "A program wrote this request, perhaps following a stranger's email. Read the \
     recipients and the content before you approve it.";
 
-const INTERRUPTED: &str = "The request was interrupted while it was carried out: the server stopped, or it took too \
-    long. \
+const INTERRUPTED: &str = "The request was interrupted while it was carried out: the server stopped, or it took too long. \
                            Check whether it took effect; it is not repeated.";
 const ATTACHMENTS_NOTE: &str =
     "The contents of attachments are not shown. Compare the SHA-256 with that of the file that you expect.";
@@ -152,11 +150,8 @@ impl Approval {
 
 async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let mut call = Call::new("list_approvals").query("limit", "50");
-    for name in ["status", "cursor"] {
-        call = call.query(name, query.get(name));
-    }
-    let (found, refused) = or_refused(context.read::<List<Approval>>(&call).await)?;
+    let call = Call::new("list_approvals").query("limit", "50").filters(query, &["status", "cursor"]);
+    let found = &context.read_filtered::<Approval>("approvals", &call).await?;
     let filters = [Filter::words("status", "Status", STATUSES)];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
@@ -165,23 +160,22 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
             email.",
         action: None,
     };
-    let mut table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]);
-    for approval in &found.entries {
-        let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
-        let row = Row::new()
-            .link(approval.page(), approval.title())
-            .cell(maud! { code { (approval.client_id) } })
-            .cell(approval.badge())
-            .cell(time_or_dash(Some(&approval.created_at)))
-            .cell(time_or_dash(until));
-        table.push(row);
-    }
+    let table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]).rows(
+        &found.entries,
+        |approval| {
+            let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
+            let row = Row::new()
+                .link(approval.page(), approval.title())
+                .cell(maud! { code { (approval.client_id) } })
+                .cell(approval.badge())
+                .cell(time_or_dash(Some(&approval.created_at)))
+                .cell(time_or_dash(until));
+            row
+        },
+    );
     let body = maud! {
         (bar)
-        div data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) } @else if table.is_empty() { (empty) } @else { (table) }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
-        }
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Approvals", body).lead("Requests that are carried out only when a person approves them.");
     Ok(page.same_as(call).into())
@@ -271,6 +265,7 @@ async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn decide(context: &Context<'_>, operation: &'static str) -> Result<Outcome, Failure> {
     let body = json!({"hash": context.form().get("hash")});
-    context.perform(&Call::new(operation).id(context.id()).json(body)).await?;
-    Ok(Outcome::done(format!("{LIST}/{}", encode(context.id())), "changed"))
+    context
+        .act(&Call::new(operation).id(context.id()).json(body), format!("{LIST}/{}", encode(context.id())), "changed")
+        .await
 }

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 
@@ -58,13 +57,12 @@ fn filtered(name: &str, value: &str) -> String {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let mut call = Call::new("list_audit_log").query("limit", "50");
-    for name in ["operation", "object_id", "api_key_id", "grant_id", "user_id", "cursor"] {
-        call = call.query(name, query.get(name).trim());
-    }
-    call = call.query("created_after", day_start(query.get("after"), 0));
-    call = call.query("created_before", day_start(query.get("before"), 1));
-    let (found, refused) = or_refused(context.read_list::<AuditEntry>(&call).await)?;
+    let call = Call::new("list_audit_log")
+        .query("limit", "50")
+        .filters(query, &["operation", "object_id", "api_key_id", "grant_id", "user_id", "cursor"])
+        .query("created_after", day_start(query.get("after"), 0))
+        .query("created_before", day_start(query.get("before"), 1));
+    let found = &context.read_filtered::<AuditEntry>("entries", &call).await?;
     let filters = [
         Filter::text("operation", "Operation", "delete_domain"),
         Filter::text("object_id", "Object", "dom_…"),
@@ -81,13 +79,11 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             sent with an ordinary key are in the list of emails.",
         action: None,
     };
-    let mut table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"]);
-    for entry in &found.entries {
-        table.push(row(entry));
-    }
+    let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"])
+        .rows(&found.entries, |entry| row(entry));
     let body = maud! {
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
     Ok(page.same_as(call).into())
@@ -120,16 +116,10 @@ fn row(entry: &AuditEntry) -> Row {
             @if let Some(id) = &entry.approval_id {
                 div.small.soft {
                     a href=(format!("/dashboard/approvals/{}", encode(id))) { "Approval" }
-                    @if let Some(user) = &entry.approved_by { " by \
-                        " a href=(filtered("user_id", user)) { code { (user) } } }
+                    @if let Some(user) = &entry.approved_by { " by " a href=(filtered("user_id", user)) { code { (user) } } }
                 }
             }
         })
-        .cell(maud! {
-            @match &entry.ip {
-                Some(ip) => { (ip) }
-                None => { span.dash { "–" } }
-            }
-        })
+        .cell(or_dash(entry.ip.as_ref()))
         .cell(time_or_dash(Some(&entry.created_at)))
 }

@@ -15,7 +15,6 @@ struct AccountReply {
     limits: Map<String, Value>,
     #[serde(default)]
     usage: Map<String, Value>,
-    #[serde(default)]
     upgrade_url: Option<String>,
 }
 
@@ -86,6 +85,15 @@ fn quotas(limits: &Map<String, Value>, usage: &Map<String, Value>) -> Vec<Quota>
     found
 }
 
+fn share_badge(percent: u64) -> Badge {
+    let tone = match percent {
+        90.. => Tone::Bad,
+        70.. => Tone::Warning,
+        _ => Tone::Neutral,
+    };
+    Badge::new(format!("{percent} %"), tone)
+}
+
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_account");
     let reply: AccountReply = context.read(&call).await?;
@@ -102,34 +110,18 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Requests per second", number("requests_per_second"))
         .optional("Emails are kept for", number("retention_days").map(|days| format!("{days} days")))
         .row("Since", time_or_dash(Some(&account.created_at)));
-    let mut table = Table::new("Quotas", &["Quota", "Used", "Limit", "Share"]).numbers(&["Used", "Limit", "Share"]);
-    for quota in quotas(&reply.limits, &reply.usage).iter().filter(|quota| quota.is_known()) {
-        let percent = quota.percent();
-        let share = percent.map(|percent| {
-            Badge::new(
-                format!("{percent} %"),
-                match percent {
-                    90.. => Tone::Bad,
-                    70.. => Tone::Warning,
-                    _ => Tone::Neutral,
-                },
-            )
-        });
-        table.push(
-            Row::new()
-                .cell(quota.title())
-                .cell(quota.used.map_or_else(|| "–".to_owned(), |used| quota.amount(used)))
-                .cell(quota.limit.map_or_else(|| "Unlimited".to_owned(), |limit| quota.amount(limit)))
-                .cell(share),
-        );
-    }
+    let quotas = quotas(&reply.limits, &reply.usage);
+    let table = Table::of("Quotas", quotas.iter().filter(|quota| quota.is_known()))
+        .column("Quota", |quota| quota.title())
+        .number("Used", |quota| quota.used.map_or_else(|| "–".to_owned(), |used| quota.amount(used)))
+        .number("Limit", |quota| quota.limit.map_or_else(|| "Unlimited".to_owned(), |limit| quota.amount(limit)))
+        .number("Share", |quota| quota.percent().map(share_badge));
     let body = maud! {
         @if account.suspended {
             (Notice { tone: Tone::Bad, text: "The account is suspended: its email is rejected. Contact the operator \
                 of this service." })
         }
-        section.card { (facts) @if let Some(url) = &reply.upgrade_url { p { a.button.primary href=(url) { "Change the \
-            plan" } } } }
+        section.card { (facts) @if let Some(url) = &reply.upgrade_url { p { a.button.primary href=(url) { "Change the plan" } } } }
         section { h2 { "Usage" } (table) }
     };
     Ok(Page::new("Plan", body).same_as(call).into())

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::dashboard::form::{Control, Empty, Field};
+use crate::dashboard::form::{Control, Empty, Field, choices};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -27,10 +27,6 @@ impl Policy {
         ];
         rules.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
-}
-
-fn choices(words: &[(&str, &str)]) -> Vec<(String, String)> {
-    words.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
 }
 
 /// The fields of the policy, with its values. SMTP has no reply for a request that waits for an approval.

@@ -27,7 +27,6 @@ struct Grant {
     client_name: String,
     user_id: String,
     scopes: Vec<String>,
-    #[serde(default)]
     policy: Option<Policy>,
     resources: Vec<String>,
     last_used_at: Option<String>,
@@ -36,43 +35,28 @@ struct Grant {
     created_at: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct GrantUser {
-    id: String,
-    email: String,
-}
-
 /// The addresses of the account's users by id.
 async fn emails_by_user(context: &Context<'_>) -> Result<HashMap<String, String>, Failure> {
-    let users: Vec<GrantUser> = context.read_field("users", &Call::new("list_users")).await?;
-    Ok(users.into_iter().map(|user| (user.id, user.email)).collect())
+    Ok(context.read_names("users", &Call::new("list_users")).await?.into_iter().collect())
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_grants").query("cursor", context.query().get("cursor"));
-    let found: List<Grant> = context.read(&call).await?;
+    let found: &List<Grant> = &context.read_list("grants", &call).await?;
     let users = emails_by_user(context).await?;
-    let mut table = Table::new(TITLE, &["App", "May", "Allowed by", "Last used", "Since"]);
-    for grant in &found.entries {
-        table.push(
-            Row::new()
-                .link(format!("{PATH}/{}", encode(&grant.id)), &grant.client_name)
-                .cell(grant.scopes.join(", "))
-                .cell(users.get(&grant.user_id).map_or(grant.user_id.as_str(), String::as_str))
-                .cell(time_or_dash(grant.last_used_at.as_deref()))
-                .cell(time_or_dash(Some(&grant.created_at))),
-        );
-    }
+    let table = Table::of(TITLE, &found.entries)
+        .column("App", |grant| link(format!("{PATH}/{}", encode(&grant.id)), &grant.client_name))
+        .column("May", |grant| grant.scopes.join(", "))
+        .column("Allowed by", |grant| users.get(&grant.user_id).map_or(grant.user_id.as_str(), String::as_str))
+        .column("Last used", |grant| time_or_dash(grant.last_used_at.as_deref()))
+        .column("Since", |grant| time_or_dash(Some(&grant.created_at)));
     let empty = EmptyState {
         title: "No apps have access",
         text: "Apps such as AI assistants and editors ask for access here, as does \"postrider login\" on the command \
             line.",
         action: None,
     };
-    let body = maud! {
-        @if table.is_empty() { (empty) } @else { (table) }
-        (Pager { context, next_cursor: found.next_cursor.as_deref() })
-    };
+    let body = found.view(context, &table, empty);
     Ok(Page::new(TITLE, body).same_as(call).into())
 }
 
@@ -82,8 +66,13 @@ fn policy_form<'a>(policy: Option<&Policy>) -> Form<'a> {
 
 async fn set_policy(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = policy_form(None).read(context.form())?;
-    context.perform(&Call::new("update_grant").id(context.id()).json(body)).await?;
-    Ok(Outcome::done(format!("{PATH}/{}", encode(context.id())), "changed"))
+    context
+        .act(
+            &Call::new("update_grant").id(context.id()).json(body),
+            format!("{PATH}/{}", encode(context.id())),
+            "changed",
+        )
+        .await
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
@@ -127,13 +116,11 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn revoke(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("revoke_grant").id(context.id())).await?;
-    Ok(Outcome::done(PATH, "access_ended"))
+    context.act(&Call::new("revoke_grant").id(context.id()), PATH, "access_ended").await
 }
 
 async fn revoke_own(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("revoke_own_grant").id(context.id())).await?;
-    Ok(Outcome::done(PATH, "access_ended"))
+    context.act(&Call::new("revoke_own_grant").id(context.id()), PATH, "access_ended").await
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ struct AuthorizationRequest {
     redirect: Redirect,
     scopes: Vec<ConsentScope>,
     resources: Vec<String>,
-    #[serde(default)]
     policy: Option<Policy>,
     error: Option<AuthorizationError>,
 }
@@ -199,13 +198,8 @@ fn form_target(uri: &str) -> String {
 }
 
 async fn decide(context: &Context<'_>, approve: bool) -> Result<Outcome, Failure> {
-    #[derive(Debug, Deserialize)]
-    struct DecisionResponse {
-        redirect_to: String,
-    }
     let call = call(context, "decide_authorization_request").json(decision(context, approve)?);
-    let decided: DecisionResponse = context.read(&call).await?;
-    Ok(Outcome::Leave(decided.redirect_to))
+    Ok(Outcome::Leave(context.read_field("redirect_to", &call).await?))
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(super) struct CredentialPages {
     /// Only API keys have a scope, and requests in the log.
     is_api_key: bool,
     list: &'static str,
+    /// The field with the entries of the list.
+    entries: &'static str,
     get: &'static str,
     create: &'static str,
     update: &'static str,
@@ -34,7 +36,7 @@ pub(super) struct CredentialPages {
     delete: &'static str,
 }
 
-static API_KEYS: CredentialPages = CredentialPages {
+const API_KEYS: CredentialPages = CredentialPages {
     path: "/dashboard/api-keys",
     title: "API keys",
     lead: "Your programs sign in to the API with a key. Give each program its own key, with no more permissions than \
@@ -43,6 +45,7 @@ static API_KEYS: CredentialPages = CredentialPages {
     secret: "API key",
     is_api_key: true,
     list: "list_api_keys",
+    entries: "api_keys",
     get: "get_api_key",
     create: "create_api_key",
     update: "update_api_key",
@@ -50,7 +53,7 @@ static API_KEYS: CredentialPages = CredentialPages {
     delete: "delete_api_key",
 };
 
-static SMTP: CredentialPages = CredentialPages {
+const SMTP: CredentialPages = CredentialPages {
     path: "/dashboard/smtp-credentials",
     title: "SMTP credentials",
     lead: "Programs that cannot call the API send by SMTP with a user name and a password.",
@@ -58,6 +61,7 @@ static SMTP: CredentialPages = CredentialPages {
     secret: "Password",
     is_api_key: false,
     list: "list_smtp_credentials",
+    entries: "smtp_credentials",
     get: "get_smtp_credential",
     create: "create_smtp_credential",
     update: "update_smtp_credential",
@@ -79,55 +83,30 @@ impl CredentialPages {
 
 /// The rows of one kind.
 macro_rules! rows {
-    ($path:literal, $pages:ident, $list:literal, $get:literal, $create:literal, $update:literal, $rotate:literal, $delete:literal) => {
+    ($path:literal, $pages:expr) => {
         page_rows! {
-            $path => list::show(&$pages), reads [$list];
-            concat!($path, "/new") => create::show(&$pages), reads [$create], forms {
-                "create" => create::submit(&$pages), calls $create;
+            $path => list::show(&$pages), reads [$pages.list];
+            concat!($path, "/new") => create::show(&$pages), reads [$pages.create], forms {
+                "create" => create::submit(&$pages), calls $pages.create;
             };
-            concat!($path, "/{id}") => detail::show(&$pages), reads [$get], forms {
-                "switch" => detail::switch(&$pages), calls $update;
+            concat!($path, "/{id}") => detail::show(&$pages), reads [$pages.get], forms {
+                "switch" => detail::switch(&$pages), calls $pages.update;
             };
-            concat!($path, "/{id}/edit") => detail::show_edit(&$pages), reads [$get, $update], forms {
-                "edit" => detail::edit(&$pages), calls $update;
+            concat!($path, "/{id}/edit") => detail::show_edit(&$pages), reads [$pages.get, $pages.update], forms {
+                "edit" => detail::edit(&$pages), calls $pages.update;
             };
-            concat!($path, "/{id}/rotate") => create::show_rotate(&$pages), reads [$get, $rotate], forms {
-                "rotate" => create::rotate(&$pages), calls $rotate;
+            concat!($path, "/{id}/rotate") => create::show_rotate(&$pages), reads [$pages.get, $pages.rotate], forms {
+                "rotate" => create::rotate(&$pages), calls $pages.rotate;
             };
-            concat!($path, "/{id}/delete") => detail::show_delete(&$pages), reads [$get, $delete], forms {
-                "delete" => detail::delete(&$pages), calls $delete;
+            concat!($path, "/{id}/delete") => detail::show_delete(&$pages), reads [$pages.get, $pages.delete], forms {
+                "delete" => detail::delete(&$pages), calls $pages.delete;
             };
         }
     };
 }
 
-pub const API_KEY_PAGES: &[PageRow] = rows!(
-    "/api-keys",
-    API_KEYS,
-    "list_api_keys",
-    "get_api_key",
-    "create_api_key",
-    "update_api_key",
-    "rotate_api_key",
-    "delete_api_key"
-);
-pub const SMTP_PAGES: &[PageRow] = rows!(
-    "/smtp-credentials",
-    SMTP,
-    "list_smtp_credentials",
-    "get_smtp_credential",
-    "create_smtp_credential",
-    "update_smtp_credential",
-    "rotate_smtp_credential",
-    "delete_smtp_credential"
-);
-
-#[derive(Debug, Deserialize)]
-struct CredentialList {
-    #[serde(alias = "api_keys", alias = "smtp_credentials")]
-    credentials: Vec<Credential>,
-    next_cursor: Option<String>,
-}
+pub const API_KEY_PAGES: &[PageRow] = rows!("/api-keys", API_KEYS);
+pub const SMTP_PAGES: &[PageRow] = rows!("/smtp-credentials", SMTP);
 
 #[derive(Debug, Deserialize)]
 struct OneCredential {
@@ -138,32 +117,26 @@ struct OneCredential {
     secret: String,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Credential {
     id: String,
     name: String,
     /// Only of API keys.
-    #[serde(default)]
     scope: String,
     hint: String,
     enabled: bool,
     domain_id: Option<String>,
-    #[serde(default)]
     allowed_ips: Vec<String>,
     last_used_at: Option<String>,
     last_used_ip: Option<String>,
     expires_at: Option<String>,
-    #[serde(default)]
     policy: Option<Policy>,
     created_at: String,
     /// The fields from here on are only of SMTP credentials.
-    #[serde(default)]
     host: String,
-    #[serde(default)]
     port: u16,
-    #[serde(default)]
     security: String,
-    #[serde(default)]
     username: String,
 }
 
@@ -184,24 +157,6 @@ impl Credential {
             _ => "SMTP",
         }
     }
-}
-
-/// The ids and names of the account's domains, the newest 100.
-async fn domains(context: &Context<'_>) -> Result<Vec<(String, String)>, Failure> {
-    #[derive(Deserialize)]
-    struct CredentialDomains {
-        domains: Vec<CredentialDomain>,
-    }
-    #[derive(Deserialize)]
-    struct CredentialDomain {
-        id: String,
-        name: String,
-    }
-    if !context.allows("list_domains") {
-        return Ok(Vec::new());
-    }
-    let list: CredentialDomains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
-    Ok(list.domains.into_iter().map(|domain| (domain.id, domain.name)).collect())
 }
 
 /// The domain that a credential may send from.

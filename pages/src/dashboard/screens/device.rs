@@ -21,7 +21,6 @@ struct DeviceRequest {
     user_code: String,
     client: ConsentClient,
     scopes: Vec<ConsentScope>,
-    #[serde(default)]
     policy: Option<Policy>,
 }
 

@@ -64,29 +64,27 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct SendingDomain {
     id: String,
     name: String,
     status: String,
     inbound_enabled: bool,
-    #[serde(default)]
     inbound_addresses: Vec<String>,
     open_tracking: bool,
     click_tracking: bool,
     tls_mode: String,
     tracking_host: Option<String>,
     dkim: Dkim,
-    #[serde(default)]
     dkim_ready: bool,
-    #[serde(default)]
     records: Vec<DomainRecord>,
     degraded_since: Option<String>,
     last_checked_at: Option<String>,
     created_at: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Dkim {
     selector: String,
     key_bits: u32,

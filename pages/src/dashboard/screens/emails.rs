@@ -16,7 +16,6 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-pub(super) use change::SentAnswer;
 pub(super) use content::source;
 pub(super) use listed::{day_start, domain_filter};
 

@@ -20,11 +20,10 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/funnels" => show, reads ["get_funnel", "count_events"];
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Funnel {
-    #[serde(default)]
     steps: Vec<StepPeople>,
-    #[serde(default)]
     groups: Vec<FunnelGroup>,
 }
 
@@ -49,7 +48,7 @@ fn filters() -> Vec<Filter> {
         ("came_from", "Self-reported source"),
         ("signup_method", "Sign-up method"),
     ];
-    let choices = groups.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let choices = choices(&groups);
     let mut filters = vec![Filter::text("steps", "Steps, with commas", "visit, user.created")];
     filters.extend(DateRange::filters());
     filters.push(Filter { name: "group_by", label: "Compare by", control: FilterControl::Select(choices) });
@@ -138,10 +137,8 @@ fn step_links(context: &Context<'_>, steps: &[String], known: &[String]) -> impl
             @for (n, step) in shown.clone() {
                 li.step-name {
                     (step)
-                    @if n > 0 { " " a href=(earlier(n)) aria-label={ "Move " (step) " one step forward" } title="One \
-                        step forward" { "←" } }
-                    @if steps.len() > 1 { " " a href=(without(n)) aria-label={ "Remove \
-                        " (step) } title="Remove" { "×" } }
+                    @if n > 0 { " " a href=(earlier(n)) aria-label={ "Move " (step) " one step forward" } title="One step forward" { "←" } }
+                    @if steps.len() > 1 { " " a href=(without(n)) aria-label={ "Remove " (step) } title="Remove" { "×" } }
                 }
             }
         }
@@ -182,13 +179,14 @@ fn groups(funnel: &Funnel) -> impl Renderable {
         .chain(std::iter::once("First to last".to_owned()));
     let columns: Vec<_> = columns.collect();
     let numbers: Vec<_> = columns.iter().skip(1).map(String::as_str).collect();
-    let mut table = Table::with_columns("The funnel by group", columns.clone()).numbers(&numbers);
-    for group in &funnel.groups {
-        let (first, last) = (group.steps.first(), group.steps.last());
-        let rate = percent(last.map_or(0, |step| step.people), first.map_or(0, |step| step.people));
-        let row = group.steps.iter().fold(Row::new().cell(&group.group), |row, step| row.cell(grouped(step.people)));
-        table.push(row.cell(rate.map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate))));
-    }
+    let table =
+        Table::with_columns("The funnel by group", columns.clone()).numbers(&numbers).rows(&funnel.groups, |group| {
+            let (first, last) = (group.steps.first(), group.steps.last());
+            let rate = percent(last.map_or(0, |step| step.people), first.map_or(0, |step| step.people));
+            let row =
+                group.steps.iter().fold(Row::new().cell(&group.group), |row, step| row.cell(grouped(step.people)));
+            row.cell(rate.map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate)))
+        });
     let table = if table.is_empty() { String::new() } else { render(table) };
     maud! { @if !table.is_empty() { section { h2 { "By group" } (raw(&table)) } } }
 }

@@ -6,10 +6,10 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-use crate::dashboard::csv::export_list;
+use crate::dashboard::csv::{CsvColumn, export_list, text};
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
-use crate::reference::operation::{ApiErrorCode, ApiTable};
+use crate::reference::operation::{ApiErrorCode, ApiTable, anchor};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/logs" => list, reads ["list_logs"];
@@ -45,43 +45,7 @@ impl LoggedRequest {
     }
 }
 
-/// The names of the account's API keys by id; none if they cannot be read.
-async fn key_names(context: &Context<'_>) -> BTreeMap<String, String> {
-    #[derive(Default, Deserialize)]
-    struct KeyNames {
-        api_keys: Vec<KeyName>,
-    }
-    #[derive(Deserialize)]
-    struct KeyName {
-        id: String,
-        name: String,
-    }
-    if !context.allows("list_api_keys") {
-        return BTreeMap::new();
-    }
-    let list: KeyNames = context.read(&Call::new("list_api_keys").query("limit", "100")).await.unwrap_or_default();
-    list.api_keys.into_iter().map(|key| (key.id, key.name)).collect()
-}
-
-/// The addresses of the account's users by id; none if they cannot be read.
-async fn user_names(context: &Context<'_>) -> BTreeMap<String, String> {
-    #[derive(Default, Deserialize)]
-    struct UserNames {
-        users: Vec<UserName>,
-    }
-    #[derive(Deserialize)]
-    struct UserName {
-        id: String,
-        email: String,
-    }
-    if !context.allows("list_users") {
-        return BTreeMap::new();
-    }
-    let list: UserNames = context.read(&Call::new("list_users")).await.unwrap_or_default();
-    list.users.into_iter().map(|user| (user.id, user.email)).collect()
-}
-
-/// The names of those who can make requests, by id.
+/// The names of those who can make requests, by id; none if they cannot be read.
 struct ActorNames {
     keys: BTreeMap<String, String>,
     users: BTreeMap<String, String>,
@@ -89,7 +53,10 @@ struct ActorNames {
 
 impl ActorNames {
     async fn load(context: &Context<'_>) -> Self {
-        Self { keys: key_names(context).await, users: user_names(context).await }
+        let keys = context.read_names("api_keys", &Call::new("list_api_keys").query("limit", "100")).await;
+        let users = context.read_names("users", &Call::new("list_users")).await;
+        let by_id = |names: Result<Vec<_>, _>| names.unwrap_or_default().into_iter().collect();
+        Self { keys: by_id(keys), users: by_id(users) }
     }
 
     /// The filter by key or user. A key that was deleted is a choice as long as it is chosen.
@@ -111,8 +78,7 @@ fn made_by<'a>(request: &'a LoggedRequest, names: &'a ActorNames) -> impl Render
             (Some(key), _) => {
                 a href={ "/dashboard/api-keys/" (encode(key)) } { (names.keys.get(key).unwrap_or(key)) }
             }
-            (None, Some(user)) => { @match names.users.get(user) { Some(email) => (email), None => "A user's \
-                session" } }
+            (None, Some(user)) => { @match names.users.get(user) { Some(email) => (email), None => "A user's session" } }
             (None, None) => span.soft { "Nobody" },
         }
     }
@@ -156,9 +122,7 @@ fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
 fn list_call(context: &Context<'_>) -> Call {
     let query = context.query();
     Call::new("list_logs")
-        .query("status", query.get("status"))
-        .query("method", query.get("method"))
-        .query("path", query.get("path").trim())
+        .filters(query, &["status", "method", "path"])
         .query(if query.get("by").starts_with("user_") { "user_id" } else { "api_key_id" }, query.get("by"))
         .query("created_after", day_start(query.get("from"), 0))
         .query("created_before", day_start(query.get("to"), 1))
@@ -169,9 +133,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let names = ActorNames::load(context).await;
     let (filters, call) = (filters(&names, context.query().get("by")), list_call(context));
     let bar = FilterBar { context, filters: &filters };
-    let lead = "Requests to the API and changes made here, with their responses, newest first. Email addresses in \
-        paths are left out.";
-    let found = match context.read_list::<LoggedRequest>(&call).await {
+    let lead = "Requests to the API and changes made here, with their responses, newest first. Email addresses in paths are left out.";
+    let found = &match context.read_list::<LoggedRequest>("logs", &call).await {
         Ok(found) => found,
         // A filter that the API refuses is shown with the reason, so that it can be corrected.
         Err(failure) if failure.status == 400 && bar.is_active() => {
@@ -180,21 +143,17 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    let mut table =
-        Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
-    for one in &found.entries {
-        table.push(
-            Row::new()
-                .cell(maud! {
-                    a.request href={ (PATH) "/" (encode(&one.id)) } { b { (one.method) } " " (one.path) }
-                })
-                .cell(one.status_badge())
-                .cell(maud! { @match &one.error_code { Some(code) => code { (code) }, None => span.dash { "–" } } })
-                .cell(made_by(one, &names))
-                .cell(maud! { (grouped(one.duration_ms)) " ms" })
-                .cell(time_or_dash(Some(&one.created_at))),
-        );
-    }
+    let table = Table::of("Requests", &found.entries)
+        .column("Request", |one| {
+            maud! {
+                a.request href={ (PATH) "/" (encode(&one.id)) } { b { (one.method) } " " (one.path) }
+            }
+        })
+        .column("Status", |one| one.status_badge())
+        .column("Error", |one| or_dash(one.error_code.as_ref().map(|code| maud! { code { (code) } })))
+        .column("By", |one| made_by(one, &names))
+        .number("Duration", |one| maud! { (grouped(one.duration_ms)) " ms" })
+        .column("Time", |one| time_or_dash(Some(&one.created_at)));
     let empty = match bar.is_active() {
         true => EmptyState {
             title: "No matching requests",
@@ -211,7 +170,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let export = export_path(context);
     let body = maud_borrow! {
         (bar)
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
     Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
@@ -225,35 +184,19 @@ fn export_path(context: &Context<'_>) -> String {
 
 /// The filtered list as CSV.
 async fn export(context: &Context<'_>) -> Result<View, Failure> {
-    let columns = [
-        "id",
-        "created_at",
-        "method",
-        "path",
-        "operation",
-        "status",
-        "error_code",
-        "duration_ms",
-        "api_key_id",
-        "user_id",
+    let columns: &[CsvColumn<LoggedRequest>] = &[
+        ("id", |one| one.id.clone()),
+        ("created_at", |one| one.created_at.clone()),
+        ("method", |one| one.method.clone()),
+        ("path", |one| one.path.clone()),
+        ("operation", |one| one.operation.clone()),
+        ("status", |one| one.status.to_string()),
+        ("error_code", |one| text(&one.error_code)),
+        ("duration_ms", |one| one.duration_ms.to_string()),
+        ("api_key_id", |one| text(&one.api_key_id)),
+        ("user_id", |one| text(&one.user_id)),
     ];
-    let row = |one: LoggedRequest| {
-        let text = |text: Option<String>| text.unwrap_or_default();
-        [
-            one.id,
-            one.created_at,
-            one.method,
-            one.path,
-            one.operation,
-            one.status.to_string(),
-            text(one.error_code),
-            one.duration_ms.to_string(),
-            text(one.api_key_id),
-            text(one.user_id),
-        ]
-    };
-    let rows = |found: List<LoggedRequest>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
-    export_list(context, "requests", columns, list_call(context), rows).await
+    export_list(context, "requests", "logs", list_call(context), columns).await
 }
 
 /// The meaning of the error code of a request.
@@ -281,7 +224,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             maud_borrow! {
                 @match operation {
                     Some(operation) => {
-                        a href={ "/docs/" (operation.top_resource()) "#" (operation.anchor()) } { (operation.summary) }
+                        a href={ "/docs/" (operation.top_resource()) "#" (anchor(operation)) } { (operation.summary) }
                     }
                     None => code { (log.operation) },
                 }

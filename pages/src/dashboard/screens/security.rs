@@ -99,9 +99,8 @@ fn totp_off_form(has_password: bool) -> Form<'static> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let session: OwnSession = context.read_field("session", &Call::new("get_session")).await?;
+    let OwnSession { user } = context.read_field("session", &Call::new("get_session")).await?;
     let sessions: Vec<Session> = context.read_field("sessions", &Call::new("list_sessions")).await?;
-    let user = session.user;
     let password = password_form(user.has_password);
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
@@ -143,27 +142,27 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn sessions_table(context: &Context<'_>, sessions: &[Session]) -> Table {
-    let mut table = Table::new("Your sessions", &["Browser", "Address", "Signed in", "Last used", "End"]);
-    for session in sessions {
-        let end = RowButton { context, form: "end", label: "End", field: ("id", &session.id) };
-        let is_current = session.current;
-        let method = session.method.as_deref().map(sentence_case).unwrap_or_default();
-        table.push(
-            Row::new()
-                .cell(maud! { span title=(session.user_agent.as_deref().unwrap_or_default()) { (session.browser()) } })
-                .cell(maud! { span.nowrap { (session.ip.as_deref().unwrap_or("–")) } })
-                .cell(maud! { (time_or_dash(Some(&session.created_at))) @if !method.is_empty() { " · " (method) } })
-                .cell(time_or_dash(session.last_used_at.as_deref()))
-                .cell(maud! { @if is_current { (Badge::new("This one", Tone::Active)) } @else { (end) } }),
-        );
-    }
-    table
+    Table::of("Your sessions", sessions)
+        .column(
+            "Browser",
+            |session| maud! { span title=(session.user_agent.as_deref().unwrap_or_default()) { (session.browser()) } },
+        )
+        .column("Address", |session| maud! { span.nowrap { (session.ip.as_deref().unwrap_or("–")) } })
+        .column("Signed in", |session| {
+            let method = session.method.as_deref().map(sentence_case).unwrap_or_default();
+            maud! { (time_or_dash(Some(&session.created_at))) @if !method.is_empty() { " · " (method) } }
+        })
+        .column("Last used", |session| time_or_dash(session.last_used_at.as_deref()))
+        .column("End", |session| {
+            let end = RowButton { context, form: "end", label: "End", field: ("id", &session.id) };
+            maud! { @if session.current { (Badge::new("This one", Tone::Active)) } @else { (end) } }
+        })
+        .into()
 }
 
 async fn set_password(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = password_form(true).read(context.form())?;
-    context.perform(&Call::new("set_password").json(body)).await?;
-    Ok(Outcome::done(PATH, "changed"))
+    context.act(&Call::new("set_password").json(body), PATH, "changed").await
 }
 
 /// Shows a new secret once. The form below it confirms the secret.
@@ -178,8 +177,7 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         div.card {
             ol.steps {
-                li { p { "Scan the code with an authenticator \
-                    app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
+                li { p { "Scan the code with an authenticator app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
                 li {
                     p { "Or type the secret: " }
                     p.secret { code { (created.secret) } (CopyButton { text: &created.secret, label: "the secret" }) }
@@ -188,7 +186,7 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
             }
         }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Set up one-time passwords", body).below(PATH, "Your sign-in"))))
+    Ok(Outcome::once(Page::new("Set up one-time passwords", body).below(PATH, "Your sign-in")))
 }
 
 async fn confirm_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -201,12 +199,8 @@ async fn replace_recovery_codes(context: &Context<'_>) -> Result<Outcome, Failur
 }
 
 async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> Result<Outcome, Failure> {
-    #[derive(Deserialize)]
-    struct Codes {
-        recovery_codes: Vec<String>,
-    }
-    let made: Codes = context.read(&call).await?;
-    let text = made.recovery_codes.join("\n");
+    let codes: Vec<String> = context.read_field("recovery_codes", &call).await?;
+    let text = codes.join("\n");
     let body = maud! {
         (Notice { tone: Tone::Warning, text: "Save these recovery codes now: they are shown only once. Each can be \
             used once, instead of a code from the app." })
@@ -215,24 +209,21 @@ async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> 
             p { a.button.primary href=(PATH) { "I have saved them" } }
         }
     };
-    Ok(Outcome::Once(Box::new(Page::new(title, body).below(PATH, "Your sign-in"))))
+    Ok(Outcome::once(Page::new(title, body).below(PATH, "Your sign-in")))
 }
 
 async fn disable_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
     let has_password = context.form().find("password").is_some();
     let body = totp_off_form(has_password).read(context.form())?;
-    context.perform(&Call::new("disable_totp").json(body)).await?;
-    Ok(Outcome::done(PATH, "changed"))
+    context.act(&Call::new("disable_totp").json(body), PATH, "changed").await
 }
 
 async fn end_session(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("end_session").id(context.form().get("id"))).await?;
-    Ok(Outcome::done(PATH, "ended"))
+    context.act(&Call::new("end_session").id(context.form().get("id")), PATH, "ended").await
 }
 
 async fn end_others(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("end_other_sessions")).await?;
-    Ok(Outcome::done(PATH, "ended"))
+    context.act(&Call::new("end_other_sessions"), PATH, "ended").await
 }
 
 async fn sign_out(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -96,7 +96,8 @@ fn show(context: &Context<'_>) -> View {
 async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = password_form().read(context.form())?;
     let reply = context.perform(&Call::new("sign_in").json(body)).await?;
-    if let Ok(Challenge { challenge }) = reply.read() {
+    // The answer to a user with one-time passwords.
+    if let Ok(challenge) = reply.read_field::<String>("challenge") {
         let next = encode(next_path(context));
         return Ok(Outcome::SeeOther(format!("{SIGN_IN}/{}?next={next}", encode(&challenge))));
     }
@@ -106,12 +107,6 @@ async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
 fn signed_in(context: &Context<'_>, mut cookies: Vec<String>) -> Outcome {
     cookies.push(wanted_cookie(None));
     Outcome::SignedIn { path: next_path(context).to_owned(), cookies }
-}
-
-/// The answer to a user with one-time passwords.
-#[derive(Debug, Deserialize)]
-struct Challenge {
-    challenge: String,
 }
 
 fn code_form() -> Form<'static> {

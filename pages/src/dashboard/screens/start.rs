@@ -8,7 +8,7 @@ mod tests;
 
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
-use self::steps::{StartSteps, steps};
+use self::steps::{start_steps, steps};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
@@ -21,7 +21,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (steps, items) = (steps(&readings), items(&readings, context.now()));
     let emails = readings.emails.as_deref();
     let body = maud_borrow! {
-        (StartSteps(&steps))
+        (start_steps(&steps))
         div data-fragment="list" {
             (attention_list(&items))
             div.columns.wide-first {
@@ -59,21 +59,17 @@ fn attention_list(items: &[AttentionItem]) -> impl Renderable {
 }
 
 fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
-    let mut table = Table::new("Latest emails", &["To", "Subject", "Status", "Sent"]);
-    for email in emails {
-        let to = email.to.first().map_or(email.from.as_str(), String::as_str);
-        table.push(
-            Row::new()
-                .cell(maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } })
-                .cell(maud! { span.clamp { (email.subject) } })
-                .cell(Badge::of(&email.status))
-                .cell(time_or_dash(Some(&email.created_at))),
-        );
-    }
+    let table = Table::of("Latest emails", emails)
+        .column("To", |email| {
+            let to = email.to.first().unwrap_or(&email.from);
+            maud! { a href={ "/dashboard/emails/" (encode(&email.id)) } { (address_cell(to)) } }
+        })
+        .column("Subject", |email| maud! { span.clamp { (email.subject) } })
+        .column("Status", |email| Badge::of(&email.status))
+        .column("Sent", |email| time_or_dash(Some(&email.created_at)));
     maud! {
         section {
-            div.section-head { h2 { "Latest emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All \
-                emails" } } }
+            div.section-head { h2 { "Latest emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
             @if table.is_empty() {
                 div.card {
                     p.soft { "Every email that you send appears here, with what happened to it." }
@@ -100,8 +96,7 @@ fn usage_card(account: &AccountUsage) -> impl Renderable {
             div.card.usage {
                 @for (title, used, limit) in rows {
                     div {
-                        p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of \
-                            " (grouped(limit)) } } }
+                        p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of " (grouped(limit)) } } }
                         @if let Some(limit) = limit { progress aria-label=(title) value=(used.min(limit)) max=(limit.max(1)) {} }
                     }
                 }

@@ -36,7 +36,7 @@ struct User {
 }
 
 fn role_field(role: &str) -> Field {
-    let choices = ROLES.map(|(role, text)| (role.to_owned(), text.to_owned()));
+    let choices = choices(&ROLES);
     Field::new("role", "Role", Control::Radio(choices.to_vec())).value(role)
 }
 
@@ -49,19 +49,16 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_users");
     let users: Vec<User> = context.read_field("users", &call).await?;
     let can_change = context.allows("update_user");
-    let mut table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]);
-    for user in &users {
+    let table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]).rows(&users, |user| {
         let row = match can_change {
             true => Row::new().link(format!("{PATH}/{}", encode(&user.id)), &user.email),
             false => Row::new().cell(&user.email),
         };
-        table.push(
-            row.cell(sentence_case(&user.role))
-                .cell(Badge::of(&user.status))
-                .cell(if user.has_totp { "On" } else { "Off" })
-                .cell(time_or_dash(Some(&user.created_at))),
-        );
-    }
+        row.cell(sentence_case(&user.role))
+            .cell(Badge::of(&user.status))
+            .cell(if user.has_totp { "On" } else { "Off" })
+            .cell(time_or_dash(Some(&user.created_at)))
+    });
     let form = invite_form();
     let body = maud! {
         (table)
@@ -84,11 +81,8 @@ async fn find(context: &Context<'_>) -> Result<User, Failure> {
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let user = find(context).await?;
     let role = Form::new("role", "Save the role", vec![role_field(&user.role)]);
-    let again = Form::new(
-        "invite",
-        "Send the invitation again",
-        vec![Field::hidden("email", user.email.clone()), Field::hidden("role", user.role.clone())],
-    );
+    let fields = vec![Field::hidden("email", user.email.clone()), Field::hidden("role", user.role.clone())];
+    let again = Form::new("invite", "Send the invitation again", fields);
     let remove = Form::new("remove", "Remove from the team", vec![confirm_field(&user.email)]).danger();
     let title = user.email.clone();
     let body = maud! {
@@ -109,19 +103,16 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn invite(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = invite_form().read(context.form())?;
-    context.perform(&Call::new("invite_user").json(body)).await?;
-    Ok(Outcome::done(PATH, "invited"))
+    context.act(&Call::new("invite_user").json(body), PATH, "invited").await
 }
 
 async fn change_role(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = json!({"role": context.form().get("role")});
-    context.perform(&Call::new("update_user").id(context.id()).json(body)).await?;
-    Ok(Outcome::done(PATH, "changed"))
+    context.act(&Call::new("update_user").id(context.id()).json(body), PATH, "changed").await
 }
 
 async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     let user = find(context).await?;
     confirm(context, &user.email)?;
-    context.perform(&Call::new("remove_user").id(context.id())).await?;
-    Ok(Outcome::done(PATH, "deleted"))
+    context.act(&Call::new("remove_user").id(context.id()), PATH, "deleted").await
 }

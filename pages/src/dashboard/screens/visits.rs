@@ -20,10 +20,9 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct VisitCounts {
-    #[serde(default)]
     totals: Vec<SourceCounts>,
-    #[serde(default)]
     visits: Vec<SourceCounts>,
 }
 
@@ -81,20 +80,19 @@ impl VisitCounts {
     fn table(&self) -> Table {
         let numbers = ["Visits", "New visitors", "Sign-ups", "Subscriptions", "Visitors who signed up"];
         let columns = ["Source"].into_iter().chain(numbers);
-        let mut table = Table::with_columns("Visits by source", columns).numbers(&numbers);
-        for source in self.sources().into_iter().take(SOURCES_MAX) {
-            let rate = percent(source.sign_ups, source.visitors);
-            table.push(
+        Table::with_columns("Visits by source", columns).numbers(&numbers).rows(
+            self.sources().into_iter().take(SOURCES_MAX),
+            |source| {
+                let rate = percent(source.sign_ups, source.visitors);
                 Row::new()
                     .cell(&source.source)
                     .cell(grouped(source.visits))
                     .cell(grouped(source.visitors))
                     .cell(grouped(source.sign_ups))
                     .cell(grouped(source.subscriptions))
-                    .cell(rate.map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate))),
-            );
-        }
-        table
+                    .cell(rate.map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate)))
+            },
+        )
     }
 }
 

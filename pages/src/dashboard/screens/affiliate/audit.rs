@@ -11,21 +11,16 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct AuditResult {
     /// `running` or `done`.
-    #[serde(default)]
     pub status: String,
     pub ok: bool,
-    #[serde(default)]
     pub complete: bool,
-    #[serde(default)]
     pub audited_at: Option<String>,
-    #[serde(default)]
     pub checked: AuditedRows,
-    #[serde(default)]
     pub broken: Vec<BrokenInvariant>,
     /// I1 to I12.
-    #[serde(default)]
     pub invariants: Vec<AuditedInvariant>,
 }
 
@@ -90,52 +85,39 @@ pub async fn read_audit(context: &Context<'_>) -> Result<AuditResult, Failure> {
 }
 
 /// The result with all invariants.
-pub struct AuditView<'a> {
-    pub audit: &'a AuditResult,
-}
-
-impl Renderable for AuditView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let audit = self.audit;
-        let verdict = audit.verdict();
-        if verdict == AuditVerdict::Running {
-            maud! {
-                (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see the \
-                    result." })
-                p { a.button href={ (PATH) "/audit" } { "Wait for the result" } }
-            }
-            .render_to(buffer);
-            return;
-        }
-        let rows = &audit.checked;
-        let checked = format!(
-            "Checked {} partners, {} referrals, {} commissions and {} payouts.",
-            grouped(rows.partners),
-            grouped(rows.referrals),
-            grouped(rows.commissions),
-            grouped(rows.payouts)
-        );
-        maud! {
-            @if !audit.complete {
-                (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit stopped before checking \
-                    all rows. It checked the newest ones." })
-            }
-            @if verdict == AuditVerdict::Holds {
-                (Notice { tone: Tone::Good, text: &format!("The ledger is consistent: all {} invariants hold. \
-                    {checked}", audit.invariants.len()) })
-            } @else if verdict == AuditVerdict::Incomplete {
-                p { "No violations found so far. " (checked) }
-            } @else {
-                div.notice.bad role="alert" {
-                    p { "The ledger is inconsistent. Do not pay anyone until the cause is found. " (checked) }
-                }
-                (broken_table(&audit.broken))
-            }
-            div.card { (invariant_list(audit)) }
-            p.small.soft { "Audited " (time_or_dash(audit.audited_at.as_deref())) "." }
-        }
-        .render_to(buffer);
+pub fn audit_view(audit: &AuditResult) -> Fragment {
+    let verdict = audit.verdict();
+    if verdict == AuditVerdict::Running {
+        return Fragment::new(maud! {
+            (Notice { tone: Tone::Active, text: "The audit is running. Reload this page in a moment to see the result." })
+            p { a.button href={ (PATH) "/audit" } { "Wait for the result" } }
+        });
     }
+    let rows = &audit.checked;
+    let checked = format!(
+        "Checked {} partners, {} referrals, {} commissions and {} payouts.",
+        grouped(rows.partners),
+        grouped(rows.referrals),
+        grouped(rows.commissions),
+        grouped(rows.payouts)
+    );
+    Fragment::new(maud! {
+        @if !audit.complete {
+            (Notice { tone: Tone::Warning, text: "The ledger is so large that the audit stopped before checking all rows. It checked the newest ones." })
+        }
+        @if verdict == AuditVerdict::Holds {
+            (Notice { tone: Tone::Good, text: &format!("The ledger is consistent: all {} invariants hold. {checked}", audit.invariants.len()) })
+        } @else if verdict == AuditVerdict::Incomplete {
+            p { "No violations found so far. " (checked) }
+        } @else {
+            div.notice.bad role="alert" {
+                p { "The ledger is inconsistent. Do not pay anyone until the cause is found. " (checked) }
+            }
+            (broken_table(&audit.broken))
+        }
+        div.card { (invariant_list(audit)) }
+        p.small.soft { "Audited " (time_or_dash(audit.audited_at.as_deref())) "." }
+    })
 }
 
 fn invariant_list(result: &AuditResult) -> impl Renderable {
@@ -153,10 +135,10 @@ fn invariant_list(result: &AuditResult) -> impl Renderable {
 }
 
 fn broken_table(invariants: &[BrokenInvariant]) -> impl Renderable {
-    let mut table = Table::new("Violations", &["Invariant", "Where", "What is wrong"]);
-    for broken in invariants.iter().take(SHOWN_MAX) {
-        table.push(Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message));
-    }
+    let table = Table::of("Violations", invariants.iter().take(SHOWN_MAX))
+        .column("Invariant", |broken| &broken.invariant)
+        .column("Where", |broken| maud! { code { (broken.subject) } })
+        .column("What is wrong", |broken| &broken.message);
     maud! {
         (table)
         @if invariants.len() > SHOWN_MAX { p.small.soft { "The first " (SHOWN_MAX) " of " (invariants.len()) } }
@@ -169,9 +151,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Err(failure) => return set_up_first("Audit", failure),
     };
     let body = maud! {
-        (AuditView { audit: &audit })
-        p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like \
-            violations; if so, repeat it." }
+        (audit_view(&audit))
+        p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like violations; if so, repeat it." }
         p { a.button href={ (PATH) "/audit" } { "Audit again" } }
     };
     let page = Page::new("Audit", body).below(PATH, "Affiliate program").lead("Cross-checks every row of the ledger.");
@@ -202,7 +183,7 @@ mod tests {
 
     #[test]
     fn broken_invariants_are_shown_first_and_escaped() {
-        let html = render(AuditView { audit: &ended(false, true) });
+        let html = render(audit_view(&ended(false, true)));
         assert!(html.contains("The ledger is inconsistent") && !html.contains("before checking all rows"));
         assert!(html.contains("Violated 2 times") && html.contains("pay_&lt;1&gt;") && !html.contains("<b>"));
         assert_eq!(html.matches("Holds").count(), 2);
@@ -210,11 +191,11 @@ mod tests {
 
     #[test]
     fn books_add_up_only_if_all_rows_were_checked() {
-        let html = render(AuditView { audit: &ended(true, true) });
+        let html = render(audit_view(&ended(true, true)));
         assert!(html.contains("all 3 invariants hold") && !html.contains("before checking all rows"), "{html}");
         assert_eq!(html.matches("Holds").count(), 3);
         for ok in [true, false] {
-            let html = render(AuditView { audit: &ended(ok, false) });
+            let html = render(audit_view(&ended(ok, false)));
             assert!(html.contains("before checking all rows") && !html.contains("ledger is consistent"), "{html}");
             assert!(!html.contains("Holds") && html.contains("No violations so far"), "{html}");
             assert_eq!(html.contains("The ledger is inconsistent"), !ok, "{html}");
@@ -224,7 +205,7 @@ mod tests {
     #[test]
     fn a_running_audit_says_nothing_about_the_books() {
         let running = AuditResult { status: "running".into(), ..AuditResult::default() };
-        let html = render(AuditView { audit: &running });
+        let html = render(audit_view(&running));
         assert!(html.contains("The audit is running") && !html.contains("add up"), "{html}");
         let verdicts = [(true, true), (true, false), (false, true), (false, false)].map(|(ok, complete)| {
             (ended(ok, complete).verdict(), AuditResult { ok, complete, ..AuditResult::default() }.verdict())

@@ -32,7 +32,7 @@ async fn earlier(context: &Context<'_>) -> Table {
     let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
     let call = Call::new("list_affiliate_backfills").query("limit", "10");
     let found = match context.allows("list_affiliate_backfills") {
-        true => context.read::<List<ListedBackfill>>(&call).await.map(|found| found.entries).unwrap_or_default(),
+        true => context.read_list::<ListedBackfill>("data", &call).await.map(|found| found.entries).unwrap_or_default(),
         false => Vec::new(),
     };
     for backfill in &found {
@@ -51,29 +51,25 @@ async fn earlier(context: &Context<'_>) -> Table {
     table
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Backfill {
     id: String,
     status: String,
-    #[serde(default)]
     invoices_seen: u64,
-    #[serde(default)]
     lines_written: u64,
     error: Option<String>,
 }
 
 fn form() -> Form<'static> {
-    Form::new(
-        "begin",
-        "Import the payments",
-        vec![
-            Field::new("since", "Payments since", Control::DateTime)
-                .help("In UTC. Leave empty for the processor's entire history."),
-            Field::new("silent", "Send no notifications", Control::Checkbox)
-                .value("true")
-                .help("No webhook events and no partner emails are sent about imported payments."),
-        ],
-    )
+    let fields = vec![
+        Field::new("since", "Payments since", Control::DateTime)
+            .help("In UTC. Leave empty for the processor's entire history."),
+        Field::new("silent", "Send no notifications", Control::Checkbox)
+            .value("true")
+            .help("No webhook events and no partner emails are sent about imported payments."),
+    ];
+    Form::new("begin", "Import the payments", fields)
 }
 
 async fn new_page(context: &Context<'_>) -> Result<View, Failure> {

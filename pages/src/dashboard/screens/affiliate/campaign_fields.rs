@@ -1,6 +1,5 @@
 //! The fields of a campaign. Tiers and product rates are lines of text: `21: 25 %`, `prod_course: 50 % # Course`.
 
-use super::labelled;
 use super::terms::{Campaign, CampaignTier, ProductRate};
 use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_value};
@@ -25,8 +24,8 @@ pub fn campaign_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
 
 fn rate_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let money = || Control::Money { currency: currency.to_owned() };
-    let kinds = labelled(&[("percent", "A share of each payment"), ("flat", "A flat amount for each payment")]);
-    let durations = labelled(&[("once", "Only a customer's first payment"), ("recurring", "Later payments too")]);
+    let kinds = choices(&[("percent", "A share of each payment"), ("flat", "A flat amount for each payment")]);
+    let durations = choices(&[("once", "Only a customer's first payment"), ("recurring", "Later payments too")]);
     vec![
         Field::text("name", "Name").required().value(&campaign.name),
         Field::new("commission_type", "Commission", Control::Radio(kinds)).value(&campaign.commission_type),
@@ -57,7 +56,7 @@ fn time_fields(campaign: &Campaign) -> Vec<Field> {
 
 fn further_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let money = || Control::Money { currency: currency.to_owned() };
-    let visibilities = labelled(&[
+    let visibilities = choices(&[
         ("public", "Public: partners can find it and apply"),
         ("unlisted", "Unlisted: partners who have its address can apply"),
         ("private", "Private: only you add partners"),

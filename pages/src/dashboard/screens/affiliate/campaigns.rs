@@ -27,18 +27,13 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Deserialize)]
-pub struct CampaignAnswer {
-    pub campaign: Campaign,
-}
-
 /// Reads all campaigns, also archived ones; none if the role may not, or the program is not set up.
 pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
     let call = Call::new("list_affiliate_campaigns").query("include_archived", "true");
     if !context.allows(call.operation) {
         return CampaignsById::new();
     }
-    let found: Result<List<Campaign>, Failure> = context.read(&call).await;
+    let found: Result<List<Campaign>, Failure> = context.read_list("data", &call).await;
     let campaigns = found.map_or_else(|_| Vec::new(), |found| found.entries);
     campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
 }
@@ -51,29 +46,25 @@ pub fn campaign_choices(campaigns: &CampaignsById, chosen: Option<&str>) -> Vec<
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
-    let all = vec![(String::new(), "In use".to_owned()), ("true".to_owned(), "Also archived".to_owned())];
+    let all = choices(&[("", "In use"), ("true", "Also archived")]);
     let filters = [Filter { name: "include_archived", label: "Campaigns", control: FilterControl::Select(all) }];
     let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
-    let found: List<Campaign> = match context.read(&call).await {
+    let found: List<Campaign> = match context.read_list("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Campaigns", failure),
     };
     let currency = program_currency(context).await;
-    let mut table = Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"])
-        .numbers(&["Partners"]);
-    for campaign in &found.entries {
-        table.push(
-            Row::new()
-                .cell(maud! {
-                    a href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) } { (campaign.name) } " "
-                    (campaign_badges(campaign))
-                })
-                .cell(campaign.short_terms(&currency))
-                .cell(days_text(campaign.hold_days))
-                .cell(sentence_case(&campaign.visibility))
-                .cell(grouped(campaign.affiliate_count.unwrap_or_default())),
-        );
-    }
+    let table = Table::of("Campaigns", &found.entries)
+        .column("Campaign", |campaign| {
+            maud! {
+                a href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) } { (campaign.name) } " "
+                (campaign_badges(campaign))
+            }
+        })
+        .column("Commission", |campaign| campaign.short_terms(&currency))
+        .column("Held for", |campaign| days_text(campaign.hold_days))
+        .column("Who can join", |campaign| sentence_case(&campaign.visibility))
+        .number("Partners", |campaign| grouped(campaign.affiliate_count.unwrap_or_default()));
     let may_create = context.allows("create_affiliate_campaign");
     let empty = EmptyState {
         title: "No campaigns",
@@ -194,8 +185,8 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_campaign").id(context.id());
-    let (found, version): (CampaignAnswer, _) = context.read_version(&call).await?;
-    let campaign = &found.campaign;
+    let (campaign, version): (Campaign, _) = context.read_field_version("campaign", &call).await?;
+    let campaign = &campaign;
     let currency = program_currency(context).await;
     let mut form = Form::new("edit", "Save", campaign_fields(&currency, campaign));
     form.fields.push(seen_version::field(&version));

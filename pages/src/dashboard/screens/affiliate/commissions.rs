@@ -1,7 +1,7 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
 use super::referrals::{ReferralAnswer, referral_path};
-use super::{PATH, PartnerNames, labelled, object, read_list, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, object, set_up_first, start_of_day};
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::kit::time::TimeOrDash;
 use crate::dashboard::prelude::*;
@@ -101,15 +101,14 @@ fn calculation_card(calculation: &Calculation) -> impl Renderable {
         .row("Base: paid, without tax", money(calculation.base_cents))
         .optional("Base after refunds", refunded.then(|| money(calculation.remaining_base_cents)))
         .row("The partner's paying customers, including this one", calculation.paying_customers);
-    let mut rates = Table::new("Rates", &["Share of the base", "Rate", "Why"]);
-    for rate in &calculation.rates {
-        let share = match (rate.commission_bps, rate.commission_flat_cents) {
+    let rates = Table::of("Rates", &calculation.rates)
+        .column("Share of the base", |rate| money(rate.base_cents).text())
+        .column("Rate", |rate| match (rate.commission_bps, rate.commission_flat_cents) {
             (Some(points), _) => percent_text(points),
             (None, Some(amount)) => money(amount).text(),
             (None, None) => "–".to_owned(),
-        };
-        rates.push(Row::new().cell(money(rate.base_cents).text()).cell(share).cell(rate.reason()));
-    }
+        })
+        .column("Why", |rate| rate.reason());
     maud! { section.card { h2 { "Calculation" } (facts) @if !rates.is_empty() { (rates) } } }
 }
 
@@ -161,24 +160,19 @@ fn status_time(line: &CommissionRow) -> impl Renderable {
 
 /// The table of commissions; `by_referral` links each line to its referral.
 pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_referral: bool) -> Table {
-    let columns = ["Amount", "Formula", "Partner", "Status", "For", "Written"];
-    let mut table = Table::new("Commissions", &columns);
-    for line in lines {
-        let money = line.money().text();
-        table.push(
-            Row::new()
-                .cell(maud! { a.nowrap href=(line.path()) { (money) } })
-                .cell(line.formula())
-                .cell(partners.link(&line.affiliate_id))
-                .cell(maud! { (line.badge()) br; (status_time(line)) })
-                .cell(maud! {
-                    @if by_referral { a href=(referral_path(&line.referral_id)) { (line.description) } }
-                    @else { (line.description) }
-                })
-                .cell(time_or_dash(line.created_at.as_deref())),
-        );
-    }
-    table
+    Table::of("Commissions", lines)
+        .column("Amount", |line| maud! { a.nowrap href=(line.path()) { (line.money().text()) } })
+        .column("Formula", |line| line.formula())
+        .column("Partner", |line| partners.link(&line.affiliate_id))
+        .column("Status", |line| maud! { (line.badge()) br; (status_time(line)) })
+        .column("For", |line| {
+            maud! {
+                @if by_referral { a href=(referral_path(&line.referral_id)) { (line.description) } }
+                @else { (line.description) }
+            }
+        })
+        .column("Written", |line| time_or_dash(line.created_at.as_deref()))
+        .into()
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
@@ -192,13 +186,12 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Filter::date("created_before", "Before"),
     ];
     let query = context.query();
-    let call = ["status", "affiliate_id", "referral_id", "payout_id", "currency", "cursor"]
-        .iter()
-        .fold(Call::new("list_affiliate_commissions"), |call, name| call.query(*name, query.get(name).trim()));
+    let call = Call::new("list_affiliate_commissions")
+        .filters(query, &["status", "affiliate_id", "referral_id", "payout_id", "currency", "cursor"]);
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let (found, refused) = match read_list::<CommissionRow>(context, &call).await {
+    let found = &match context.read_filtered::<CommissionRow>("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Commissions", failure),
     };
@@ -213,7 +206,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     Ok(Page::new("Commissions", body).same_as(call).live().into())
 }
@@ -282,20 +275,16 @@ fn reason_text(reason: &str) -> &str {
 }
 
 fn reverse_form() -> Form<'static> {
-    let reasons = labelled(&[
+    let reasons = choices(&[
         ("manual", "Your team's decision"),
         ("fraud", "Fraud: also reverses the recruiter's share of the sale"),
     ]);
-    Form::new(
-        "reverse",
-        "Reverse the commission",
-        vec![
-            Field::new("reason", "Reason", Control::Radio(reasons)).value("manual"),
-            Field::new("note", "Note", Control::Area { rows: 2 })
-                .help("For your team; it is included in the webhook event."),
-        ],
-    )
-    .danger()
+    let fields = vec![
+        Field::new("reason", "Reason", Control::Radio(reasons)).value("manual"),
+        Field::new("note", "Note", Control::Area { rows: 2 })
+            .help("For your team; it is included in the webhook event."),
+    ];
+    Form::new("reverse", "Reverse the commission", fields).danger()
 }
 
 /// A page below a commission that changes it.
@@ -327,8 +316,13 @@ async fn reverse_page(context: &Context<'_>) -> Result<View, Failure> {
 async fn reverse(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = reverse_form().read(context.form())?;
     body["status"] = "reversed".into();
-    context.perform(&Call::new("reverse_affiliate_commission").id(context.id()).json(body)).await?;
-    Ok(Outcome::done(format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reversed"))
+    context
+        .act(
+            &Call::new("reverse_affiliate_commission").id(context.id()).json(body),
+            format!("{COMMISSIONS_PATH}/{}", encode(context.id())),
+            "reversed",
+        )
+        .await
 }
 
 async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -340,8 +334,7 @@ async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
             p.formula { (line.formula()) }
             ul {
                 li { (partners.link(&line.affiliate_id)) " gets " strong { (line.money()) } " back." }
-                li { "The commission is on hold again until " (time_or_dash(line.earns_at.as_deref())) ", or is \
-                    earned at once if that time has passed." }
+                li { "The commission is on hold again until " (time_or_dash(line.earns_at.as_deref())) ", or is earned at once if that time has passed." }
                 li { "Refunds and disputes known so far are waived. A new one reverses it again." }
             }
             (form.within(context))
@@ -352,8 +345,13 @@ async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn reinstate(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("reinstate_affiliate_commission").id(context.id())).await?;
-    Ok(Outcome::done(format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reinstated"))
+    context
+        .act(
+            &Call::new("reinstate_affiliate_commission").id(context.id()),
+            format!("{COMMISSIONS_PATH}/{}", encode(context.id())),
+            "reinstated",
+        )
+        .await
 }
 
 #[cfg(test)]

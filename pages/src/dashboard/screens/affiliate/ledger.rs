@@ -21,32 +21,26 @@ struct LedgerLine {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
-    let found: List<LedgerLine> = context.read(&call).await?;
-    let columns = ["Written", "Amount", "Why", "Status", "Total earned"];
-    let mut table = Table::new("Ledger", &columns).numbers(&["Amount", "Total earned"]);
-    for line in &found.entries {
-        let commission = &line.commission;
-        let amount = commission.money().text();
-        let is_reversed = commission.status == "reversed";
-        let balance = Money { amount: line.balance_after_cents, currency: &commission.currency }.text();
-        let path = format!("{PATH}/commissions/{}", encode(&commission.id));
-        table.push(
-            Row::new()
-                .cell(time_or_dash(commission.created_at.as_deref()))
-                .cell(maud! { a.nowrap href=(path) { @if is_reversed { s { (amount) } } @else { (amount) } } })
-                .cell(&line.formula)
-                .cell(commission.badge())
-                .cell(maud! { span.nowrap { (balance) } }),
-        );
-    }
+    let found: &List<LedgerLine> = &context.read_list("data", &call).await?;
+    let table = Table::of("Ledger", &found.entries)
+        .column("Written", |line| time_or_dash(line.commission.created_at.as_deref()))
+        .number("Amount", |line| {
+            let (commission, amount) = (&line.commission, line.commission.money().text());
+            maud! {
+                a.nowrap href={ (PATH) "/commissions/" (encode(&commission.id)) } {
+                    @if commission.status == "reversed" { s { (amount) } } @else { (amount) }
+                }
+            }
+        })
+        .column("Why", |line| &line.formula)
+        .column("Status", |line| line.commission.badge())
+        .number("Total earned", |line| Money { amount: line.balance_after_cents, currency: &line.commission.currency });
     let empty = EmptyState {
         title: "No commissions yet",
         text: "Each paid invoice of a referred customer becomes a commission here.",
         action: None,
     };
-    let body = maud! {
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
-    };
+    let body = found.fragment(context, &table, empty);
     let page = Page::new("Ledger", body)
         .below(PARTNERS_PATH, "Partners")
         .below(partner_path(&partner.id), partner.name())

@@ -67,11 +67,10 @@ struct OwnerTasks {
     draft_id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct StatusOnly {
-    #[serde(default)]
     id: String,
-    #[serde(default)]
     status: String,
 }
 
@@ -81,7 +80,7 @@ impl OwnerTasks {
             if !context.allows(call.operation) {
                 return Vec::new();
             }
-            context.read::<List<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
+            context.read_list::<StatusOnly>("data", &call).await.map_or_else(|_| Vec::new(), |found| found.entries)
         };
         let reviews = read(Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1")).await;
         let applications = read(Call::new("list_affiliates").query("status", "pending").query("limit", "1")).await;
@@ -112,13 +111,12 @@ impl Renderable for ProgramOverview<'_> {
         let program = &state.program;
         maud! {
             @if program.status == "paused" {
-                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not \
-                    recorded. Existing customers still earn commissions." })
+                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not recorded. Existing customers still earn commissions." })
             }
             @if program.mode == "test" {
                 (Notice { tone: Tone::Active, text: "Test mode: only the processor's test payments count." })
             }
-            (WaitingView { waiting: self.waiting, state })
+            (waiting_view(self.waiting, state))
             div.columns {
                 section.card {
                     h2 { "Program" }
@@ -137,18 +135,15 @@ impl Renderable for ProgramOverview<'_> {
                 }
                 section.card {
                     h2 { "Payment processor" }
-                    (processor::ProcessorCard { context, state, test: true })
+                    (processor::processor_card(context, state, true))
                 }
                 section.card {
                     h2 { "Books" }
                     p.soft { "Every amount can be checked against the processor's reports." }
                     ul.plain {
-                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the \
-                            ledger" } } }
-                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import \
-                            earlier payments" } } }
-                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import \
-                            partners" } } }
+                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }
+                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import earlier payments" } } }
+                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import partners" } } }
                         @if context.allows("list_affiliate_reviews") { li { a href={ (PATH) "/reviews?status=" } { "All reviews" } } }
                     }
                 }
@@ -182,43 +177,32 @@ pub fn attribution_text(word: &str) -> &'static str {
     if word == "last_click" { "The last link that the visitor used" } else { "The first link that the visitor used" }
 }
 
-struct WaitingView<'p> {
-    waiting: &'p OwnerTasks,
-    state: &'p ProgramState,
-}
-
-impl Renderable for WaitingView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { waiting, state } = *self;
-        if waiting.is_empty(state) {
-            return;
-        }
-        let failed = state.processor.as_ref().map_or(0, |processor| processor.failed_events);
-        maud! {
-            section.card {
-                h2 { "Waiting for you" }
-                ul.plain {
-                    @if waiting.has_reviews { li { a href={ (PATH) "/reviews" } { "Referrals are held for review" } } }
-                    @if waiting.has_applications {
-                        li { a href={ (PATH) "/partners?status=pending" } { "Partners are waiting for approval" } }
-                    }
-                    @if let Some(id) = &waiting.draft_id {
-                        li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run is waiting for your \
-                            approval" } }
-                    }
-                    @if failed > 0 {
-                        li {
-                            a href={ (PATH) "/processor/events?status=failed" } {
-                                @if failed == 1 { "1 event of the processor failed" } @else { (failed) " events of \
-                                    the processor failed" }
-                            }
+fn waiting_view(waiting: &OwnerTasks, state: &ProgramState) -> Fragment {
+    if waiting.is_empty(state) {
+        return Fragment::default();
+    }
+    let failed = state.processor.as_ref().map_or(0, |processor| processor.failed_events);
+    Fragment::new(maud! {
+        section.card {
+            h2 { "Waiting for you" }
+            ul.plain {
+                @if waiting.has_reviews { li { a href={ (PATH) "/reviews" } { "Referrals are held for review" } } }
+                @if waiting.has_applications {
+                    li { a href={ (PATH) "/partners?status=pending" } { "Partners are waiting for approval" } }
+                }
+                @if let Some(id) = &waiting.draft_id {
+                    li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run is waiting for your approval" } }
+                }
+                @if failed > 0 {
+                    li {
+                        a href={ (PATH) "/processor/events?status=failed" } {
+                            @if failed == 1 { "1 event of the processor failed" } @else { (failed) " events of the processor failed" }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 async fn go_live(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -257,8 +241,7 @@ async fn pause_page(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("pause_affiliate_program")).await?;
-    Ok(Outcome::done(PATH, "paused"))
+    context.act(&Call::new("pause_affiliate_program"), PATH, "paused").await
 }
 
 async fn install(context: &Context<'_>) -> Result<View, Failure> {

@@ -4,7 +4,7 @@ use futures_util::future::join;
 
 use super::campaigns::load_campaigns;
 use super::partner_totals::PartnerTotals;
-use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
+use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, partner_path, payout_state};
 use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, PartnerNames};
@@ -72,7 +72,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let totals = totals?;
     let body = maud! {
-        (StatusNotice(partner))
+        (status_notice(partner))
         section.card { h2 { "Statistics" } (totals) (view.lists()) }
         section { h2 { "Links" } (view.links()) }
         div.columns {
@@ -81,7 +81,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section.card { h2 { "Payout" } (payout_card(&view)) }
             section.card { h2 { "Portal" } (portal_card(&view)) }
         }
-        @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner, inside, sent: &postbacks }) } }
+        @if let Some(inside) = &inside { section { h2 { "Postbacks" } (postback_section(partner, inside, &postbacks)) } }
     };
     let call = Call::new("get_affiliate").id(&partner.id);
     let page = Page::new(partner.name(), body)
@@ -91,25 +91,21 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).live().into())
 }
 
-struct StatusNotice<'p>(&'p PartnerRow);
-
-impl Renderable for StatusNotice<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (tone, text) = match self.0.status.as_str() {
-            "pending" => {
-                (Tone::Warning, "This partner has applied and is waiting for your approval. The links do not work yet.")
-            }
-            "invited" => {
-                (Tone::Active, "This partner has been invited but has not accepted yet. The links do not work yet.")
-            }
-            "suspended" => {
-                (Tone::Bad, "This partner is suspended: the links earn no credit, and payout runs skip the partner.")
-            }
-            "rejected" => (Tone::Bad, "This partner's application was rejected."),
-            _ => return,
-        };
-        Notice { tone, text }.render_to(buffer);
-    }
+fn status_notice(partner: &PartnerRow) -> Option<Notice<'static>> {
+    let (tone, text) = match partner.status.as_str() {
+        "pending" => {
+            (Tone::Warning, "This partner has applied and is waiting for your approval. The links do not work yet.")
+        }
+        "invited" => {
+            (Tone::Active, "This partner has been invited but has not accepted yet. The links do not work yet.")
+        }
+        "suspended" => {
+            (Tone::Bad, "This partner is suspended: the links earn no credit, and payout runs skip the partner.")
+        }
+        "rejected" => (Tone::Bad, "This partner's application was rejected."),
+        _ => return None,
+    };
+    Some(Notice { tone, text })
 }
 
 fn partner_actions(context: &Context<'_>, partner: &PartnerRow) -> impl Renderable {
@@ -181,22 +177,25 @@ impl PartnerView<'_> {
 
     fn links(&self) -> impl Renderable {
         let (context, path) = (self.context, self.partner.path());
+        let base = path.as_str();
         let may_delete = context.allows("delete_affiliate_link");
-        let mut table = Table::new("Links", &["Address", "Token", "Label", "Created", ""]);
-        for link in &self.partner.links {
-            let delete = format!("{path}/links/{}/delete", encode(&link.id));
-            table.push(
-                Row::new()
-                    .cell(maud! { a href=(link.url) rel="noreferrer" { (link.url) } })
-                    .cell(maud! { code { (link.token) } })
-                    .cell(maud! {
-                        @if link.is_primary { (Badge::new("Primary", Tone::Active)) }
-                        @if let Some(label) = &link.label { " " (label) }
-                    })
-                    .cell(time_or_dash(link.created_at.as_deref()))
-                    .cell(maud! { @if may_delete && !link.is_primary { a href=(delete) { "Delete" } } }),
-            );
-        }
+        let table = Table::of("Links", &self.partner.links)
+            .column("Address", |link| maud! { a href=(link.url) rel="noreferrer" { (link.url) } })
+            .column("Token", |link| maud! { code { (link.token) } })
+            .column("Label", |link| {
+                maud! {
+                    @if link.is_primary { (Badge::new("Primary", Tone::Active)) }
+                    @if let Some(label) = &link.label { " " (label) }
+                }
+            })
+            .column("Created", |link| time_or_dash(link.created_at.as_deref()))
+            .column("", |link| {
+                maud! {
+                    @if may_delete && !link.is_primary {
+                        a href={ (base) "/links/" (encode(&link.id)) "/delete" } { "Delete" }
+                    }
+                }
+            });
         let may_create = context.allows("create_affiliate_link");
         maud! {
             (table)
@@ -234,7 +233,7 @@ fn commission_card(view: &PartnerView<'_>) -> impl Renderable {
 fn payout_card(view: &PartnerView<'_>) -> impl Renderable {
     let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
     let facts = Facts::new()
-        .row("Method", PayoutState(view.partner))
+        .row("Method", payout_state(view.partner))
         .optional("Destination", destination)
         .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs skip this partner" });
     maud! {
@@ -276,56 +275,37 @@ async fn load_postbacks(context: &Context<'_>, id: &str, inside: Option<&Partner
         return Vec::new();
     }
     let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "10");
-    context.read::<List<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.entries)
+    context.read_list::<PartnerPostback>("data", &call).await.map_or_else(|_| Vec::new(), |found| found.entries)
 }
 
-struct PostbackSection<'p> {
-    partner: &'p PartnerRow,
-    inside: &'p PartnerInside,
-    sent: &'p [PartnerPostback],
-}
-
-impl Renderable for PostbackSection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Some(url) = &self.inside.postback_url else {
-            maud! {
-                p.soft {
-                    "This partner has no postback URL. "
-                    a href={ (self.partner.path()) "/edit" } { "Set one" }
-                    " to send the partner's own referrals and commissions to it."
-                }
+fn postback_section(partner: &PartnerRow, inside: &PartnerInside, sent: &[PartnerPostback]) -> Fragment {
+    let Some(url) = &inside.postback_url else {
+        return Fragment::new(maud! {
+            p.soft {
+                "This partner has no postback URL. "
+                a href={ (partner.path()) "/edit" } { "Set one" }
+                " to send the partner's own referrals and commissions to it."
             }
-            .render_to(buffer);
-            return;
-        };
-        let mut table =
-            Table::new("Postbacks", &["Event", "Status", "Attempts", "Response", "Created", "Next attempt"])
-                .numbers(&["Attempts"]);
-        for postback in self.sent {
-            let response = match (postback.response_status, &postback.error) {
-                (Some(status), _) => status.to_string(),
-                (None, Some(error)) => error.clone(),
-                (None, None) => "–".into(),
-            };
-            table.push(
-                Row::new()
-                    .cell(maud! { code { (postback.kind) } })
-                    .cell(Badge::of(&postback.status))
-                    .cell(postback.attempts_count)
-                    .cell(response)
-                    .cell(time_or_dash(postback.created_at.as_deref()))
-                    .cell(time_or_dash(postback.next_attempt_at.as_deref())),
-            );
+        });
+    };
+    let table = Table::of("Postbacks", sent)
+        .column("Event", |postback| maud! { code { (postback.kind) } })
+        .column("Status", |postback| Badge::of(&postback.status))
+        .number("Attempts", |postback| postback.attempts_count)
+        .column("Response", |postback| match (postback.response_status, &postback.error) {
+            (Some(status), _) => status.to_string(),
+            (None, Some(error)) => error.clone(),
+            (None, None) => "–".into(),
+        })
+        .column("Created", |postback| time_or_dash(postback.created_at.as_deref()))
+        .column("Next attempt", |postback| time_or_dash(postback.next_attempt_at.as_deref()));
+    Fragment::new(maud! {
+        p { "Sent to " code { (url) } }
+        @if let Some(secret) = &inside.postback_secret {
+            details { summary { "Signing secret" } (copy_text(secret)) }
         }
-        maud! {
-            p { "Sent to " code { (url) } }
-            @if let Some(secret) = &self.inside.postback_secret {
-                details { summary { "Signing secret" } (copy_text(secret)) }
-            }
-            @if table.is_empty() { p.soft { "Nothing has been sent yet." } } @else { (table) }
-        }
-        .render_to(buffer);
-    }
+        @if table.is_empty() { p.soft { "Nothing has been sent yet." } } @else { (table) }
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -351,5 +331,5 @@ async fn create_login_link(context: &Context<'_>) -> Result<Outcome, Failure> {
         }
     };
     let page = Page::new("Sign-in link", body).below(PARTNERS_PATH, "Partners").same_as(call);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }

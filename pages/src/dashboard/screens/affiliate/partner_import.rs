@@ -15,14 +15,12 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct ImportReport {
     imported: u64,
-    #[serde(default)]
     partners: Vec<ImportedPartner>,
-    #[serde(default)]
     skipped: Vec<SkippedRow>,
-    #[serde(default)]
     ignored_columns: Vec<String>,
 }
 
@@ -65,13 +63,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         section.card {
             h2 { "Columns" }
-            p { code { "email" } " is required. Optional: " code { "first_name" } ", " code { "last_name" } ", \
-                " code { "company" } ", "
-                code { "website" } ", " code { "country" } ", " code { "campaign" } ", " code { "token" } ", \
-                    " code { "paypal_email" } ", "
+            p { code { "email" } " is required. Optional: " code { "first_name" } ", " code { "last_name" } ", " code { "company" } ", "
+                code { "website" } ", " code { "country" } ", " code { "campaign" } ", " code { "token" } ", " code { "paypal_email" } ", "
                 code { "tags" } ", " code { "status" } ", " code { "notes" } ", " code { "parent_email" } "." }
-            p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral \
-                code" } ". A file has at most 5 000 rows. If you import a file again, only the missing partners are \
+            p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral code" } ". A file has at most 5 000 rows. If you import a file again, only the missing partners are \
                 added." }
         }
     };
@@ -99,15 +94,14 @@ async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
             (Notice { tone: Tone::Warning, text: "No partner would be added." })
         } @else {
             section.card {
-                p { strong { (report.imported) } @if report.imported == 1 { " partner would be added. " } @else { " \
-                    partners would be added. " } (email) }
+                p { strong { (report.imported) } @if report.imported == 1 { " partner would be added. " } @else { " partners would be added. " } (email) }
                 (form.within(context))
             }
         }
         (report_view(&report, "Partners that would be added"))
         p { a.button href={ (PARTNERS_PATH) "/import" } { "Choose other rows" } }
     };
-    Ok(Outcome::Once(Box::new(report_page("Check the import", body))))
+    Ok(Outcome::once(report_page("Check the import", body)))
 }
 
 async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -123,7 +117,7 @@ async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
         (report_view(&report, "Added partners"))
         p { a.button href=(PARTNERS_PATH) { "Go to the partners" } }
     };
-    Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
+    Ok(Outcome::once(report_page("Import partners", body)))
 }
 
 fn report_page(title: &str, body: impl Renderable) -> Page {
@@ -144,19 +138,21 @@ fn reason_text(reason: &str) -> String {
 }
 
 fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
-    let mut added = Table::new(title, &["Row", "Email address", "Link token"]);
-    for partner in report.partners.iter().take(SHOWN_MAX) {
-        let row = Row::new().cell(partner.row);
-        let row = match &partner.id {
-            Some(id) => row.link(partner_path(id), &partner.email),
-            None => row.cell(&partner.email),
-        };
-        added.push(row.cell(maud! { code { (partner.token) } }));
-    }
-    let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
-    for row in report.skipped.iter().take(SHOWN_MAX) {
-        skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
-    }
+    let added = Table::new(title, &["Row", "Email address", "Link token"]).rows(
+        report.partners.iter().take(SHOWN_MAX),
+        |partner| {
+            let row = Row::new().cell(partner.row);
+            let row = match &partner.id {
+                Some(id) => row.link(partner_path(id), &partner.email),
+                None => row.cell(&partner.email),
+            };
+            row.cell(maud! { code { (partner.token) } })
+        },
+    );
+    let skipped = Table::of("Skipped rows", report.skipped.iter().take(SHOWN_MAX))
+        .column("Row", |row| row.row)
+        .column("Email address", |row| &row.email)
+        .column("Reason", |row| reason_text(&row.reason));
     maud! {
         @if !report.ignored_columns.is_empty() {
             p { "Ignored columns: " @for column in &report.ignored_columns { code { (column) } " " } }
@@ -168,8 +164,7 @@ fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
             section {
                 h2 { (title) }
                 (added)
-                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of \
-                    " (report.partners.len()) } }
+                @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
             }
         }
     }

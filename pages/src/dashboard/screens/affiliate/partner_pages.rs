@@ -121,19 +121,15 @@ async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 fn payout_form(partner: &PartnerRow, destination: String) -> Form<'static> {
-    Form::new(
-        "payout-method",
-        "Save",
-        vec![
-            Field::new("method", "Method", Control::Select(method_choices()))
-                .value(partner.payout_method.clone().unwrap_or_else(|| "paypal".into())),
-            Field::new("destination", "Destination", Control::Area { rows: 3 }).required().value(destination).help(
-                "PayPal and Wise: an email address. Bank: the account's details. Stripe: the connected account, \
-                 acct_…. \
+    let fields = vec![
+        Field::new("method", "Method", Control::Select(method_choices()))
+            .value(partner.payout_method.clone().unwrap_or_else(|| "paypal".into())),
+        Field::new("destination", "Destination", Control::Area { rows: 3 }).required().value(destination).help(
+            "PayPal and Wise: an email address. Bank: the account's details. Stripe: the connected account, acct_…. \
                  Other: whatever you need to pay the partner.",
-            ),
-        ],
-    )
+        ),
+    ];
+    Form::new("payout-method", "Save", fields)
 }
 
 async fn payout_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -259,20 +255,17 @@ async fn decide(context: &Context<'_>, decision: &PartnerDecision) -> Result<Out
 }
 
 fn link_form() -> Form<'static> {
-    Form::new(
-        "create",
-        "Add the link",
-        vec![
-            Field::text("token", "Token").required().placeholder("ada-podcast").help(
-                "The end of the URL: ?via=ada-podcast. From 2 to 40 letters, digits, dashes and underscores. It \
+    let fields = vec![
+        Field::text("token", "Token").required().placeholder("ada-podcast").help(
+            "The end of the URL: ?via=ada-podcast. From 2 to 40 letters, digits, dashes and underscores. It \
                  cannot be changed later.",
-            ),
-            Field::text("destination_url", "Leads to")
-                .placeholder("/pricing")
-                .help("A path or a URL on your website. Leave empty for the home page."),
-            Field::text("label", "Label").placeholder("Podcast"),
-        ],
-    )
+        ),
+        Field::text("destination_url", "Leads to")
+            .placeholder("/pricing")
+            .help("A path or a URL on your website. Leave empty for the home page."),
+        Field::text("label", "Label").placeholder("Podcast"),
+    ];
+    Form::new("create", "Add the link", fields)
 }
 
 async fn link_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -328,8 +321,7 @@ async fn delete_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     let link = partner.links.iter().find(|link| link.id == context.parameter("link_id"));
     check_name(context, "token", &link.ok_or_else(Failure::not_found)?.token)?;
-    context.perform(&link_call(context)).await?;
-    Ok(Outcome::done(partner.path(), "deleted"))
+    context.act(&link_call(context), partner.path(), "deleted").await
 }
 
 async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -354,6 +346,5 @@ async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
 async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
     let partner = &load_partner(context, context.id()).await?;
     check_name(context, "email", &partner.email)?;
-    context.perform(&Call::new("delete_affiliate").id(&partner.id)).await?;
-    Ok(Outcome::done(PARTNERS_PATH, "deleted"))
+    context.act(&Call::new("delete_affiliate").id(&partner.id), PARTNERS_PATH, "deleted").await
 }

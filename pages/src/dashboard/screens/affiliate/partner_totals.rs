@@ -79,7 +79,7 @@ async fn read_pages<T: serde::de::DeserializeOwned>(
     let (mut rows, mut cursor) = (Vec::new(), String::new());
     for _ in 0..PAGES_MAX {
         let call = call.clone().query("limit", PAGE_ROWS.to_string()).query("cursor", cursor);
-        let page: List<T> = context.read(&call).await?;
+        let page: List<T> = context.read_list("data", &call).await?;
         rows.extend(page.entries);
         match page.next_cursor {
             Some(next) => cursor = next,
@@ -92,19 +92,19 @@ async fn read_pages<T: serde::de::DeserializeOwned>(
 impl Renderable for PartnerTotals {
     fn render_to(&self, buffer: &mut Buffer) {
         let columns = ["Currency", "On hold", "Earned", "In a payout", "Paid", "Reversed"];
-        let mut table = Table::new("Commissions by currency", &columns).numbers(&columns[1..]);
-        for (currency, sums) in &self.money {
-            let money = |amount| Money { amount, currency };
-            table.push(
+        let table = Table::new("Commissions by currency", &columns).numbers(&columns[1..]).rows(
+            &self.money,
+            |(currency, sums)| {
+                let money = |amount| Money { amount, currency };
                 Row::new()
                     .cell(currency.to_uppercase())
                     .cell(money(sums.pending))
                     .cell(money(sums.earned))
                     .cell(money(sums.in_payout))
                     .cell(money(sums.paid))
-                    .cell(money(sums.reversed)),
-            );
-        }
+                    .cell(money(sums.reversed))
+            },
+        );
         maud! {
             p {
                 strong { (grouped(self.referrals)) } @if self.referrals == 1 { " referral, " } @else { " referrals, " }

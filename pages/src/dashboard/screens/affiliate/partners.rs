@@ -2,7 +2,7 @@
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{PATH, conflict_at, labelled, method_name, read_list, set_up_first};
+use super::{PATH, conflict_at, method_name, set_up_first};
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
@@ -90,10 +90,8 @@ fn filters(campaigns: &CampaignsById) -> Vec<Filter> {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let call = ["status", "campaign_id", "email", "cursor"]
-        .iter()
-        .fold(Call::new("list_affiliates"), |call, name| call.query(*name, query.get(name).trim()));
-    let (found, refused) = match read_list::<PartnerRow>(context, &call).await {
+    let call = Call::new("list_affiliates").filters(query, &["status", "campaign_id", "email", "cursor"]);
+    let found = &match context.read_filtered::<PartnerRow>("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Partners", failure),
     };
@@ -110,7 +108,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Partners", body).actions(maud! {
         @if context.allows("import_affiliates") { a.button href={ (PARTNERS_PATH) "/import" } { "Import" } }
@@ -121,42 +119,33 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn partner_table(partners: &[PartnerRow], campaigns: &CampaignsById) -> Table {
-    let mut table = Table::new("Partners", &["Partner", "Status", "Campaign", "Link", "Payout", "Joined"]);
-    for partner in partners {
-        let name = partner.name();
-        let campaign =
-            campaigns.get(&partner.campaign_id).map_or(partner.campaign_id.as_str(), |one| one.name.as_str());
-        let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.as_str());
-        table.push(
-            Row::new()
-                .cell(maud! {
-                    a href=(partner.path()) { (name) }
-                    @if name != partner.email { br; span.small.soft { (partner.email) } }
-                })
-                .cell(Badge::of(&partner.status))
-                .cell(campaign)
-                .cell(maud! { @match token { Some(token) => { code { (token) } } None => { span.dash { "–" } } } })
-                .cell(PayoutState(partner))
-                .cell(time_or_dash(partner.created_at.as_deref())),
-        );
-    }
-    table
+    Table::of("Partners", partners)
+        .column("Partner", |partner| {
+            maud! {
+                a href=(partner.path()) { (partner.name()) }
+                @if partner.name() != partner.email { br; span.small.soft { (partner.email) } }
+            }
+        })
+        .column("Status", |partner| Badge::of(&partner.status))
+        .column("Campaign", |partner| {
+            campaigns.get(&partner.campaign_id).map_or(partner.campaign_id.as_str(), |one| one.name.as_str())
+        })
+        .column("Link", |partner| {
+            let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.as_str());
+            or_dash(token.map(|token| maud! { code { (token) } }))
+        })
+        .column("Payout", |partner| payout_state(partner))
+        .column("Joined", |partner| time_or_dash(partner.created_at.as_deref()))
+        .into()
 }
 
 /// The payout method, and whether it can be used.
-pub struct PayoutState<'p>(pub &'p PartnerRow);
-
-impl Renderable for PayoutState<'_> {
-    fn render_to(&self, buffer: &mut hypertext::Buffer) {
-        let partner = self.0;
-        maud! {
-            @match &partner.payout_method {
-                Some(method) => { (method_name(method)) @if !partner.payout_ready { br; span.small.soft { "not \
-                    ready" } } }
-                None => { span.soft { "Not set" } }
-            }
+pub fn payout_state(partner: &PartnerRow) -> impl Renderable {
+    maud! {
+        @match &partner.payout_method {
+            Some(method) => { (method_name(method)) @if !partner.payout_ready { br; span.small.soft { "not ready" } } }
+            None => { span.soft { "Not set" } }
         }
-        .render_to(buffer);
     }
 }
 
@@ -180,7 +169,7 @@ pub fn profile_fields(partner: &PartnerRow, campaigns: &CampaignsById) -> Vec<Fi
 
 fn create_form(campaigns: &CampaignsById) -> Form<'static> {
     let default = campaigns.values().find(|one| one.is_default).map(|one| one.id.clone()).unwrap_or_default();
-    let statuses = labelled(&[
+    let statuses = choices(&[
         ("active", "Active: the link works at once"),
         ("invited", "Invited: active once the partner accepts"),
         ("pending", "Pending: waiting for your approval"),

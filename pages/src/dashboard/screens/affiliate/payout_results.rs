@@ -51,8 +51,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
         section.card {
             h2 { "Columns" }
-            p { code { "status" } " or PayPal's " code { "Transaction Status" } "; " code { "reference" } ", PayPal's \
-                " code { "Transaction ID" }
+            p { code { "status" } " or PayPal's " code { "Transaction Status" } "; " code { "reference" } ", PayPal's " code { "Transaction ID" }
                 " or Wise's " code { "ID" } "; " code { "reason" } " if it failed." }
         }
     };
@@ -65,10 +64,10 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("mark_affiliate_payouts").id(context.id());
     let sent = Call { body: CallBody::File("text/csv", csv.into()), ..call.clone() };
     let report: ResultsReport = context.read(&sent).await.map_err(at_csv)?;
-    let mut skipped = Table::new("Skipped rows", &["Row", "Payout", "Reason"]);
-    for row in &report.skipped {
-        skipped.push(Row::new().cell(row.row).cell(row.id.as_deref().unwrap_or("–")).cell(&row.reason));
-    }
+    let skipped = Table::of("Skipped rows", &report.skipped)
+        .column("Row", |row| row.row)
+        .column("Payout", |row| row.id.as_deref().unwrap_or("–"))
+        .column("Reason", |row| &row.reason);
     let text = format!(
         "{} marked as paid, {} as failed, {} already had this result, {} skipped.",
         grouped(report.paid),
@@ -83,5 +82,5 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
         p { a.button.primary href=(run_path(context.id())) { "Go to the run" } }
     };
     let page = Page::new("Results", body).below(PAYOUTS_PATH, "Payouts").below(run_path(context.id()), "Payout run");
-    Ok(Outcome::Once(Box::new(page.same_as(call))))
+    Ok(Outcome::once(page.same_as(call)))
 }

@@ -36,12 +36,11 @@ pub struct PayoutRun {
 }
 
 /// A run with its payouts and the partners that are left out.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct WholePayoutRun {
     pub run: Option<PayoutRun>,
-    #[serde(default)]
     pub payouts: Vec<PayoutRow>,
-    #[serde(default)]
     pub skipped: Vec<SkippedPartner>,
 }
 
@@ -91,23 +90,17 @@ pub fn payout_tabs(runs: bool) -> impl Renderable {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_payout_runs").query("cursor", context.query().get("cursor"));
-    let found: List<PayoutRun> = match context.read(&call).await {
+    let found: &List<PayoutRun> = &match context.read_list("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
-    let mut table = Table::new("Payout runs", &["Run", "Status", "Totals", "Payouts", "Earned until", "Approved"])
-        .numbers(&["Payouts"]);
-    for run in &found.entries {
-        table.push(
-            Row::new()
-                .cell(maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
-                .cell(run_badge(run))
-                .cell(totals_view(&run.totals))
-                .cell(grouped(run.payouts_count))
-                .cell(time_or_dash(run.cutoff.as_deref()))
-                .cell(time_or_dash(run.approved_at.as_deref())),
-        );
-    }
+    let table = Table::of("Payout runs", &found.entries)
+        .column("Run", |run| maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
+        .column("Status", |run| run_badge(run))
+        .column("Totals", |run| totals_view(&run.totals))
+        .number("Payouts", |run| grouped(run.payouts_count))
+        .column("Earned until", |run| time_or_dash(run.cutoff.as_deref()))
+        .column("Approved", |run| time_or_dash(run.approved_at.as_deref()));
     let may_draft = context.allows("draft_affiliate_payout_run");
     let empty = EmptyState {
         title: "No payout runs yet",
@@ -117,7 +110,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (payout_tabs(true))
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Payouts", body).actions(maud! {
         @if may_draft { a.button.primary href={ (PAYOUTS_PATH) "/new" } { "Draft a run" } }
@@ -161,10 +154,10 @@ async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {
         PartnerNames::load(context, drafted.skipped.iter().map(|skipped| skipped.affiliate_id.as_str())).await;
     let body = maud! {
         (Notice { tone: Tone::Active, text: "There is nobody to pay at the moment, so no run was drafted." })
-        (SkippedTable { skipped: &drafted.skipped, partners: &partners })
+        (skipped_table(&drafted.skipped, &partners))
         p { a.button href=(PAYOUTS_PATH) { "Go to the payouts" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call))))
+    Ok(Outcome::once(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call)))
 }
 
 /// Why a partner is left out.
@@ -182,26 +175,13 @@ fn skipped_text(reason: &str) -> String {
 }
 
 /// The partners that are left out, with the reason.
-pub struct SkippedTable<'s> {
-    pub skipped: &'s [SkippedPartner],
-    pub partners: &'s PartnerNames,
-}
-
-impl Renderable for SkippedTable<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        if self.skipped.is_empty() {
-            maud! { p.soft { "No partner with earned commissions is left out." } }.render_to(buffer);
-            return;
-        }
-        let mut table = Table::new("Partners left out", &["Partner", "Amount", "Reason"]).numbers(&["Amount"]);
-        for skipped in self.skipped {
-            table.push(
-                Row::new()
-                    .cell(self.partners.link(&skipped.affiliate_id))
-                    .cell(Money { amount: skipped.amount_cents, currency: &skipped.currency })
-                    .cell(skipped_text(&skipped.reason)),
-            );
-        }
-        table.render_to(buffer);
+pub fn skipped_table(skipped: &[SkippedPartner], partners: &PartnerNames) -> Fragment {
+    if skipped.is_empty() {
+        return Fragment::new(maud! { p.soft { "No partner with earned commissions is left out." } });
     }
+    let table = Table::of("Partners left out", skipped)
+        .column("Partner", |skipped| partners.link(&skipped.affiliate_id))
+        .number("Amount", |skipped| Money { amount: skipped.amount_cents, currency: &skipped.currency })
+        .column("Reason", |skipped| skipped_text(&skipped.reason));
+    Fragment::new(table)
 }

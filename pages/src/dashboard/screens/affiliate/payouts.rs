@@ -2,7 +2,7 @@
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
-use super::{PATH, PartnerNames, method_name, read_list, set_up_first};
+use super::{PATH, PartnerNames, method_name, set_up_first};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -72,22 +72,23 @@ fn payout_path(id: &str) -> String {
 /// The table of payouts. Payouts of one run show their destination, others their time.
 pub fn payout_table(payouts: &[PayoutRow], partners: &PartnerNames, of_run: bool) -> Table {
     let last = if of_run { "Destination" } else { "Drafted" };
-    let mut table = Table::new("Payouts", &["Amount", "Partner", "Method", "Status", "Reference or reason", last]);
-    for payout in payouts {
-        let money = payout.money().text();
-        let row = Row::new()
-            .cell(maud! { a.nowrap href=(payout.path()) { (money) } })
-            .cell(partners.link(&payout.affiliate_id))
-            .cell(method_name(&payout.method))
-            .cell(payout.badge())
-            .cell(maud! { @match payout.note() { Some(note) => { (note) } None => { span.dash { "–" } } } });
-        table.push(if of_run {
-            row.cell(payout.destination.as_deref().unwrap_or_default())
-        } else {
-            row.cell(time_or_dash(payout.created_at.as_deref()))
-        });
-    }
-    table
+    Table::new("Payouts", &["Amount", "Partner", "Method", "Status", "Reference or reason", last]).rows(
+        payouts,
+        |payout| {
+            let money = payout.money().text();
+            let row = Row::new()
+                .cell(maud! { a.nowrap href=(payout.path()) { (money) } })
+                .cell(partners.link(&payout.affiliate_id))
+                .cell(method_name(&payout.method))
+                .cell(payout.badge())
+                .cell(or_dash(payout.note()));
+            if of_run {
+                row.cell(payout.destination.as_deref().unwrap_or_default())
+            } else {
+                row.cell(time_or_dash(payout.created_at.as_deref()))
+            }
+        },
+    )
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
@@ -97,10 +98,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Filter::text("run_id", "Run", "prn_…"),
     ];
     let query = context.query();
-    let call = ["status", "affiliate_id", "run_id", "cursor"]
-        .iter()
-        .fold(Call::new("list_affiliate_payouts"), |call, name| call.query(*name, query.get(name).trim()));
-    let (found, refused) = match read_list::<PayoutRow>(context, &call).await {
+    let call = Call::new("list_affiliate_payouts").filters(query, &["status", "affiliate_id", "run_id", "cursor"]);
+    let found = &match context.read_filtered::<PayoutRow>("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Payouts", failure),
     };
@@ -115,7 +114,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (payout_tabs(false))
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     Ok(Page::new("Payouts", body).same_as(call).live().into())
 }
@@ -131,7 +130,7 @@ fn lines_call(payout: &PayoutRow) -> Call {
 
 /// The first commissions of a payout, and whether there are more.
 async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<(Vec<CommissionRow>, bool), Failure> {
-    let page: List<CommissionRow> = context.read(&lines_call(payout).query("limit", "100")).await?;
+    let page: List<CommissionRow> = context.read_list("data", &lines_call(payout).query("limit", "100")).await?;
     Ok((page.entries, page.next_cursor.is_some()))
 }
 
@@ -178,8 +177,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let path = payout.path();
     let is_manual = payout.method != "stripe";
     let page = Page::new(payout.money().text(), body).below(PAYOUTS_PATH, "Payouts").actions(maud! {
-        @if payout.is_open() && context.allows("fail_affiliate_payout") { a.button href={ (path) "/fail" } { "Mark as \
-            failed" } }
+        @if payout.is_open() && context.allows("fail_affiliate_payout") { a.button href={ (path) "/fail" } { "Mark as failed" } }
         @if payout.is_open() && is_manual && context.allows("mark_affiliate_payout_paid") {
             a.button.primary href={ (path) "/mark-paid" } { "Mark as paid" }
         }
@@ -211,8 +209,7 @@ async fn change_page(
     let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
     let body = maud! {
         section.card {
-            p.formula { (payout.money()) " to " (partners.link(&payout.affiliate_id)) " by \
-                " (method_name(&payout.method)) }
+            p.formula { (payout.money()) " to " (partners.link(&payout.affiliate_id)) " by " (method_name(&payout.method)) }
             ul { @for effect in effects { li { (effect) } } }
             (form.within(context))
         }
@@ -243,6 +240,5 @@ async fn fail_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn mark(context: &Context<'_>, form: Form<'_>, operation: &'static str, done: &str) -> Result<Outcome, Failure> {
     let body = form.read(context.form())?;
-    context.perform(&Call::new(operation).id(context.id()).json(body)).await?;
-    Ok(Outcome::done(payout_path(context.id()), done))
+    context.act(&Call::new(operation).id(context.id()).json(body), payout_path(context.id()), done).await
 }

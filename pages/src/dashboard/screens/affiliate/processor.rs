@@ -40,54 +40,44 @@ pub fn event_address(base_url: &str, program: &AffiliateProgram) -> impl Rendera
 }
 
 /// The processor as it is connected.
-pub struct ProcessorCard<'p> {
-    pub context: &'p Context<'p>,
-    pub state: &'p ProgramState,
-    /// With a button for a test.
-    pub test: bool,
-}
-
-impl Renderable for ProcessorCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let context = self.context;
-        let Some(processor) = &self.state.processor else {
-            maud! { p { "Not connected. " a href=(PROCESSOR_PATH) { "Connect it" } } }.render_to(buffer);
-            return;
-        };
-        let mode = match processor.livemode {
-            Some(true) => "Live payments",
-            Some(false) => "Test payments",
-            None => "Unknown so far",
-        };
-        let access = if processor.has_key { "Events and a key" } else { "Events only" };
-        let account = processor.account_id.clone().unwrap_or_else(|| "Unknown".into());
-        let failed = processor.failed_events;
-        let facts = Facts::new()
-            .row("Connected by", access)
-            .row("Account", maud! { code { (account) } })
-            .row("Payments", mode)
-            .row("Signing secrets", processor.webhook_secrets_count)
-            .row("Last event", time_or_dash(processor.last_event_at.as_deref()))
-            .row(
-                "Failed events",
-                maud! {
-                    @if failed == 0 { "None" } @else { a href={ (EVENTS_PATH) "?status=failed" } { (failed) } }
-                },
-            );
-        maud! {
-            (facts)
-            p.small.soft { "URL for its events" }
-            (copy_text(&processor.webhook_url))
-            div.buttons {
-                @if self.test && context.allows("test_affiliate_processor") {
-                    (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
-                }
-                @if context.allows("list_affiliate_processor_events") { a.button href=(EVENTS_PATH) { "Events" } }
-                @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Reconnect" } }
+///
+/// `test`: with a button for a test.
+pub fn processor_card(context: &Context<'_>, state: &ProgramState, test: bool) -> Fragment {
+    let Some(processor) = &state.processor else {
+        return Fragment::new(maud! { p { "Not connected. " a href=(PROCESSOR_PATH) { "Connect it" } } });
+    };
+    let mode = match processor.livemode {
+        Some(true) => "Live payments",
+        Some(false) => "Test payments",
+        None => "Unknown so far",
+    };
+    let access = if processor.has_key { "Events and a key" } else { "Events only" };
+    let account = processor.account_id.clone().unwrap_or_else(|| "Unknown".into());
+    let failed = processor.failed_events;
+    let facts = Facts::new()
+        .row("Connected by", access)
+        .row("Account", maud! { code { (account) } })
+        .row("Payments", mode)
+        .row("Signing secrets", processor.webhook_secrets_count)
+        .row("Last event", time_or_dash(processor.last_event_at.as_deref()))
+        .row(
+            "Failed events",
+            maud! {
+                @if failed == 0 { "None" } @else { a href={ (EVENTS_PATH) "?status=failed" } { (failed) } }
+            },
+        );
+    Fragment::new(maud! {
+        (facts)
+        p.small.soft { "URL for its events" }
+        (copy_text(&processor.webhook_url))
+        div.buttons {
+            @if test && context.allows("test_affiliate_processor") {
+                (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
             }
+            @if context.allows("list_affiliate_processor_events") { a.button href=(EVENTS_PATH) { "Events" } }
+            @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Reconnect" } }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 /// The form that connects the processor.
@@ -170,7 +160,7 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
             p { a.button href=(PATH) { "Go to the program" } }
         }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Test of the processor", body).below(PATH, "Affiliate program").same_as(call))))
+    Ok(Outcome::once(Page::new("Test of the processor", body).below(PATH, "Affiliate program").same_as(call)))
 }
 
 async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -208,31 +198,27 @@ struct ProcessorEvent {
 async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
     let query = context.query();
-    let call = Call::new("list_affiliate_processor_events")
-        .query("status", query.get("status"))
-        .query("cursor", query.get("cursor"));
-    let found: List<ProcessorEvent> = match context.read(&call).await {
+    let call = Call::new("list_affiliate_processor_events").filters(query, &["status", "cursor"]);
+    let found: &List<ProcessorEvent> = &match context.read_list("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Events of the processor", failure),
     };
     let bar = FilterBar { context, filters: &filters };
     let may_replay = context.allows("replay_affiliate_processor_event");
-    let mut table = Table::new("Events of the payment processor", &["Event", "Result", "Attempts", "Received", ""])
-        .numbers(&["Attempts"]);
-    for event in &found.entries {
-        let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
-        table.push(
-            Row::new()
-                .cell(maud! { code { (event.kind) } br; span.small.soft { (event.id) } })
-                .cell(maud! {
-                    (Badge::of(&event.status))
-                    @if let Some(error) = &event.error { p.small { (error) } }
-                })
-                .cell(event.attempts)
-                .cell(time_or_dash(event.received_at.as_deref()))
-                .cell(maud! { @if may_replay && event.status == "failed" { (replay) } }),
-        );
-    }
+    let table = Table::of("Events of the payment processor", &found.entries)
+        .column("Event", |event| maud! { code { (event.kind) } br; span.small.soft { (event.id) } })
+        .column("Result", |event| {
+            maud! {
+                (Badge::of(&event.status))
+                @if let Some(error) = &event.error { p.small { (error) } }
+            }
+        })
+        .number("Attempts", |event| event.attempts)
+        .column("Received", |event| time_or_dash(event.received_at.as_deref()))
+        .column("", |event| {
+            let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
+            maud! { @if may_replay && event.status == "failed" { (replay) } }
+        });
     let empty = EmptyState {
         title: if bar.is_active() { "No matching events" } else { "No events yet" },
         text: "Paid invoices, refunds and disputes that the processor reports are listed here. An event that could \
@@ -241,7 +227,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Events of the processor", body)
         .below(PATH, "Affiliate program")

@@ -10,7 +10,6 @@ use crate::dashboard::prelude::*;
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProgramState {
     pub program: AffiliateProgram,
-    #[serde(default)]
     pub processor: Option<PaymentProcessor>,
     #[serde(default)]
     pub missing: Vec<String>,

@@ -1,7 +1,7 @@
 //! Referrals: the people whom partners brought, each with its history.
 
 use super::commissions::{CommissionRow, commission_table};
-use super::{PATH, PartnerNames, filled, read_list, set_up_first, start_of_day};
+use super::{PATH, PartnerNames, filled, set_up_first, start_of_day};
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -81,34 +81,29 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Filter::date("created_before", "Before"),
     ];
     let query = context.query();
-    let call = ["email", "status", "source", "affiliate_id", "cursor"]
-        .iter()
-        .fold(Call::new("list_affiliate_referrals"), |call, name| call.query(*name, query.get(name).trim()));
+    let call =
+        Call::new("list_affiliate_referrals").filters(query, &["email", "status", "source", "affiliate_id", "cursor"]);
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let (found, refused) = match read_list::<ReferralRow>(context, &call).await {
+    let found = &match context.read_filtered::<ReferralRow>("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Referrals", failure),
     };
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"])
-        .numbers(&["Revenue"]);
-    for referral in &found.entries {
-        table.push(
-            Row::new()
-                .link(referral_path(&referral.id), referral.name())
-                .cell(partners.link(&referral.affiliate_id))
-                .cell(maud! {
-                    (Badge::of(&referral.status))
-                    @if referral.blocked_reason.is_some() { " " (Badge::new("Earns nothing", Tone::Bad)) }
-                })
-                .cell(source_text(&referral.source))
-                .cell(maud! { @match referral.revenue() { Some(money) => { (money) } None => { span.dash { "–" } } } })
-                .cell(time_or_dash(referral.created_at.as_deref())),
-        );
-    }
+    let table = Table::of("Referrals", &found.entries)
+        .column("Person", |referral| link(referral_path(&referral.id), referral.name()))
+        .column("Partner", |referral| partners.link(&referral.affiliate_id))
+        .column("Status", |referral| {
+            maud! {
+                (Badge::of(&referral.status))
+                @if referral.blocked_reason.is_some() { " " (Badge::new("Earns nothing", Tone::Bad)) }
+            }
+        })
+        .column("Source", |referral| source_text(&referral.source))
+        .number("Revenue", |referral| or_dash(referral.revenue()))
+        .column("Referred", |referral| time_or_dash(referral.created_at.as_deref()));
     let may_create = context.allows("create_affiliate_referral");
     let empty = EmptyState {
         title: if bar.is_active() { "No matching referrals" } else { "No referrals yet" },
@@ -118,7 +113,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Referrals", body).actions(maud! {
         @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }
@@ -178,7 +173,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let found: ReferralAnswer = context.read(&call).await?;
     let referral = &found.referral;
     let lines_call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: List<CommissionRow> = context.read(&lines_call).await?;
+    let lines: List<CommissionRow> = context.read_list("data", &lines_call).await?;
     let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let is_paying = referral.converted_at.is_some();
@@ -211,23 +206,20 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn create_form(context: &Context<'_>) -> Form<'static> {
-    Form::new(
-        "create",
-        "Add the referral",
-        vec![
-            Field::text("partner", "Partner")
-                .required()
-                .value(context.query().get("affiliate_id"))
-                .placeholder("ada")
-                .help("The token of one of the partner's links, or the partner's id (aff_…).")
-                .ignored(),
-            Field::new("email", "Person's email address", Control::Email).required(),
-            Field::text("processor_customer_id", "Customer at the processor")
-                .placeholder("cus_…")
-                .help("Links this customer's later payments to the referral. Without it, the email address does."),
-            Field::text("sub_id", "Tag for the partner's reports"),
-        ],
-    )
+    let fields = vec![
+        Field::text("partner", "Partner")
+            .required()
+            .value(context.query().get("affiliate_id"))
+            .placeholder("ada")
+            .help("The token of one of the partner's links, or the partner's id (aff_…).")
+            .ignored(),
+        Field::new("email", "Person's email address", Control::Email).required(),
+        Field::text("processor_customer_id", "Customer at the processor")
+            .placeholder("cus_…")
+            .help("Links this customer's later payments to the referral. Without it, the email address does."),
+        Field::text("sub_id", "Tag for the partner's reports"),
+    ];
+    Form::new("create", "Add the referral", fields)
 }
 
 async fn new_page(context: &Context<'_>) -> Result<View, Failure> {

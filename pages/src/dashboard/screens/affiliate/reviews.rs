@@ -2,7 +2,7 @@
 
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
-use super::{PATH, PartnerNames, labelled, set_up_first};
+use super::{PATH, PartnerNames, set_up_first};
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
@@ -48,29 +48,30 @@ fn flag_texts(flag: &str) -> (String, &'static str) {
 }
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
-    let choices = labelled(&[("open", "Open"), ("allowed", "Allowed"), ("rejected", "Rejected"), ("", "All")]);
+    let choices = choices(&[("open", "Open"), ("allowed", "Allowed"), ("rejected", "Rejected"), ("", "All")]);
     let filters = [Filter { name: "status", label: "Decision", control: FilterControl::Select(choices) }];
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
     let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
-    let found: List<ReviewRow> = match context.read(&call).await {
+    let found: &List<ReviewRow> = &match context.read_list("data", &call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Reviews", failure),
     };
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
-    let mut table =
-        Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
-    for review in &found.entries {
-        let path = format!("{REVIEWS_PATH}/{}", encode(&review.referral_id));
-        table.push(
-            Row::new()
-                .cell(maud! { a href=(path) { code { (review.referral_id) } } })
-                .cell(partners.link(&review.affiliate_id))
-                .cell(maud! { @for flag in &review.flags { (Badge::new(flag_texts(flag).0, Tone::Warning)) " " } })
-                .cell(decision_badge(&review.status))
-                .cell(time_or_dash(review.created_at.as_deref())),
-        );
-    }
+    let table = Table::of("Referrals held for review", &found.entries)
+        .column("Referral", |review| {
+            maud! {
+                a href={ (REVIEWS_PATH) "/" (encode(&review.referral_id)) } { code { (review.referral_id) } }
+            }
+        })
+        .column("Partner", |review| partners.link(&review.affiliate_id))
+        .column("Why it is held", |review| {
+            maud! {
+                @for flag in &review.flags { (Badge::new(flag_texts(flag).0, Tone::Warning)) " " }
+            }
+        })
+        .column("Decision", |review| decision_badge(&review.status))
+        .column("Since", |review| time_or_dash(review.created_at.as_deref()));
     let empty = EmptyState {
         title: if status == "open" { "Nothing to review" } else { "No matching reviews" },
         text: "Referrals that look fraudulent are held here. They are not paid until you decide.",
@@ -78,7 +79,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (FilterBar { context, filters: &filters })
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
@@ -108,7 +109,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let referral = &found.referral;
     let review = find_review(context, &referral.id).await?;
     let call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
-    let lines: List<CommissionRow> = context.read(&call).await?;
+    let lines: List<CommissionRow> = context.read_list("data", &call).await?;
     let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
     let open: Vec<_> =
@@ -123,10 +124,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             }
             @match &review {
                 Some(review) => {
-                    p { (decision_badge(&review.status)) @if review.decided_at.is_some() { " \
-                        " (time_or_dash(review.decided_at.as_deref())) } }
-                    ul { @for flag in &review.flags { li { strong { (flag_texts(flag).0) } ". \
-                        " (flag_texts(flag).1) } } }
+                    p { (decision_badge(&review.status)) @if review.decided_at.is_some() { " " (time_or_dash(review.decided_at.as_deref())) } }
+                    ul { @for flag in &review.flags { li { strong { (flag_texts(flag).0) } ". " (flag_texts(flag).1) } } }
                 }
                 None => { p { "Nothing about this referral looked suspicious. You can reject it anyway." } }
             }
@@ -134,7 +133,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         @if !table.is_empty() {
             section { h2 { "Commissions at stake" } (table) }
         }
-        (DecisionForms { context, referral, open: open.len(), is_rejected })
+        (decision_forms(context, referral, open.len(), is_rejected))
     };
     let page = Page::new("Review a referral", body).below(PATH, "Affiliate program").below(REVIEWS_PATH, "Reviews");
     Ok(page
@@ -143,58 +142,45 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .into())
 }
 
-struct DecisionForms<'r> {
-    context: &'r Context<'r>,
-    referral: &'r ReferralRow,
-    /// Commissions that are not paid and not reversed.
-    open: usize,
-    is_rejected: bool,
-}
-
-impl Renderable for DecisionForms<'_> {
-    fn render_to(&self, buffer: &mut hypertext::Buffer) {
-        let Self { context, referral, open, is_rejected } = *self;
-        let (allow, reject) =
-            (Form::new("allow", "Allow", Vec::new()), Form::new("reject", "Reject", Vec::new()).danger());
-        maud! {
-            div.columns {
-                @if context.allows("allow_affiliate_referral") {
-                    section.card {
-                        h2 { "Allow" }
-                        ul {
-                            @if is_rejected {
-                                li { "The referral returns to its former status." }
-                                li { "Its reversed commissions stay reversed; you can reinstate each." }
-                            } @else {
-                                li { "Its commissions are released: they are earned after their hold, and paid." }
-                            }
-                            li { "Later payments of " (referral.name()) " earn commissions." }
+/// `open`: commissions that are not paid and not reversed.
+fn decision_forms(context: &Context<'_>, referral: &ReferralRow, open: usize, is_rejected: bool) -> impl Renderable {
+    let (allow, reject) = (Form::new("allow", "Allow", Vec::new()), Form::new("reject", "Reject", Vec::new()).danger());
+    maud! {
+        div.columns {
+            @if context.allows("allow_affiliate_referral") {
+                section.card {
+                    h2 { "Allow" }
+                    ul {
+                        @if is_rejected {
+                            li { "The referral returns to its former status." }
+                            li { "Its reversed commissions stay reversed; you can reinstate each." }
+                        } @else {
+                            li { "Its commissions are released: they are earned after their hold, and paid." }
                         }
-                        (allow.within(context))
+                        li { "Later payments of " (referral.name()) " earn commissions." }
                     }
+                    (allow.within(context))
                 }
-                @if !is_rejected && context.allows("reject_affiliate_referral") {
-                    section.card {
-                        h2 { "Reject" }
-                        ul {
-                            @match open {
-                                0 => { li { "There is no open commission to reverse." } }
-                                1 => { li { "Its open commission is reversed as fraud." } }
-                                count => { li { "Its " (count) " open commissions are reversed as fraud." } }
-                            }
-                            li { "Later payments of " (referral.name()) " earn nothing." }
-                            li { "What has been paid stays paid." }
+            }
+            @if !is_rejected && context.allows("reject_affiliate_referral") {
+                section.card {
+                    h2 { "Reject" }
+                    ul {
+                        @match open {
+                            0 => { li { "There is no open commission to reverse." } }
+                            1 => { li { "Its open commission is reversed as fraud." } }
+                            count => { li { "Its " (count) " open commissions are reversed as fraud." } }
                         }
-                        (reject.within(context))
+                        li { "Later payments of " (referral.name()) " earn nothing." }
+                        li { "What has been paid stays paid." }
                     }
+                    (reject.within(context))
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
 async fn decide(context: &Context<'_>, operation: &'static str, done: &str) -> Result<Outcome, Failure> {
-    context.perform(&Call::new(operation).id(context.id())).await?;
-    Ok(Outcome::done(REVIEWS_PATH, done))
+    context.act(&Call::new(operation).id(context.id()), REVIEWS_PATH, done).await
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::PartnerNames;
-use super::audit::{AuditResult, AuditVerdict, AuditView, run_audit};
-use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_path, totals_view};
+use super::audit::{AuditResult, AuditVerdict, audit_view, run_audit};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, WholePayoutRun, run_path, skipped_table, totals_view};
 use super::run_page::{load_run, method_table, sums_by_method};
 use crate::dashboard::identity_proof::PROOF;
 use crate::dashboard::kit::money::Money;
@@ -99,7 +99,7 @@ impl Renderable for ApprovalView<'_> {
             return;
         };
         maud! {
-            section { h2 { "Audit" } (AuditView { audit }) }
+            section { h2 { "Audit" } (audit_view(audit)) }
             section.card {
                 h2 { "What you approve" }
                 p.formula { (totals_view(&run.totals)) }
@@ -108,7 +108,7 @@ impl Renderable for ApprovalView<'_> {
                     it." }
             }
             section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
-            section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
+            section { h2 { "Left out" } (skipped_table(&whole.skipped, partners)) }
             section.card { h2 { "Confirm" } (Confirmation { view: self, audit }) }
         }
         .render_to(buffer);
@@ -181,8 +181,7 @@ async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
     let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;
     let totals = parse_totals(form.get("totals")).ok_or_else(refuse)?;
     let call = Call::new("approve_affiliate_payout_run").id(context.id()).json(json!({"rev": rev, "totals": totals}));
-    context.perform(&call).await?;
-    Ok(Outcome::done(run_path(context.id()), "approved"))
+    context.act(&call, run_path(context.id()), "approved").await
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join;
 
-use super::audit::{AuditResult, AuditView, read_audit};
-use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, WholePayoutRun, run_badge, run_path, totals_view};
+use super::audit::{AuditResult, audit_view, read_audit};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, WholePayoutRun, run_badge, run_path, skipped_table, totals_view};
 use super::payouts::{PayoutRow, payout_table};
 use super::{PartnerNames, method_name};
 use crate::dashboard::kit::money::Money;
@@ -76,8 +76,7 @@ fn run_actions(context: &Context<'_>, run: &PayoutRun) -> impl Renderable {
     let is_draft = run.status == "draft";
     let is_paying = matches!(run.status.as_str(), "approved" | "processing");
     maud! {
-        @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel \
-            the run" } }
+        @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel the run" } }
         @if is_draft && !run.comparing && context.allows("approve_affiliate_payout_run") {
             a.button.primary href={ (path) "/approve" } { "Approve…" }
         }
@@ -104,28 +103,24 @@ impl Renderable for RunView<'_> {
                 section data-fragment="audit" {
                     h2 { "Audit" }
                     @match audit {
-                        Ok(audit) => { (AuditView { audit }) }
-                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: \
-                            {}", failure.message) }) }
+                        Ok(audit) => { (audit_view(audit)) }
+                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: {}", failure.message) }) }
                     }
                 }
             }
             div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
             section.card data-fragment="totals" { h2 { "Totals" } p.formula { (totals_view(&run.totals)) } (self.facts()) }
             section data-fragment="methods" { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
-            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by \
-                hand" } (file_table(run, self.files)) } }
+            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (file_table(run, self.files)) } }
             section data-fragment="payouts" {
                 h2 { "Payouts" }
-                @if shown.is_empty() { p.soft { "The run has no \
-                    payouts." } } @else { (payout_table(shown, names, true)) }
+                @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
                 @if whole.payouts.len() > SHOWN_MAX {
-                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All \
-                        " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
+                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
                 }
             }
             @if run.status == "draft" || !whole.skipped.is_empty() {
-                section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners: names }) }
+                section { h2 { "Left out" } (skipped_table(&whole.skipped, names)) }
             }
         }
         .render_to(buffer);
@@ -167,8 +162,7 @@ impl Renderable for ComparisonNotice<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let run = self.0;
         if run.comparing {
-            let text = "The charges are being compared with the processor. The run can be approved once that is done; \
-                reload this page.";
+            let text = "The charges are being compared with the processor. The run can be approved once that is done; reload this page.";
             Notice { tone: Tone::Active, text }.render_to(buffer);
         } else if run.uncompared_count > 0 && run.status == "draft" {
             let text = format!(
@@ -183,19 +177,16 @@ impl Renderable for ComparisonNotice<'_> {
 
 /// The sums by method and currency, with how each is paid.
 pub fn method_table(sums: &SumsByMethod) -> impl Renderable {
-    let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
-        .numbers(&["Payouts", "Total"]);
-    for ((method, currency), (count, amount)) in sums {
-        let how = if method == "stripe" { "By processor transfers" } else { "By hand, with a file" };
-        table.push(
-            Row::new()
-                .cell(method_name(method))
-                .cell(grouped(*count))
-                .cell(Money { amount: *amount, currency })
-                .cell(how),
-        );
-    }
-    table
+    Table::of("Totals by method and currency", sums)
+        .column("Method", |((method, _), _)| method_name(method))
+        .number("Payouts", |(_, (count, _))| grouped(*count))
+        .number("Total", |((_, currency), (_, amount))| Money { amount: *amount, currency })
+        .column(
+            "How it is paid",
+            |((method, _), _)| {
+                if method == "stripe" { "By processor transfers" } else { "By hand, with a file" }
+            },
+        )
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -252,9 +243,9 @@ fn file_table(run: &PayoutRun, files: &[PayoutFile]) -> impl Renderable {
 
 async fn file(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let call = ["method", "currency", "format", "part"]
-        .iter()
-        .fold(Call::new("get_affiliate_payout_file").id(context.id()), |call, name| call.query(*name, query.get(name)));
+    let call = Call::new("get_affiliate_payout_file")
+        .id(context.id())
+        .filters(query, &["method", "currency", "format", "part"]);
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
     let name: String = query.get("name").chars().filter(|one| is_plain(*one)).take(80).collect();
     let file_name = if name.is_empty() { "payouts.csv".to_owned() } else { name };
@@ -281,8 +272,7 @@ async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("cancel_affiliate_payout_run").id(context.id())).await?;
-    Ok(Outcome::done(run_path(context.id()), "canceled"))
+    context.act(&Call::new("cancel_affiliate_payout_run").id(context.id()), run_path(context.id()), "canceled").await
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
-use super::{PATH, labelled, method_choices, sentence, set_up_first};
+use super::{PATH, method_choices, sentence, set_up_first};
 use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount};
 use crate::dashboard::prelude::*;
@@ -37,56 +37,50 @@ fn yes_or_no(name: &'static str, label: &'static str, value: bool) -> Field {
 }
 
 fn tracking_form(program: &AffiliateProgram) -> Form<'static> {
-    let attribution = labelled(&[
+    let attribution = choices(&[
         ("first_click", "The first link that a visitor used"),
         ("last_click", "The last link that a visitor used"),
     ]);
-    Form::new(
-        "tracking",
-        "Save",
-        vec![
-            Field::new("website_url", "Website", Control::Url).required().value(&program.website_url),
-            Field::new("attribution", "Credit goes to", Control::Radio(attribution)).value(&program.attribution),
-            Field::new("allowed_origins", "Pages that can record visits", Control::Lines { rows: 3 })
-                .value(program.allowed_origins.join("\n"))
-                .placeholder("https://www.shop.example")
-                .help("One origin per line. Leave empty for only the website's own origin.")
-                .empty(Empty::Kept),
-        ],
-    )
+    let fields = vec![
+        Field::new("website_url", "Website", Control::Url).required().value(&program.website_url),
+        Field::new("attribution", "Credit goes to", Control::Radio(attribution)).value(&program.attribution),
+        Field::new("allowed_origins", "Pages that can record visits", Control::Lines { rows: 3 })
+            .value(program.allowed_origins.join("\n"))
+            .placeholder("https://www.shop.example")
+            .help("One origin per line. Leave empty for only the website's own origin.")
+            .empty(Empty::Kept),
+    ];
+    Form::new("tracking", "Save", fields)
 }
 
 fn payments_form(program: &AffiliateProgram) -> Form<'static> {
-    Form::new(
-        "payments",
-        "Save",
-        vec![
-            yes_or_no("new_customers_only", "Only new customers count", program.new_customers_only)
-                .help("A customer who had already paid before being referred earns nothing."),
-            yes_or_no(
-                "count_invoiceless_payments",
-                "Count checkouts without an invoice",
-                program.count_invoiceless_payments,
-            ),
-            yes_or_no(
-                "suspended_accrue",
-                "Suspended partners keep earning from existing customers",
-                program.suspended_accrue,
-            ),
-            Field::text("metadata_key", "Metadata key for the referral")
-                .required()
-                .value(&program.metadata_key)
-                .help("The processor's objects hold the referral under this key."),
-            Field::text("exclude_key", "Metadata key that excludes a payment")
-                .required()
-                .value(&program.exclude_key)
-                .help("A customer, subscription or invoice with the value false under this key earns nothing."),
-        ],
-    )
+    let fields = vec![
+        yes_or_no("new_customers_only", "Only new customers count", program.new_customers_only)
+            .help("A customer who had already paid before being referred earns nothing."),
+        yes_or_no(
+            "count_invoiceless_payments",
+            "Count checkouts without an invoice",
+            program.count_invoiceless_payments,
+        ),
+        yes_or_no(
+            "suspended_accrue",
+            "Suspended partners keep earning from existing customers",
+            program.suspended_accrue,
+        ),
+        Field::text("metadata_key", "Metadata key for the referral")
+            .required()
+            .value(&program.metadata_key)
+            .help("The processor's objects hold the referral under this key."),
+        Field::text("exclude_key", "Metadata key that excludes a payment")
+            .required()
+            .value(&program.exclude_key)
+            .help("A customer, subscription or invoice with the value false under this key earns nothing."),
+    ];
+    Form::new("payments", "Save", fields)
 }
 
 fn payouts_form(program: &AffiliateProgram) -> Form<'static> {
-    let after_refund = labelled(&[
+    let after_refund = choices(&[
         ("absorb", "You bear it: the partner keeps the commission"),
         ("offset", "It is deducted from the partner's next payouts"),
     ]);
@@ -95,23 +89,20 @@ fn payouts_form(program: &AffiliateProgram) -> Form<'static> {
         .iter()
         .map(|(currency, amount)| format!("{currency} {}", amount_value(*amount, currency)))
         .collect();
-    Form::new(
-        "payouts",
-        "Save",
-        vec![
-            Field::new("allowed_methods", "Payout methods", Control::Checkboxes(method_choices()))
-                .value(program.allowed_methods.join("\n"))
-                .help("You make PayPal, Wise, bank and other payments yourself; the processor makes Stripe transfers.")
-                .empty(Empty::Kept),
-            Field::new("min_payout", "Minimum payouts", Control::Area { rows: 3 })
-                .value(minima.join("\n"))
-                .placeholder("usd 50.00")
-                .help("One currency per line, with its amount: usd 50.00. Other currencies have no minimum.")
-                .ignored(),
-            Field::new("payout_after_refund", "When a sale is refunded after its payout", Control::Radio(after_refund))
-                .value(&program.payout_after_refund),
-        ],
-    )
+    let fields = vec![
+        Field::new("allowed_methods", "Payout methods", Control::Checkboxes(method_choices()))
+            .value(program.allowed_methods.join("\n"))
+            .help("You make PayPal, Wise, bank and other payments yourself; the processor makes Stripe transfers.")
+            .empty(Empty::Kept),
+        Field::new("min_payout", "Minimum payouts", Control::Area { rows: 3 })
+            .value(minima.join("\n"))
+            .placeholder("usd 50.00")
+            .help("One currency per line, with its amount: usd 50.00. Other currencies have no minimum.")
+            .ignored(),
+        Field::new("payout_after_refund", "When a sale is refunded after its payout", Control::Radio(after_refund))
+            .value(&program.payout_after_refund),
+    ];
+    Form::new("payouts", "Save", fields)
 }
 
 fn partners_form(program: &AffiliateProgram) -> Form<'static> {
@@ -120,65 +111,54 @@ fn partners_form(program: &AffiliateProgram) -> Form<'static> {
         Some(error) => format!("{help} {}", sentence(error)),
         None => help.to_owned(),
     };
-    Form::new(
-        "partners",
-        "Save",
-        vec![
-            Field::text("portal_domain", "Host of the partner portal")
-                .value(text(&program.portal_domain))
-                .placeholder("partners.shop.example")
-                .help(error(&program.portal_domain_error, "Partners sign in there and see their links and earnings."))
-                .empty(Empty::Null),
-            Field::new("terms_url", "URL of the terms", Control::Url)
-                .value(text(&program.terms_url))
-                .empty(Empty::Null),
-            Field::new("mail_from", "Sender of partner emails", Control::Email)
-                .value(text(&program.mail_from))
-                .help(error(&program.mail_error, "An address on a verified domain of the account."))
-                .empty(Empty::Null),
-            yes_or_no(
-                "share_customer_email",
-                "Partners see the email addresses of their customers",
-                program.share_customer_email,
-            )
-            .help("Otherwise they are masked: g***@example.net."),
-        ],
-    )
+    let fields = vec![
+        Field::text("portal_domain", "Host of the partner portal")
+            .value(text(&program.portal_domain))
+            .placeholder("partners.shop.example")
+            .help(error(&program.portal_domain_error, "Partners sign in there and see their links and earnings."))
+            .empty(Empty::Null),
+        Field::new("terms_url", "URL of the terms", Control::Url).value(text(&program.terms_url)).empty(Empty::Null),
+        Field::new("mail_from", "Sender of partner emails", Control::Email)
+            .value(text(&program.mail_from))
+            .help(error(&program.mail_error, "An address on a verified domain of the account."))
+            .empty(Empty::Null),
+        yes_or_no(
+            "share_customer_email",
+            "Partners see the email addresses of their customers",
+            program.share_customer_email,
+        )
+        .help("Otherwise they are masked: g***@example.net."),
+    ];
+    Form::new("partners", "Save", fields)
 }
 
 fn review_form(program: &AffiliateProgram) -> Form<'static> {
     let count = || Control::Number { min: Some(1), max: None };
-    Form::new(
-        "review",
-        "Save",
-        vec![
-            Field::new("velocity_per_hour", "Referrals per hour", count())
-                .required()
-                .value(program.velocity_per_hour.to_string())
-                .help("If one partner brings more in an hour, they are held for your review."),
-            Field::new("max_bounties_per_day", "Bounties per day", count())
-                .required()
-                .value(program.max_bounties_per_day.to_string())
-                .help("If one partner earns more in a day, they are held for your review."),
-            Field::new("banned_referrers", "Referring sites to review", Control::Lines { rows: 3 })
-                .value(program.banned_referrers.join("\n"))
-                .placeholder("coupons.example")
-                .help("One host per line. Referrals from pages on these hosts are held for your review.")
-                .empty(Empty::Kept),
-        ],
-    )
+    let fields = vec![
+        Field::new("velocity_per_hour", "Referrals per hour", count())
+            .required()
+            .value(program.velocity_per_hour.to_string())
+            .help("If one partner brings more in an hour, they are held for your review."),
+        Field::new("max_bounties_per_day", "Bounties per day", count())
+            .required()
+            .value(program.max_bounties_per_day.to_string())
+            .help("If one partner earns more in a day, they are held for your review."),
+        Field::new("banned_referrers", "Referring sites to review", Control::Lines { rows: 3 })
+            .value(program.banned_referrers.join("\n"))
+            .placeholder("coupons.example")
+            .help("One host per line. Referrals from pages on these hosts are held for your review.")
+            .empty(Empty::Kept),
+    ];
+    Form::new("review", "Save", fields)
 }
 
 fn currency_form(program: &AffiliateProgram) -> Form<'static> {
-    let modes = labelled(&[("live", "Live payments"), ("test", "Test payments")]);
-    Form::new(
-        "currency",
-        "Save",
-        vec![
-            Field::text("currency", "Currency").required().value(&program.currency).help("Three letters, such as usd."),
-            Field::new("mode", "Payments that count", Control::Radio(modes)).value(&program.mode),
-        ],
-    )
+    let modes = choices(&[("live", "Live payments"), ("test", "Test payments")]);
+    let fields = vec![
+        Field::text("currency", "Currency").required().value(&program.currency).help("Three letters, such as usd."),
+        Field::new("mode", "Payments that count", Control::Radio(modes)).value(&program.mode),
+    ];
+    Form::new("currency", "Save", fields)
 }
 
 fn form_of(name: &str, program: &AffiliateProgram) -> Option<Form<'static>> {
@@ -216,8 +196,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !is_setup {
             section.card {
                 h2 { "Currency and mode" }
-                p { "The currency is " (program.currency.to_uppercase()) ", and " (program.mode) " payments count. \
-                    Neither can change once the program has been live." }
+                p { "The currency is " (program.currency.to_uppercase()) ", and " (program.mode) " payments count. Neither can change once the program has been live." }
             }
         }
     };

@@ -1,13 +1,13 @@
 //! Set-up of the program in four steps: turn it on, connect the processor, set the commission, go live.
 
+use super::PATH;
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
-use super::processor::{ProcessorCard, connect_form};
+use super::processor::{connect_form, processor_card};
 use super::program::{
     AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
-use super::{PATH, labelled};
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
 
@@ -46,7 +46,7 @@ fn enable_form() -> Form<'static> {
     let mode = Field::new(
         "mode",
         "Payments that count",
-        Control::Radio(labelled(&[("live", "Live payments"), ("test", "Test payments, to try out the program")])),
+        Control::Radio(choices(&[("live", "Live payments"), ("test", "Test payments, to try out the program")])),
     )
     .value("live");
     Form::new("enable", "Turn the program on", vec![website, currency, mode])
@@ -96,7 +96,7 @@ pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
             3,
             "Set the commission",
             !is_missing("campaign"),
-            render(CampaignStep { context, program, campaign: campaign.as_ref(), is_set: !is_missing("campaign") }),
+            render(campaign_step(context, program, campaign.as_ref(), !is_missing("campaign"))),
         ),
         setup_step(4, "Go live", false, render(live_step(context, state))),
     ];
@@ -119,7 +119,7 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
     let form = connect_form();
     maud! {
         @if state.processor.is_some() {
-            (ProcessorCard { context, state, test: true })
+            (processor_card(context, state, true))
         } @else if context.allows("connect_affiliate_processor") {
             (super::processor::event_address(context.backend.base_url(), &state.program))
             (form.within(context))
@@ -129,32 +129,26 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
     }
 }
 
-struct CampaignStep<'p> {
-    context: &'p Context<'p>,
-    program: &'p AffiliateProgram,
-    campaign: Option<&'p Campaign>,
+fn campaign_step(
+    context: &Context<'_>,
+    program: &AffiliateProgram,
+    campaign: Option<&Campaign>,
     is_set: bool,
-}
-
-impl Renderable for CampaignStep<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, program, .. } = *self;
-        let form = campaign_form(&program.currency, self.campaign);
-        maud! {
-            @if let Some(campaign) = self.campaign {
-                ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
-            } @else if self.is_set {
-                p { "The default commission is set. Its terms are shown once the processor is connected." }
-            }
-            @if context.allows("set_default_affiliate_campaign") {
-                @if self.is_set && context.failure_of("campaign").is_none() {
-                    details { summary { "Change the commission" } (form.within(context)) }
-                } @else {
-                    (form.within(context))
-                }
+) -> impl Renderable {
+    let form = campaign_form(&program.currency, campaign);
+    maud! {
+        @if let Some(campaign) = campaign {
+            ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
+        } @else if is_set {
+            p { "The default commission is set. Its terms are shown once the processor is connected." }
+        }
+        @if context.allows("set_default_affiliate_campaign") {
+            @if is_set && context.failure_of("campaign").is_none() {
+                details { summary { "Change the commission" } (form.within(context)) }
+            } @else {
+                (form.within(context))
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -192,8 +186,7 @@ fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Rend
     maud! {
         details { summary { "The script for your website" } (snippet) }
         @if state.missing.is_empty() {
-            p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause \
-                the program at any time." }
+            p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause the program at any time." }
             @if context.allows("start_affiliate_program") { (form.within(context)) }
         } @else {
             p { "First:" }
@@ -205,8 +198,7 @@ fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Rend
 /// Turns the program on.
 pub async fn enable(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = enable_form().read(context.form())?;
-    context.perform(&Call::new("enable_affiliate_program").json(body)).await?;
-    Ok(Outcome::done(PATH, "changed"))
+    context.act(&Call::new("enable_affiliate_program").json(body), PATH, "changed").await
 }
 
 /// Sets the default campaign.
@@ -214,6 +206,5 @@ pub async fn set_campaign(context: &Context<'_>) -> Result<Outcome, Failure> {
     let state = load_program(context).await?;
     let form = campaign_form(&state.program.currency, None);
     let body = read_campaign(&form, context.form(), &state.program.currency)?;
-    context.perform(&Call::new("set_default_affiliate_campaign").json(body)).await?;
-    Ok(Outcome::done(PATH, "changed"))
+    context.act(&Call::new("set_default_affiliate_campaign").json(body), PATH, "changed").await
 }

@@ -119,8 +119,7 @@ impl Campaign {
             (_, Some(months)) => {
                 let plural = if months == 1 { "" } else { "s" };
                 format!(
-                    "A partner earns {rate} {of} every payment of a customer{tax}, for {months} month{plural} after \
-                     the \
+                    "A partner earns {rate} {of} every payment of a customer{tax}, for {months} month{plural} after the \
                      first one."
                 )
             }

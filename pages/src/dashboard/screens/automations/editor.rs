@@ -1,7 +1,7 @@
 //! The page of an automation: its trigger and steps in one form, and what saving would change.
 
 use super::definition_text::definition_text;
-use super::step_card::{CardContext, InsertStep, StepCard, StepCounts, comparison_list};
+use super::step_card::{CardContext, StepCard, StepCounts, comparison_list, insert_step};
 use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
@@ -16,11 +16,6 @@ use crate::dashboard::seen_version;
 pub const FORM: &str = "steps";
 /// The id of the form, by which the script moves steps.
 const FORM_ID: &str = "steps-form";
-
-#[derive(Debug, Deserialize)]
-struct TemplateNames {
-    templates: Vec<TemplateName>,
-}
 
 #[derive(Debug, Deserialize)]
 struct TemplateName {
@@ -48,12 +43,8 @@ struct CountedSteps {
 async fn template_choices(context: &Context<'_>, copy: &WorkingCopy) -> Vec<(String, String)> {
     let mut choices = vec![(String::new(), "None: subject and body below".to_owned())];
     let published = Call::new("list_templates").query("status", "published").query("limit", "100");
-    if context.allows("list_templates")
-        && let Ok(found) = context.read::<TemplateNames>(&published).await
-    {
-        choices
-            .extend(found.templates.into_iter().map(|template| (template.alias.unwrap_or(template.id), template.name)));
-    }
+    let found: Vec<TemplateName> = context.read_allowed("templates", &published).await.unwrap_or_default();
+    choices.extend(found.into_iter().map(|template| (template.alias.unwrap_or(template.id), template.name)));
     for step in &copy.steps {
         let named = find(step, "template");
         if !choices.iter().any(|(value, _)| value == named) {
@@ -127,8 +118,7 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = WorkingCopy::entered(context.form()).read()?;
     let automation = read_automation(context, &call("get_automation", context.id())).await?;
     context.check_seen(automation.updated_at.as_deref().unwrap_or_default())?;
-    context.perform(&call("update_automation", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(context.id()), "changed"))
+    context.act(&call("update_automation", context.id()).json(body), path(context.id()), "changed").await
 }
 
 /// Status, and the button for the next one.
@@ -194,10 +184,9 @@ impl Renderable for StepsEditor<'_> {
                 input type="hidden" name="from" value="";
                 input type="hidden" name="to" value="";
                 // The first button answers the Enter key, so it saves nothing.
-                button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the \
-                    changes" }
+                button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
                 @if let Some(failure) = failure { (context.mark_shown(FORM)) (FormErrors { failure, fields: &shown }) }
-                (TriggerCard { card, name: find(&self.copy.head, "name") })
+                (trigger_card(card, find(&self.copy.head, "name")))
                 section aria-labelledby="steps-title" {
                     h2 #steps-title { "Steps" }
                     @if automation.activated_at.is_some() {
@@ -210,7 +199,7 @@ impl Renderable for StepsEditor<'_> {
                     ol.step-list data-reorder=[card.may_edit.then_some(FORM_ID)] {
                         @for (n, step) in self.copy.steps.iter().enumerate() { (StepCard { card, n, step }) }
                     }
-                    (InsertStep { card, at: self.copy.steps.len() })
+                    (insert_step(card, self.copy.steps.len()))
                 }
                 section data-fragment="changes" { (Changes { automation, copy: self.copy }) }
                 @if card.may_edit {
@@ -248,39 +237,30 @@ fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Re
     }
 }
 
-struct TriggerCard<'e> {
-    card: &'e CardContext<'e>,
-    name: &'e str,
-}
-
-impl Renderable for TriggerCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let card = self.card;
-        let rows = trigger_fields();
-        let event = match card.fields.get("trigger.event") {
-            "" => "no event yet",
-            event => event,
-        };
-        let name = Field::text("name", "Name").required();
-        let is_wrong = card
-            .failure
-            .is_some_and(|failure| failure.fields.keys().any(|name| belongs_to(name, "trigger") || name == "name"));
-        let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
-        maud! {
-            section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
-                h2 #trigger-title { "Trigger " code { (event) } }
-                p.soft.small { (trigger_summary(card.fields)) }
-                details open[is_open] {
-                    summary { "Edit name and trigger" }
-                    div.step-fields {
-                        (card.field(&name))
-                        @for field in &rows { (card.field(field)) }
-                        (comparison_list(card, "trigger.filter.", "Only events for which", "row-trigger".into()))
-                    }
+fn trigger_card(card: &CardContext<'_>, name: &str) -> impl Renderable {
+    let rows = trigger_fields();
+    let event = match card.fields.get("trigger.event") {
+        "" => "no event yet",
+        event => event,
+    };
+    let name_field = Field::text("name", "Name").required();
+    let is_wrong = card
+        .failure
+        .is_some_and(|failure| failure.fields.keys().any(|name| belongs_to(name, "trigger") || name == "name"));
+    let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && name.is_empty();
+    maud! {
+        section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
+            h2 #trigger-title { "Trigger " code { (event) } }
+            p.soft.small { (trigger_summary(card.fields)) }
+            details open[is_open] {
+                summary { "Edit name and trigger" }
+                div.step-fields {
+                    (card.field(&name_field))
+                    @for field in &rows { (card.field(field)) }
+                    (comparison_list(card, "trigger.filter.", "Only events for which", "row-trigger".into()))
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -321,8 +301,7 @@ impl Renderable for Changes<'_> {
             // The form says which field is wrong when it is sent.
             Err(failure) => {
                 maud! {
-                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": \
-                        " (plain(text)) } } }
+                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
                 }
                 .render_to(buffer);
                 return;

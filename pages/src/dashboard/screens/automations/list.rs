@@ -7,26 +7,18 @@ use crate::dashboard::prelude::*;
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Status", &["draft", "active", "paused", "archived"])];
     let query = context.query();
-    let call = Call::new("list_automations").query("status", query.get("status")).query("cursor", query.get("cursor"));
-    let found = context.read_list::<AutomationDetail>(&call).await?;
+    let call = Call::new("list_automations").filters(query, &["status", "cursor"]);
+    let found = &context.read_list::<AutomationDetail>("automations", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
-    let columns = ["Name", "Trigger", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
-    let mut table = Table::new("Automations", &columns).numbers(&numbers);
-    for automation in &found.entries {
-        let counts = automation.counts;
-        table.push(
-            Row::new()
-                .link(path(&automation.id), &automation.name)
-                .cell(maud! { code { (automation.event()) } })
-                .cell(Badge::of(&automation.status))
-                .cell(automation.steps.len())
-                .cell(grouped(counts.running))
-                .cell(grouped(counts.waiting))
-                .cell(grouped(counts.completed))
-                .cell(grouped(counts.failed)),
-        );
-    }
+    let table = Table::of("Automations", &found.entries)
+        .column("Name", |automation| link(path(&automation.id), &automation.name))
+        .column("Trigger", |automation| maud! { code { (automation.event()) } })
+        .column("Status", |automation| Badge::of(&automation.status))
+        .number("Steps", |automation| automation.steps.len())
+        .number("Running", |automation| grouped(automation.counts.running))
+        .number("Waiting", |automation| grouped(automation.counts.waiting))
+        .number("Completed", |automation| grouped(automation.counts.completed))
+        .number("Failed", |automation| grouped(automation.counts.failed));
     let may_create = context.allows("create_automation");
     let is_filtered = bar.is_active();
     let empty = if is_filtered {
@@ -41,7 +33,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Automations", body).lead("Steps that follow an event, person by person.");
     let page = if may_create {

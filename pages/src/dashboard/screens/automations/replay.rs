@@ -129,7 +129,7 @@ async fn replay(
     let page = automation_page(context, automation, "Replay result", result)
         .below(format!("{}/replay", path(&automation.id)), "Replay")
         .same_as(call);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 impl ReplayedEvent {
@@ -158,35 +158,26 @@ impl ReplayedEvent {
 }
 
 /// The effect of the steps on an event.
-struct Effect<'e> {
-    event: &'e ReplayedEvent,
-    end: Option<String>,
-}
-
-impl Renderable for Effect<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (event, end) = (self.event, self.end.as_deref());
-        maud! {
-            @match event.effect.as_str() {
-                "filtered" => { span.soft { "No run: the filter excludes the event" } }
-                "repeated" => { span.soft { "No run: one per person" } }
-                _ => {
-                    @if event.messages.is_empty() && end.is_none() { span.soft { "No message" } }
-                    @if !event.messages.is_empty() {
-                        ul.bare {
-                            @for message in &event.messages {
-                                li {
-                                    (message.step_index + 1) ". “" (message.text) "”"
-                                    @if message.suppressed { span.soft { " – not sent: suppressed" } }
-                                }
+fn effect_view(event: &ReplayedEvent, end: Option<String>) -> impl Renderable {
+    maud! {
+        @match event.effect.as_str() {
+            "filtered" => { span.soft { "No run: the filter excludes the event" } }
+            "repeated" => { span.soft { "No run: one per person" } }
+            _ => {
+                @if event.messages.is_empty() && end.is_none() { span.soft { "No message" } }
+                @if !event.messages.is_empty() {
+                    ul.bare {
+                        @for message in &event.messages {
+                            li {
+                                (message.step_index + 1) ". “" (message.text) "”"
+                                @if message.suppressed { span.soft { " – not sent: suppressed" } }
                             }
                         }
                     }
-                    @if let Some(end) = end { p.soft[!event.is_failed()].error[event.is_failed()] { (end) } }
                 }
+                @if let Some(end) = &end { p.soft[!event.is_failed()].error[event.is_failed()] { (end) } }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -207,18 +198,18 @@ impl ReplayResult<'_> {
         for message in messages.filter(|message| !message.suppressed) {
             steps.entry(message.step_index).or_insert((0, &message.text)).0 += 1;
         }
-        let mut table = Table::new("Messages by step", &["Step", "Messages", "For example"]).numbers(&["Messages"]);
-        for (step, (number, text)) in steps {
-            table.push(Row::new().cell(maud! { "Step " (step + 1) }).cell(number).cell(maud! { "“" (text) "”" }));
-        }
-        table
+        Table::of("Messages by step", steps)
+            .column("Step", |(step, _)| maud! { "Step " (step + 1) })
+            .number("Messages", |(_, (number, _))| number)
+            .column("For example", |(_, (_, text))| maud! { "“" (text) "”" })
+            .into()
     }
 
     fn table(&self) -> Table {
         let mut table = Table::new("Replayed events", &["Event", "Person", "With these steps", "What happened then"]);
         let steps = &self.definition["steps"];
         for event in self.replay.events.iter().take(ROWS_MAX) {
-            let effect = Effect { event, end: event.end(steps) };
+            let effect = effect_view(event, event.end(steps));
             let base = path(&self.automation.id);
             let cell = maud! {
                 @match &event.past_run {
@@ -226,8 +217,7 @@ impl ReplayResult<'_> {
                     Some(run) => {
                         a href={ (base) "/runs/" (encode(&run.id)) } { "Version " (run.automation_version) } " "
                         (run_badge(&run.status)) " "
-                        span.soft { @match run.messages_sent { 1 => { "1 message" } number => { (number) " \
-                            messages" } } }
+                        span.soft { @match run.messages_sent { 1 => { "1 message" } number => { (number) " messages" } } }
                     }
                 }
             };
@@ -267,8 +257,7 @@ impl Renderable for ReplayResult<'_> {
                     "Failed runs: " strong { (totals.failed) } "."
                     @if !replay.complete { " There was no time for more of the " (self.limit) " events." }
                 }
-                p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " \
-                    messages were sent." }
+                p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " messages were sent." }
                 p.help {
                     "Waits count as timed out, and delays are skipped. Stored events contain no secrets such as \
                      codes, and "
@@ -279,8 +268,7 @@ impl Renderable for ReplayResult<'_> {
                 }
                 @if !by_step.is_empty() { section { h2 { "Messages" } (by_step) } }
                 section { h2 { "Events" } (self.table()) }
-                @if replay.events.len() > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums \
-                    are of all." } }
+                @if replay.events.len() > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums are of all." } }
             }
         }
         .render_to(buffer);

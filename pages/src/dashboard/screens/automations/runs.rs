@@ -2,7 +2,7 @@
 
 use super::step_form::StepKind;
 use super::{automation_page, call, path, read_automation};
-use crate::dashboard::csv::export_list;
+use crate::dashboard::csv::{CsvColumn, export_list, text};
 use crate::dashboard::prelude::*;
 
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
@@ -106,21 +106,15 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     ];
     let query = context.query();
     let list = filtered(context).query("cursor", query.get("cursor"));
-    let found = context.read_list::<RunDetail>(&list).await?;
+    let found = &context.read_list::<RunDetail>("runs", &list).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table =
-        Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
-    for run in &found.entries {
-        table.push(
-            Row::new()
-                .link(run_path(&automation.id, &run.id), run.person())
-                .cell(run_badge(&run.status))
-                .cell(run.place())
-                .cell(run.automation_version)
-                .cell(time_or_dash(run.created_at.as_deref()))
-                .cell(time_or_dash(run.completed_at.as_deref())),
-        );
-    }
+    let table = Table::of("Runs", &found.entries)
+        .column("Person", |run| link(run_path(&automation.id, &run.id), run.person()))
+        .column("Status", |run| run_badge(&run.status))
+        .column("Step", |run| run.place())
+        .number("Version", |run| run.automation_version)
+        .column("Began", |run| time_or_dash(run.created_at.as_deref()))
+        .column("Ended", |run| time_or_dash(run.completed_at.as_deref()));
     let is_filtered = bar.is_active();
     let test = format!("{}/test", path(&automation.id));
     let empty = if is_filtered {
@@ -135,7 +129,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let export =
         format!("{}/runs/export?{}", path(&automation.id), query.with("cursor", "").with("done", "").to_query());
@@ -156,26 +150,20 @@ fn filtered(context: &Context<'_>) -> Call {
 
 /// The filtered list as CSV.
 pub async fn export(context: &Context<'_>) -> Result<View, Failure> {
-    let columns =
-        ["id", "status", "user_id", "email", "event", "event_id", "version", "step", "error", "began", "ended"];
-    let row = |run: RunDetail| {
-        let text = |text: Option<String>| text.unwrap_or_default();
-        [
-            run.id,
-            run.status,
-            text(run.user_id),
-            text(run.email),
-            run.event_name,
-            run.event_id,
-            run.automation_version.to_string(),
-            (run.current_step_index + 1).to_string(),
-            text(run.error),
-            text(run.created_at),
-            text(run.completed_at),
-        ]
-    };
-    let rows = |found: List<RunDetail>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
-    export_list(context, "runs", columns, filtered(context), rows).await
+    let columns: &[CsvColumn<RunDetail>] = &[
+        ("id", |run| run.id.clone()),
+        ("status", |run| run.status.clone()),
+        ("user_id", |run| text(&run.user_id)),
+        ("email", |run| text(&run.email)),
+        ("event", |run| run.event_name.clone()),
+        ("event_id", |run| run.event_id.clone()),
+        ("version", |run| run.automation_version.to_string()),
+        ("step", |run| (run.current_step_index + 1).to_string()),
+        ("error", |run| text(&run.error)),
+        ("began", |run| text(&run.created_at)),
+        ("ended", |run| text(&run.completed_at)),
+    ];
+    export_list(context, "runs", "runs", filtered(context), columns).await
 }
 
 fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
@@ -228,18 +216,12 @@ pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The steps of a run with their times and results.
 pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
-    let mut table = Table::new("Steps of this run", &["Step", "Status", "Result", "Began", "Ended"]);
-    for step in steps {
-        table.push(
-            Row::new()
-                .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
-                .cell(run_badge(&step.status))
-                .cell(step_result(step))
-                .cell(time_or_dash(step.started_at.as_deref()))
-                .cell(time_or_dash(step.completed_at.as_deref())),
-        );
-    }
-    table
+    Table::of("Steps of this run", steps)
+        .column("Step", |step| maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
+        .column("Status", |step| run_badge(&step.status))
+        .column("Result", |step| step_result(step))
+        .column("Began", |step| time_or_dash(step.started_at.as_deref()))
+        .column("Ended", |step| time_or_dash(step.completed_at.as_deref()))
 }
 
 /// The result of a step in words.
@@ -273,6 +255,5 @@ pub fn step_result(step: &RunStepDetail) -> impl Renderable {
 
 /// Cancels a run.
 pub async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&run_call("cancel_automation_run", context)).await?;
-    Ok(Outcome::done(&context.request.path, "canceled"))
+    context.act(&run_call("cancel_automation_run", context), &context.request.path, "canceled").await
 }

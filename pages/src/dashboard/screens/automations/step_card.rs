@@ -195,7 +195,7 @@ impl Renderable for StepCard<'_, '_> {
         };
         maud! {
             li id={ "step-" (n) } {
-                @if n > 0 { div.between { (InsertStep { card, at: n }) } }
+                @if n > 0 { div.between { (insert_step(card, n)) } }
                 div.step-card {
                 input type="hidden" name={ (prefix) ".type" } value=(kind.word());
                 @if let Some(origin) = self.origin() {
@@ -210,7 +210,7 @@ impl Renderable for StepCard<'_, '_> {
                         }
                         p { (summary(kind, self.step)) }
                     }
-                    (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
+                    (step_state(self.origin().and_then(|origin| card.counts.get(origin)), self.stored().is_none(), self.is_edited()))
                     @if card.may_edit { (step_buttons(card, n)) }
                 }
                 @for error in &errors { p.error { (plain(error)) } }
@@ -234,30 +234,21 @@ impl Renderable for StepCard<'_, '_> {
     }
 }
 
-struct StepState<'c> {
-    counts: Option<&'c StepCounts>,
-    is_new: bool,
-    is_edited: bool,
-}
-
-impl Renderable for StepState<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let counts = self.counts.copied().unwrap_or_default();
-        maud! {
-            p.step-state {
-                @if self.is_new {
-                    (Badge::new("New", Tone::Active))
-                } @else if self.is_edited {
-                    (Badge::new("Edited", Tone::Active))
-                }
-                @if counts.waiting > 0 { (Badge::new(format!("{} here", counts.waiting), Tone::Warning)) }
-                @if counts.passed > 0 { (Badge::new(format!("{} passed", counts.passed), Tone::Good)) }
-                @if counts.ended > 0 { (Badge::new(format!("{} ended here", counts.ended), Tone::Neutral)) }
-                @if counts.failed > 0 { (Badge::new(format!("{} failed", counts.failed), Tone::Bad)) }
-                @if counts.cancelled > 0 { (Badge::new(format!("{} canceled", counts.cancelled), Tone::Neutral)) }
+fn step_state(counts: Option<&StepCounts>, is_new: bool, is_edited: bool) -> impl Renderable {
+    let counts = counts.copied().unwrap_or_default();
+    maud! {
+        p.step-state {
+            @if is_new {
+                (Badge::new("New", Tone::Active))
+            } @else if is_edited {
+                (Badge::new("Edited", Tone::Active))
             }
+            @if counts.waiting > 0 { (Badge::new(format!("{} here", counts.waiting), Tone::Warning)) }
+            @if counts.passed > 0 { (Badge::new(format!("{} passed", counts.passed), Tone::Good)) }
+            @if counts.ended > 0 { (Badge::new(format!("{} ended here", counts.ended), Tone::Neutral)) }
+            @if counts.failed > 0 { (Badge::new(format!("{} failed", counts.failed), Tone::Bad)) }
+            @if counts.cancelled > 0 { (Badge::new(format!("{} canceled", counts.cancelled), Tone::Neutral)) }
         }
-        .render_to(buffer);
     }
 }
 
@@ -282,33 +273,23 @@ fn step_buttons(card: &CardContext<'_>, n: usize) -> impl Renderable {
 }
 
 /// The buttons that insert a step at a position.
-pub struct InsertStep<'c, 'e> {
-    pub card: &'c CardContext<'e>,
-    pub at: usize,
-}
-
-impl Renderable for InsertStep<'_, '_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let at = self.at;
-        if !self.card.may_edit || self.card.steps >= STEPS_MAX {
-            return;
-        }
-        maud! {
-            details.insert open[self.card.steps == 0] {
-                summary {
-                    @if at == self.card.steps { "Add a step" } @else { "Insert a step" span.hidden { " before step \
-                        " (at + 1) } }
-                }
-                div.buttons {
-                    @for kind in StepKind::ALL {
-                        button.button.small type="submit" name="preview" value={ "insert-" (at) "-" (kind.word()) }
-                            formaction={ (self.card.path) "#step-" (at) } { (kind.label()) }
-                    }
+pub fn insert_step(card: &CardContext<'_>, at: usize) -> Fragment {
+    if !card.may_edit || card.steps >= STEPS_MAX {
+        return Fragment::default();
+    }
+    Fragment::new(maud! {
+        details.insert open[card.steps == 0] {
+            summary {
+                @if at == card.steps { "Add a step" } @else { "Insert a step" span.hidden { " before step " (at + 1) } }
+            }
+            div.buttons {
+                @for kind in StepKind::ALL {
+                    button.button.small type="submit" name="preview" value={ "insert-" (at) "-" (kind.word()) }
+                        formaction={ (card.path) "#step-" (at) } { (kind.label()) }
                 }
             }
         }
-        .render_to(buffer);
-    }
+    })
 }
 
 #[cfg(test)]

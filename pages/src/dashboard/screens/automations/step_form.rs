@@ -66,10 +66,6 @@ pub const OPERATORS: [(&str, &str); 12] = [
 const DAYS: [(&str, &str); 7] =
     [("mon", "Mon"), ("tue", "Tue"), ("wed", "Wed"), ("thu", "Thu"), ("fri", "Fri"), ("sat", "Sat"), ("sun", "Sun")];
 
-fn choices(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
-}
-
 /// The fields of a step; their names begin with `prefix`, for example `steps[2]`. Comparisons have their own controls.
 pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)]) -> Vec<Field> {
     let field = |name: &str, label: &'static str, control| Field::new(format!("{prefix}.{name}"), label, control);

@@ -53,7 +53,7 @@ fn test_form(event: &PastEvent) -> Form<'static> {
         ("dry_run", "Only show what would be sent"),
         ("test_send", "Send the emails and text messages for real, to the addresses of the event"),
     ];
-    let modes = modes.map(|(value, label)| (value.to_owned(), label.to_owned()));
+    let modes = choices(&modes);
     let fields = vec![
         Field::new("email", "Email address", Control::Email).value(event.email.clone().unwrap_or_default()),
         Field::text("user_id", "User id").value(event.user_id.clone().unwrap_or_default()),
@@ -132,7 +132,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let page = automation_page(context, automation, "Test result", body)
         .below(format!("{}/test", path(&automation.id)), "Test")
         .same_as(same);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 /// Runs the steps of the editor's form, which are not saved, with the latest event of the trigger's name.
@@ -164,15 +164,14 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
     let page = maud! {
         p {
             "The steps as you entered them, which are not saved, ran "
-            @if is_past { "with the latest " code { (name) } " event" } @else { "with an example of the event \
-                " code { (name) } }
+            @if is_past { "with the latest " code { (name) } " event" } @else { "with an example of the event " code { (name) } }
             " of " (event.person()) "."
         }
         p.help { "Go back in your browser to continue editing." }
         (TestResult { automation, event, run: &run, is_sent: false, is_entered: true })
     };
     let page = automation_page(context, automation, "Test result", page).same_as(same);
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 /// A test run with its emails.
@@ -221,8 +220,7 @@ impl Renderable for TestResult<'_> {
                     }
                     @match (output["html"].is_string(), self.mail_path(step.index)) {
                         (true, Some(source)) => {
-                            iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step \
-                                " (step.index + 1) } {}
+                            iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step " (step.index + 1) } {}
                         }
                         _ if output["text"].is_null() => { p.soft { "The HTML is shown once the steps are saved." } }
                         _ => { pre.wrap tabindex="0" { (output["text"].as_str().unwrap_or_default()) } }

@@ -6,12 +6,11 @@ use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct AutomationVersionItem {
     version: u32,
-    #[serde(default)]
     trigger: Value,
-    #[serde(default)]
     steps: Vec<Value>,
     created_at: String,
 }
@@ -28,7 +27,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let list = call("list_automation_versions", &automation.id)
         .query("limit", "100")
         .query("cursor", context.query().get("cursor"));
-    let found = &context.read::<List<AutomationVersionItem>>(&list).await?;
+    let found = &context.read_list::<AutomationVersionItem>("versions", &list).await?;
     let choice = |item: &AutomationVersionItem| {
         let current = if item.version == automation.version { " (current)" } else { "" };
         (item.version.to_string(), format!("Version {}{current}", item.version))
@@ -52,11 +51,11 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         return Ok(View::SeeOther(format!("{}?{}", context.request.path, query.to_query())));
     }
     let base = path(&automation.id);
-    let mut table = Table::new("Versions", &["Version", "Steps", "Saved", "Compare"]).numbers(&["Steps"]);
-    for item in &found.entries {
-        let compare = format!("{base}/versions?from={}&to={}", item.version, automation.version);
-        let is_current = item.version == automation.version;
-        table.push(
+    let table = Table::new("Versions", &["Version", "Steps", "Saved", "Compare"]).numbers(&["Steps"]).rows(
+        &found.entries,
+        |item| {
+            let compare = format!("{base}/versions?from={}&to={}", item.version, automation.version);
+            let is_current = item.version == automation.version;
             Row::new()
                 .cell(maud! { "Version " (item.version) @if is_current { " " (Badge::new("Current", Tone::Good)) } })
                 .cell(item.steps.len())
@@ -67,9 +66,9 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     } @else {
                         a href=(compare) { "Compare with current" span.hidden { ", version " (item.version) } }
                     }
-                }),
-        );
-    }
+                })
+        },
+    );
     let may_restore = context.allows("update_automation");
     let restored = from.filter(|item| may_restore && item.version != automation.version);
     let form = restored.map(|item| restore_form(item.version));
@@ -110,9 +109,8 @@ fn restore_form(version: u32) -> Form<'static> {
 pub async fn restore(context: &Context<'_>) -> Result<Outcome, Failure> {
     let number: u32 = context.form().get("version").parse().map_err(|_| Failure::not_found())?;
     let list = call("list_automation_versions", context.id()).query("limit", "100");
-    let found: List<AutomationVersionItem> = context.read(&list).await?;
+    let found: List<AutomationVersionItem> = context.read_list("versions", &list).await?;
     let item = found.entries.iter().find(|item| item.version == number).ok_or_else(Failure::not_found)?;
     let body = json!({"trigger": item.trigger, "steps": item.steps});
-    context.perform(&call("update_automation", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(context.id()), "changed"))
+    context.act(&call("update_automation", context.id()).json(body), path(context.id()), "changed").await
 }

@@ -11,12 +11,11 @@ use crate::dashboard::screens::events::{EventItem, event_path};
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct EmailBefore {
     id: String,
-    #[serde(default)]
     subject: String,
-    #[serde(default)]
     last_event: String,
     created_at: String,
 }
@@ -38,7 +37,8 @@ async fn conversion(context: &Context<'_>, id: &str) -> Result<Option<Conversion
     if !context.allows("list_conversions") {
         return Ok(None);
     }
-    let list: List<Conversion> = context.read(&Call::new("list_conversions").query("limit", "100")).await?;
+    let list: List<Conversion> =
+        context.read_list("conversions", &Call::new("list_conversions").query("limit", "100")).await?;
     Ok(list.entries.into_iter().find(|one| one.event_id == id))
 }
 
@@ -90,20 +90,16 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn emails_table(event: &EventItem, emails: &[EmailBefore]) -> Table {
-    let mut table = Table::new("Emails before the conversion", &["Email", "Sent", "Before", "Last event"]);
-    for email in emails {
+    Table::new("Emails before the conversion", &["Email", "Sent", "Before", "Last event"]).rows(emails, |email| {
         let sent: Option<Timestamp> = email.created_at.parse().ok();
         let before =
             time(event).zip(sent).map(|(at, sent)| Unit::Seconds.exact(at.duration_since(sent).as_secs_f64().max(0.0)));
         let subject = if email.subject.is_empty() { "(no subject)" } else { &email.subject };
         let last = email.last_event.strip_prefix("email.").unwrap_or(&email.last_event);
-        table.push(
-            Row::new()
-                .link(format!("/dashboard/emails/{}", encode(&email.id)), subject)
-                .cell(time_or_dash(Some(&email.created_at)))
-                .cell(before.unwrap_or_default())
-                .cell(Badge::of(last)),
-        );
-    }
-    table
+        Row::new()
+            .link(format!("/dashboard/emails/{}", encode(&email.id)), subject)
+            .cell(time_or_dash(Some(&email.created_at)))
+            .cell(before.unwrap_or_default())
+            .cell(Badge::of(last))
+    })
 }

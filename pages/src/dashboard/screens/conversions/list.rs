@@ -2,8 +2,8 @@
 
 use super::LIST;
 use super::object::Conversion;
-use crate::dashboard::csv::export_list;
-use crate::dashboard::kit::filter::{FilterControl, or_refused, refused_filter};
+use crate::dashboard::csv::{CsvColumn, export_list, text};
+use crate::dashboard::kit::filter::{FilterControl, refused_filter};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
@@ -14,12 +14,12 @@ fn list_call(context: &Context<'_>) -> Call {
     let call = Call::new("list_conversions")
         .query("created_after", day_start(query.get("after"), 0))
         .query("created_before", day_start(query.get("before"), 1));
-    ["kind", "source", "email"].iter().fold(call, |call, name| call.query(*name, query.get(name).trim()))
+    call.filters(query, &["kind", "source", "email"])
 }
 
 fn filters() -> [Filter; 5] {
     let kinds = [("", "All"), ("sign_up", "Sign-ups"), ("subscription", "Subscriptions")];
-    let kinds = kinds.map(|(word, title)| (word.to_owned(), title.to_owned()));
+    let kinds = choices(&kinds);
     [
         Filter { name: "kind", label: "What", control: FilterControl::Select(kinds.into()) },
         Filter::text("source", "Source", "google.com"),
@@ -33,24 +33,21 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = list_call(context).query("cursor", context.query().get("cursor"));
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
-    let (found, refused) = or_refused(context.read::<List<Conversion>>(&call).await)?;
+    let found = &context.read_filtered::<Conversion>("conversions", &call).await?;
     let columns = ["Person", "What", "Source", "Came from", "Value", "When", "Emails before"];
-    let mut table = Table::new("Conversions", &columns).numbers(&["Value"]);
-    for one in &found.entries {
+    let table = Table::new("Conversions", &columns).numbers(&["Value"]).rows(&found.entries, |one| {
         let tone = if one.kind == "subscription" { Tone::Good } else { Tone::Active };
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
         let money = one.money();
-        table.push(
-            Row::new()
-                .cell(&one.person)
-                .cell(Badge::new(one.title(), tone))
-                .cell(maud! { (address_cell(&text(&one.source))) })
-                .cell(text(&one.came_from))
-                .cell(maud! { span.nowrap { @if money.is_empty() { "–" } @else { (money) } } })
-                .cell(time_or_dash(Some(&one.occurred_at)))
-                .link(format!("{LIST}/{}", encode(&one.event_id)), "Show"),
-        );
-    }
+        Row::new()
+            .cell(&one.person)
+            .cell(Badge::new(one.title(), tone))
+            .cell(maud! { (address_cell(&text(&one.source))) })
+            .cell(text(&one.came_from))
+            .cell(maud! { span.nowrap { @if money.is_empty() { "–" } @else { (money) } } })
+            .cell(time_or_dash(Some(&one.occurred_at)))
+            .link(format!("{LIST}/{}", encode(&one.event_id)), "Show")
+    });
     let none = EmptyState {
         title: "No matching conversions",
         text: "No sign-ups or subscriptions match the filters, or older ones are on the next page.",
@@ -65,7 +62,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div.flow data-fragment="list" {
-            @if let Some(refused) = &refused { (refused_filter(refused)) }
+            @if let Some(refused) = &found.refused { (refused_filter(refused)) }
             @else if !table.is_empty() { (table) }
             @else if bar.is_active() { (none) } @else { (empty) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
@@ -81,37 +78,19 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
-    let columns = [
-        "event_id",
-        "kind",
-        "subject_id",
-        "user_id",
-        "email",
-        "source",
-        "came_from",
-        "signup_method",
-        "gclid",
-        "value",
-        "currency",
-        "occurred_at",
+    let columns: &[CsvColumn<Conversion>] = &[
+        ("event_id", |one| one.event_id.clone()),
+        ("kind", |one| one.kind.clone()),
+        ("subject_id", |one| one.subject_id.clone()),
+        ("user_id", |one| text(&one.person.user_id)),
+        ("email", |one| text(&one.person.email)),
+        ("source", |one| text(&one.source)),
+        ("came_from", |one| text(&one.came_from)),
+        ("signup_method", |one| text(&one.signup_method)),
+        ("gclid", |one| text(&one.gclid)),
+        ("value", |one| one.value.map(|value| value.to_string()).unwrap_or_default()),
+        ("currency", |one| text(&one.currency)),
+        ("occurred_at", |one| one.occurred_at.clone()),
     ];
-    let row = |one: Conversion| {
-        let text = |text: Option<String>| text.unwrap_or_default();
-        [
-            one.event_id,
-            one.kind,
-            one.subject_id,
-            text(one.person.user_id),
-            text(one.person.email),
-            text(one.source),
-            text(one.came_from),
-            text(one.signup_method),
-            text(one.gclid),
-            one.value.map(|value| value.to_string()).unwrap_or_default(),
-            text(one.currency),
-            one.occurred_at,
-        ]
-    };
-    let rows = |found: List<Conversion>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
-    export_list(context, "conversions", columns, list_call(context), rows).await
+    export_list(context, "conversions", "conversions", list_call(context), columns).await
 }

@@ -38,7 +38,7 @@ impl KeyActivity {
         let (mut activity, mut cursor) = (Self::default(), String::new());
         for _ in 0..PAGES {
             let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
-            let page: List<CountedRequest> = context.read(&call).await?;
+            let page: List<CountedRequest> = context.read_list("logs", &call).await?;
             activity.add(page.entries, key);
             match page.next_cursor {
                 Some(next) => cursor = next,
@@ -81,22 +81,22 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
     let mut operations: Vec<_> = activity.operations.iter().collect();
     operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
     let columns = ["Operation", "Requests", "Refused", "Required scope", "Last"];
-    let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
-    for (id, calls) in operations {
-        let operation = api.operation(id);
-        let needed = match operation.map(|operation| operation.scope) {
-            Some(KeyScope::Sending) => "Sending only",
-            _ => "Full access",
-        };
-        table.push(
+    let table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]).rows(
+        operations,
+        |(id, calls)| {
+            let operation = api.operation(id);
+            let needed = match operation.map(|operation| operation.scope) {
+                Some(KeyScope::Sending) => "Sending only",
+                _ => "Full access",
+            };
             Row::new()
                 .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
                 .cell(grouped(calls.count))
                 .cell(grouped(calls.refused))
                 .cell(needed)
-                .cell(time_or_dash(Some(&calls.last))),
-        );
-    }
+                .cell(time_or_dash(Some(&calls.last)))
+        },
+    );
     let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
     maud! {
         section {
@@ -107,8 +107,7 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
                 "."
             }
             @if could_be_smaller {
-                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create \
-                    one, put it in place, and delete this key." })
+                (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
             }
             @if table.is_empty() {
                 p.card { "It made none of these requests. If no program uses it, delete it." }

@@ -1,6 +1,6 @@
 //! New secrets: creation and rotation. The page after each is the only one that shows the secret.
 
-use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, policy, smtp_settings};
+use super::{Credential, CredentialPages, OneCredential, addresses_field, name_field, policy, smtp_settings};
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
 use crate::dashboard::prelude::*;
@@ -8,10 +8,10 @@ use crate::dashboard::prelude::*;
 fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
     let mut fields = vec![name_field()];
     if pages.is_api_key {
-        let scopes = vec![
-            ("sending".to_owned(), "Sending only: send email, and read sent email".to_owned()),
-            ("full".to_owned(), "Full access: everything in the account".to_owned()),
-        ];
+        let scopes = choices(&[
+            ("sending", "Sending only: send email, and read sent email"),
+            ("full", "Full access: everything in the account"),
+        ]);
         fields.push(Field::new("scope", "Scope", Control::Radio(scopes)).value("sending"));
     }
     let all = (String::new(), "All domains".to_owned());
@@ -24,7 +24,7 @@ fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
 }
 
 pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
-    let form = form(pages, &domains(context).await?);
+    let form = form(pages, &context.domain_choices().await?);
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = if pages.is_api_key {
         json!({"name": "shop-backend", "scope": "sending"})
@@ -38,7 +38,7 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
 pub(super) async fn submit(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let body = form(pages, &[]).read(context.form())?;
     let created: OneCredential = context.read(&Call::new(pages.create).json(body)).await?;
-    Ok(Outcome::Once(Box::new(secret_page(context, pages, &created, "The credential was created.").await?)))
+    Ok(Outcome::once(secret_page(context, pages, &created, "The credential was created.").await?))
 }
 
 fn rotate_form<'a>() -> Form<'a> {
@@ -73,7 +73,7 @@ pub(super) async fn show_rotate(context: &Context<'_>, pages: &CredentialPages) 
 pub(super) async fn rotate(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let body = rotate_form().read(context.form())?;
     let rotated: OneCredential = context.read(&Call::new(pages.rotate).id(context.id()).json(body)).await?;
-    Ok(Outcome::Once(Box::new(secret_page(context, pages, &rotated, "The secret was replaced.").await?)))
+    Ok(Outcome::once(secret_page(context, pages, &rotated, "The secret was replaced.").await?))
 }
 
 /// The page that shows the secret. If the domain's name cannot be read, the secret must be shown all the same.
@@ -83,7 +83,7 @@ async fn secret_page(
     created: &OneCredential,
     lead: &str,
 ) -> Result<Page, Failure> {
-    let domains = domains(context).await.unwrap_or_default();
+    let domains = context.domain_choices().await.unwrap_or_default();
     let credential = &created.credential;
     let domain = match &credential.domain_id {
         Some(id) => domains.iter().find(|(other, _)| other == id),

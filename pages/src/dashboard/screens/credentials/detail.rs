@@ -1,7 +1,7 @@
 //! One credential: its properties and what it did; rename, restrict, disable, delete.
 
 use super::activity::{KeyActivity, key_activity_view};
-use super::{Credential, CredentialPages, addresses_field, domain_cell, domains, name_field, policy, smtp_settings};
+use super::{Credential, CredentialPages, addresses_field, domain_cell, name_field, policy, smtp_settings};
 use crate::dashboard::kit::confirm::{confirm_field, delete_confirmed};
 use crate::dashboard::kit::secret::secret_uses;
 use crate::dashboard::kit::time::Time;
@@ -50,7 +50,7 @@ fn facts(
 
 pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
     let credential = pages.read(context).await?;
-    let domains = if credential.domain_id.is_some() { domains(context).await? } else { Vec::new() };
+    let domains = if credential.domain_id.is_some() { context.domain_choices().await? } else { Vec::new() };
     let activity = if pages.is_api_key && context.allows("list_logs") {
         Some(KeyActivity::read(context, &credential.id).await?)
     } else {
@@ -76,8 +76,13 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
 
 pub(super) async fn switch(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let enabled = context.form().get("enabled") == "true";
-    context.perform(&Call::new(pages.update).id(context.id()).json(json!({"enabled": enabled}))).await?;
-    Ok(Outcome::done(pages.page_of(context.id()), "changed"))
+    context
+        .act(
+            &Call::new(pages.update).id(context.id()).json(json!({"enabled": enabled})),
+            pages.page_of(context.id()),
+            "changed",
+        )
+        .await
 }
 
 fn edit_form<'a>(pages: &CredentialPages, credential: Option<&Credential>) -> Form<'a> {
@@ -102,8 +107,7 @@ pub(super) async fn show_edit(context: &Context<'_>, pages: &CredentialPages) ->
 
 pub(super) async fn edit(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let body = edit_form(pages, None).read(context.form())?;
-    context.perform(&Call::new(pages.update).id(context.id()).json(body)).await?;
-    Ok(Outcome::done(pages.page_of(context.id()), "changed"))
+    context.act(&Call::new(pages.update).id(context.id()).json(body), pages.page_of(context.id()), "changed").await
 }
 
 pub(super) async fn show_delete(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
@@ -115,8 +119,7 @@ pub(super) async fn show_delete(context: &Context<'_>, pages: &CredentialPages) 
                 are still sent." }
             p {
                 @match credential.last_used_at.as_deref().and_then(Time::parse) {
-                    Some(time) => { "It was last used " (time) @if let Some(ip) = &credential.last_used_ip { " from \
-                        " code { (ip) } } "." }
+                    Some(time) => { "It was last used " (time) @if let Some(ip) = &credential.last_used_ip { " from " code { (ip) } } "." }
                     None => "It has never been used.",
                 }
             }

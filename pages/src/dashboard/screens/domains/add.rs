@@ -41,8 +41,7 @@ fn claim_offer<'a>(context: &'a Context<'a>, failure: &'a Failure) -> impl Rende
                         "Publish this TXT record."
                         dl.record {
                             div { dt { "Name" } dd { code { (name) } (CopyButton { text: &name, label: "the name" }) } }
-                            div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the \
-                                value" }) } }
+                            div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the value" }) } }
                         }
                     }
                     li { "Verify it. The other account is notified and has 72 hours to object." }

@@ -71,27 +71,18 @@ impl DomainClaim {
 
 pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_domain_claims").query("cursor", context.query().get("cursor"));
-    let found: List<DomainClaim> = context.read(&call).await?;
-    let mut table = Table::new("Claims", &["Domain", "State", "Started", "Expires"]);
-    for claim in &found.entries {
-        table.push(
-            Row::new()
-                .link(claim.page(), &claim.name)
-                .cell(claim.badge())
-                .cell(time_or_dash(Some(&claim.created_at)))
-                .cell(time_or_dash(Some(&claim.expires_at))),
-        );
-    }
+    let found: &List<DomainClaim> = &context.read_list("claims", &call).await?;
+    let table = Table::of("Claims", &found.entries)
+        .column("Domain", |claim| link(claim.page(), &claim.name))
+        .column("State", |claim| claim.badge())
+        .column("Started", |claim| time_or_dash(Some(&claim.created_at)))
+        .column("Expires", |claim| time_or_dash(Some(&claim.expires_at)));
     let empty = EmptyState {
         title: "No claims",
         text: "If a domain of yours belongs to another account, add it here: you can then claim it.",
         action: context.allows("create_domain").then_some(("/dashboard/domains/new", "Add a domain")),
     };
-    let body = maud_borrow! {
-        div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
-        }
-    };
+    let body = found.fragment(context, &table, empty);
     Ok(Page::new("Domain claims", body).below(PATH, TITLE).same_as(call).into())
 }
 
@@ -112,8 +103,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.card {
             (facts)
             p { (claim.next_step()) }
-            @if claim.status == "completed" { p { a.button.primary href=(domain_page(&claim.name)) { "Go to the \
-                domain" } } }
+            @if claim.status == "completed" { p { a.button.primary href=(domain_page(&claim.name)) { "Go to the domain" } } }
         }
         @if claim.is_open() {
             section { h2 { "Record to publish" } (RecordCard { record: &claim.record, domain: &claim.name }) }
@@ -139,6 +129,5 @@ pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("cancel_domain_claim").id(context.id())).await?;
-    Ok(Outcome::done(CLAIMS, "canceled"))
+    context.act(&Call::new("cancel_domain_claim").id(context.id()), CLAIMS, "canceled").await
 }

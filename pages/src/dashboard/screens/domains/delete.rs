@@ -12,8 +12,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.card {
             ul.plain {
-                li { "Email can no longer be sent from " b { (domain.name) } @if domain.inbound_enabled { ", and \
-                    mail to it is refused" } "." }
+                li { "Email can no longer be sent from " b { (domain.name) } @if domain.inbound_enabled { ", and mail to it is refused" } "." }
                 li { "API keys and SMTP credentials that are restricted to it stop working." }
                 li { "Its signing keys are deleted. To use the domain again, you must publish new records." }
                 li { "Sent emails stay in the list." }
@@ -28,6 +27,5 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
     confirm(context, &read_domain(context).await?.name)?;
     let force = if context.form().find("force").is_some() { "true" } else { "" };
-    context.perform(&domain_call("delete_domain", context).query("force", force)).await?;
-    Ok(Outcome::done(PATH, "deleted"))
+    context.act(&domain_call("delete_domain", context).query("force", force), PATH, "deleted").await
 }

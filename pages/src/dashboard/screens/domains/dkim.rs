@@ -27,8 +27,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (Notice { tone: Tone::Active, text: "New keys have been created. Publish their record: once it is found, \
                 email is signed with them. Until then, the current keys are used." })
             @if !new_records.is_empty() {
-                section { h2 { "Record of the new \
-                    keys" } @for record in &new_records { (RecordCard { record, domain: &domain.name }) } }
+                section { h2 { "Record of the new keys" } @for record in &new_records { (RecordCard { record, domain: &domain.name }) } }
             }
         }
         section {
@@ -50,11 +49,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("rotate_domain_dkim", context)).await?;
-    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "created"))
+    context
+        .act(&domain_call("rotate_domain_dkim", context), format!("{}/keys", domain_page(context.id())), "created")
+        .await
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("cancel_domain_dkim_rotation", context)).await?;
-    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "canceled"))
+    context
+        .act(
+            &domain_call("cancel_domain_dkim_rotation", context),
+            format!("{}/keys", domain_page(context.id())),
+            "canceled",
+        )
+        .await
 }

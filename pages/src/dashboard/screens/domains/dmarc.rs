@@ -6,16 +6,14 @@ use crate::dashboard::prelude::*;
 /// Below this number of messages a share says little.
 const ENOUGH: u64 = 100;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct DmarcReport {
     domain: String,
     policy: Option<DmarcPolicy>,
     totals: DmarcTally,
-    #[serde(default)]
     sources: Vec<DmarcSource>,
-    #[serde(default)]
     reporters: Vec<DmarcReporter>,
-    #[serde(default)]
     days: Vec<DmarcDay>,
 }
 
@@ -143,67 +141,48 @@ impl DmarcReport {
     }
 
     fn sources(&self) -> Table {
-        let columns = ["Source", "Sender", "Messages", "Passed", "DKIM", "SPF", "Stopped"];
-        let mut table = Table::new("Sources", &columns).numbers(&columns[2..]);
-        for source in &self.sources {
-            let tally = &source.tally;
-            table.push(
-                Row::new()
-                    .cell(maud_borrow! {
-                        @match &source.ip { Some(ip) => code { (ip) }, None => "All others" }
-                        @if let Some(host) = &source.host { div.small.soft { (host) } }
-                    })
-                    .cell(if source.ours {
-                        Badge::new("This service", Tone::Good)
-                    } else {
-                        Badge::new("Other", Tone::Neutral)
-                    })
-                    .cell(grouped(tally.messages))
-                    .cell(percent(tally.passed, tally.messages))
-                    .cell(percent(tally.dkim_aligned, tally.messages))
-                    .cell(percent(tally.spf_aligned, tally.messages))
-                    .cell(grouped(tally.quarantined + tally.rejected)),
-            );
-        }
-        table
+        Table::of("Sources", &self.sources)
+            .column("Source", |source| {
+                maud_borrow! {
+                    @match &source.ip { Some(ip) => code { (ip) }, None => "All others" }
+                    @if let Some(host) = &source.host { div.small.soft { (host) } }
+                }
+            })
+            .column("Sender", |source| {
+                if source.ours { Badge::new("This service", Tone::Good) } else { Badge::new("Other", Tone::Neutral) }
+            })
+            .number("Messages", |source| grouped(source.tally.messages))
+            .number("Passed", |source| percent(source.tally.passed, source.tally.messages))
+            .number("DKIM", |source| percent(source.tally.dkim_aligned, source.tally.messages))
+            .number("SPF", |source| percent(source.tally.spf_aligned, source.tally.messages))
+            .number("Stopped", |source| grouped(source.tally.quarantined + source.tally.rejected))
+            .into()
     }
 
     fn reporters(&self) -> Table {
-        let mut table = Table::new("Reporters", &["Reporter", "Reports", "Messages", "Last report"])
-            .numbers(&["Reports", "Messages"]);
-        for one in &self.reporters {
-            table.push(
-                Row::new()
-                    .cell(maud_borrow! { (one.name) div.small.soft { (one.domain) } })
-                    .cell(grouped(one.reports))
-                    .cell(grouped(one.messages))
-                    .cell(time_or_dash(Some(&one.last_report_at))),
-            );
-        }
-        table
+        Table::of("Reporters", &self.reporters)
+            .column("Reporter", |one| maud_borrow! { (one.name) div.small.soft { (one.domain) } })
+            .number("Reports", |one| grouped(one.reports))
+            .number("Messages", |one| grouped(one.messages))
+            .column("Last report", |one| time_or_dash(Some(&one.last_report_at)))
+            .into()
     }
 
     fn days(&self) -> Table {
-        let columns = ["Day", "Sent by this service", "Reported", "Passed", "Failed"];
-        let mut table = Table::new("Days", &columns).numbers(&columns[1..]);
-        for day in self.days.iter().rev().filter(|day| day.reported > 0 || day.sent.unwrap_or(0) > 0) {
-            table.push(
-                Row::new()
-                    .cell(&day.date)
-                    .cell(day.sent.map_or_else(|| "–".into(), grouped))
-                    .cell(grouped(day.reported))
-                    .cell(grouped(day.passed))
-                    .cell(grouped(day.failed)),
-            );
-        }
-        table
+        Table::of("Days", self.days.iter().rev().filter(|day| day.reported > 0 || day.sent.unwrap_or(0) > 0))
+            .column("Day", |day| &day.date)
+            .number("Sent by this service", |day| day.sent.map_or_else(|| "–".into(), grouped))
+            .number("Reported", |day| grouped(day.reported))
+            .number("Passed", |day| grouped(day.passed))
+            .number("Failed", |day| grouped(day.failed))
+            .into()
     }
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
     let query = context.query();
-    let call = domain_call("get_domain_dmarc", context).query("from", query.get("from")).query("to", query.get("to"));
+    let call = domain_call("get_domain_dmarc", context).filters(query, &["from", "to"]);
     let report: DmarcReport = context.read_field("dmarc", &call).await?;
     let (tone, text) = report.advice();
     let empty = EmptyState {

@@ -18,26 +18,23 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters =
         [Filter::text("q", "Name", "example.com"), Filter::words("status", "State", &["verified", "unverified"])];
     let query = context.query();
-    let call = Call::new("list_domains")
-        .query("q", query.get("q").trim())
-        .query("status", query.get("status"))
-        .query("cursor", query.get("cursor"));
-    let found = context.read_list::<SendingDomain>(&call).await?;
+    let call = Call::new("list_domains").filters(query, &["q", "status", "cursor"]);
+    let found = &context.read_list::<SendingDomain>("domains", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
-    for domain in &found.entries {
-        let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
-        let (wrong, extras) = (wrong.join(", "), extras(domain));
-        table.push(
+    let table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]).rows(
+        &found.entries,
+        |domain| {
+            let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
+            let (wrong, extras) = (wrong.join(", "), extras(domain));
             Row::new()
                 .link(domain.page(), &domain.name)
                 .cell(domain.badge())
                 .cell(maud! { @if wrong.is_empty() { span.dash { "–" } } @else { (wrong) } })
                 .cell(maud! { @if extras.is_empty() { span.dash { "–" } } @else { (extras) } })
                 .cell(time_or_dash(domain.last_checked_at.as_deref()))
-                .cell(time_or_dash(Some(&domain.created_at))),
-        );
-    }
+                .cell(time_or_dash(Some(&domain.created_at)))
+        },
+    );
     let new = format!("{PATH}/new");
     let may_add = context.allows("create_domain");
     let lead =
@@ -53,7 +50,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud_borrow! {
         (bar)
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let actions = maud_borrow! {
         @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }

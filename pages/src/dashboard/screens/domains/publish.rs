@@ -7,10 +7,7 @@ use crate::dashboard::prelude::*;
 
 /// The fields that both ways of signing in share.
 fn common_fields() -> [Field; 2] {
-    let modes = vec![
-        ("true".to_owned(), "Only show what would change".to_owned()),
-        ("false".to_owned(), "Publish the records".to_owned()),
-    ];
+    let modes = choices(&[("true", "Only show what would change"), ("false", "Publish the records")]);
     [
         Field::new("dry_run", "What to do", Control::Radio(modes)).value("true").ignored(),
         Field::new("merge_spf", "Add this service to an existing SPF record", Control::Checkbox).value("true"),
@@ -130,7 +127,7 @@ pub(super) async fn apply(context: &Context<'_>) -> Result<Outcome, Failure> {
         body.insert("use_saved".into(), Value::Bool(use_saved));
     }
     let applied: AppliedDns = context.read(&domain_call("apply_domain_dns", context).json(body)).await?;
-    Ok(Outcome::Once(Box::new(result_page(&applied, provider, entered.get("dry_run") != "false"))))
+    Ok(Outcome::once(result_page(&applied, provider, entered.get("dry_run") != "false")))
 }
 
 fn action_badge(change: &DnsChange) -> Badge {
@@ -150,21 +147,18 @@ fn action_badge(change: &DnsChange) -> Badge {
 /// The changes that were made, or would be.
 fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
     let domain = &applied.domain;
-    let mut table = Table::new("Changes", &["Record", "Change", "Value"]);
-    for change in &applied.changes {
-        let record = &change.record;
-        table.push(
-            Row::new().cell(maud_borrow! { b { (record.kind) } " " (record.name) }).cell(action_badge(change)).cell(
-                maud_borrow! {
-                    @match &change.replaces {
-                        Some(before) => (CharDiff { found: before, right: &record.value }),
-                        None => code { (record.value) },
-                    }
-                    @if let Some(reason) = &change.reason { p.help { (reason) } }
-                },
-            ),
-        );
-    }
+    let table = Table::of("Changes", &applied.changes)
+        .column("Record", |change| maud_borrow! { b { (change.record.kind) } " " (change.record.name) })
+        .column("Change", |change| action_badge(change))
+        .column("Value", |change| {
+            maud_borrow! {
+                @match &change.replaces {
+                    Some(before) => (CharDiff { found: before, right: &change.record.value }),
+                    None => code { (change.record.value) },
+                }
+                @if let Some(reason) = &change.reason { p.help { (reason) } }
+            }
+        });
     let (tone, text) = match (is_dry_run, applied.applied) {
         (true, _) => (Tone::Neutral, "Nothing has been changed yet. This is what would happen:"),
         (false, true) => {
@@ -188,25 +182,18 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
 
 /// Shows the link to the provider. A redirect from a form to another host is refused by the page's own policy.
 pub(super) async fn connect(context: &Context<'_>) -> Result<Outcome, Failure> {
-    #[derive(Deserialize)]
-    struct DnsConnection {
-        url: String,
-    }
-    let connect: DnsConnection = context.read(&domain_call("connect_domain_dns", context)).await?;
+    let url: String = context.read_field("url", &domain_call("connect_domain_dns", context)).await?;
     let path = super::domain_page(context.id());
-    let is_web = connect.url.starts_with("https://");
+    let is_web = url.starts_with("https://");
     let body = maud_borrow! {
         div.card {
-            p { "Your provider supports Domain Connect. Sign in there and approve the records; then come back and \
-                verify." }
+            p { "Your provider supports Domain Connect. Sign in there and approve the records; then come back and verify." }
             div.buttons {
-                @if is_web { a.button.primary href=(connect.url) rel="noreferrer" { "Continue at your provider" } }
+                @if is_web { a.button.primary href=(url) rel="noreferrer" { "Continue at your provider" } }
                 a.button href=(path) { "Go to the records" }
             }
-            p.help { code { (connect.url) } }
+            p.help { code { (url) } }
         }
     };
-    Ok(Outcome::Once(Box::new(
-        Page::new("Continue at your provider", body).below(PATH, TITLE).below(path.clone(), "Domain"),
-    )))
+    Ok(Outcome::once(Page::new("Continue at your provider", body).below(PATH, TITLE).below(path.clone(), "Domain")))
 }

@@ -85,8 +85,7 @@ impl Renderable for RecordCard<'_> {
                                 " code { (host) } } }
                         }
                     }
-                    div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the \
-                        value" }) } }
+                    div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the value" }) } }
                 }
                 @if let Some(finding) = &finding { p.dns-error { (finding.what) " " (finding.advice) } }
                 @if let Some((found, right)) = &nearest { (CharDiff { found, right }) }
@@ -138,8 +137,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (Notice { tone, text: &text })
         div.buttons {
             @if context.allows("verify_domain") { (verify.within(context)) }
-            @if context.allows("apply_domain_dns") { a.button href={ (domain.page()) "/publish" } { "Publish at your \
-                provider" } }
+            @if context.allows("apply_domain_dns") { a.button href={ (domain.page()) "/publish" } { "Publish at your provider" } }
             a.button href={ (domain.page()) "/zone-file" } { "Download zone file" }
             @if domain.last_checked_at.is_some() {
                 span.soft.small { "Checked " (time_or_dash(domain.last_checked_at.as_deref())) }
@@ -154,8 +152,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&domain_call("verify_domain", context)).await?;
-    Ok(Outcome::done(super::domain_page(context.id()), "verified"))
+    context.act(&domain_call("verify_domain", context), super::domain_page(context.id()), "verified").await
 }
 
 pub(super) async fn zone_file(context: &Context<'_>) -> Result<View, Failure> {

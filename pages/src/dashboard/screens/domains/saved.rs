@@ -31,18 +31,18 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_dns_credentials");
     let dns_credentials: Vec<SavedAccess> = context.read_field("dns_credentials", &call).await?;
     let (may_save, may_delete) = (context.allows("save_dns_credentials"), context.allows("delete_dns_credentials"));
-    let mut table = Table::new(SAVED_TITLE, &["Provider", "Saved", "Change"]);
-    for saved in &dns_credentials {
-        let id = encode(&saved.provider);
-        table.push(Row::new().cell(providers::title(&saved.provider)).cell(time_or_dash(Some(&saved.saved_at))).cell(
-            maud_borrow! {
+    let table = Table::of(SAVED_TITLE, &dns_credentials)
+        .column("Provider", |saved| providers::title(&saved.provider))
+        .column("Saved", |saved| time_or_dash(Some(&saved.saved_at)))
+        .column("Change", |saved| {
+            let id = encode(&saved.provider);
+            maud! {
                 span.buttons {
                     @if may_save { a href={ (NEW) "?provider=" (id) } { "Replace" } }
                     @if may_delete { a href={ (SAVED) "/" (id) "/delete" } { "Delete" } }
                 }
-            },
-        ));
-    }
+            }
+        });
     let empty =
         EmptyState { title: "No saved DNS access", text: LEAD, action: may_save.then_some((NEW, "Save a token")) };
     let body = maud_borrow! { @if table.is_empty() { (empty) } @else { (table) } };
@@ -81,8 +81,9 @@ pub(super) async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
     let provider = providers::find(context.form().get("provider"))
         .ok_or_else(|| Failure::field("provider", "Choose a provider"))?;
     let body = save_form(provider).read(context.form())?;
-    context.perform(&Call::new("save_dns_credentials").parameter("provider", provider.id).json(body)).await?;
-    Ok(Outcome::done(SAVED, "changed"))
+    context
+        .act(&Call::new("save_dns_credentials").parameter("provider", provider.id).json(body), SAVED, "changed")
+        .await
 }
 
 pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
@@ -107,6 +108,5 @@ pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> 
 pub(super) async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
     let provider = context.parameter("provider");
     confirm(context, providers::title(provider))?;
-    context.perform(&Call::new("delete_dns_credentials").parameter("provider", provider)).await?;
-    Ok(Outcome::done(SAVED, "deleted"))
+    context.act(&Call::new("delete_dns_credentials").parameter("provider", provider), SAVED, "deleted").await
 }

@@ -6,47 +6,35 @@ use crate::dashboard::prelude::*;
 
 fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {
     let flag = |read: fn(&SendingDomain) -> bool| domain.is_some_and(read).to_string();
-    let modes = vec![
-        ("opportunistic".to_owned(), "TLS if the receiver offers it".to_owned()),
-        ("enforced".to_owned(), "Only with TLS; without it, the email waits and then fails".to_owned()),
-    ];
+    let modes = choices(&[
+        ("opportunistic", "TLS if the receiver offers it"),
+        ("enforced", "Only with TLS; without it, the email waits and then fails"),
+    ]);
     let host = domain.and_then(|domain| domain.tracking_host.clone()).unwrap_or_default();
-    Form::new(
-        "settings",
-        "Save",
-        vec![
-            Field::new("open_tracking", "Count opens", Control::Checkbox)
-                .value(flag(|domain| domain.open_tracking))
-                .help(
-                    "With an invisible image. Many email programs load it automatically, so the counts are not \
-                    reliable.",
-                ),
-            Field::new("click_tracking", "Count clicks", Control::Checkbox)
-                .value(flag(|domain| domain.click_tracking))
-                .help("Links go through a tracking host first."),
-            Field::text("tracking_host", "Your own tracking host")
-                .value(host)
-                .placeholder("links.example.com")
-                .empty(Empty::Null)
-                .help(
-                    "Links then show your domain. Requires one more DNS record. Leave empty for this service's \
-                    host.",
-                ),
-            Field::new("tls_mode", "Encryption in transit", Control::Radio(modes))
-                .value(domain.map_or("opportunistic", |domain| &domain.tls_mode)),
-            Field::new("inbound_enabled", "Receive mail for this domain", Control::Checkbox)
-                .value(flag(|domain| domain.inbound_enabled))
-                .help(
-                    "Requires one more DNS record (MX). If the domain receives mail elsewhere, use a subdomain \
-                    instead.",
-                ),
-            Field::new("inbound_addresses", "Addresses that receive", Control::Lines { rows: 3 })
-                .value(domain.map(|domain| domain.inbound_addresses.join("\n")).unwrap_or_default())
-                .placeholder("support@example.com")
-                .empty(Empty::Kept)
-                .help("One per line; support+*@example.com accepts sub-addresses. Leave empty for all addresses."),
-        ],
-    )
+    let fields = vec![
+        Field::new("open_tracking", "Count opens", Control::Checkbox).value(flag(|domain| domain.open_tracking)).help(
+            "With an invisible image. Many email programs load it automatically, so the counts are not reliable.",
+        ),
+        Field::new("click_tracking", "Count clicks", Control::Checkbox)
+            .value(flag(|domain| domain.click_tracking))
+            .help("Links go through a tracking host first."),
+        Field::text("tracking_host", "Your own tracking host")
+            .value(host)
+            .placeholder("links.example.com")
+            .empty(Empty::Null)
+            .help("Links then show your domain. Requires one more DNS record. Leave empty for this service's host."),
+        Field::new("tls_mode", "Encryption in transit", Control::Radio(modes))
+            .value(domain.map_or("opportunistic", |domain| &domain.tls_mode)),
+        Field::new("inbound_enabled", "Receive mail for this domain", Control::Checkbox)
+            .value(flag(|domain| domain.inbound_enabled))
+            .help("Requires one more DNS record (MX). If the domain receives mail elsewhere, use a subdomain instead."),
+        Field::new("inbound_addresses", "Addresses that receive", Control::Lines { rows: 3 })
+            .value(domain.map(|domain| domain.inbound_addresses.join("\n")).unwrap_or_default())
+            .placeholder("support@example.com")
+            .empty(Empty::Kept)
+            .help("One per line; support+*@example.com accepts sub-addresses. Leave empty for all addresses."),
+    ];
+    Form::new("settings", "Save", fields)
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -73,6 +61,11 @@ fn form_values(domain: &SendingDomain) -> serde_json::Value {
 
 pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form(None).read(context.form())?;
-    context.perform(&domain_call("update_domain", context).json(body)).await?;
-    Ok(Outcome::done(format!("{}/settings", domain_page(context.id())), "changed"))
+    context
+        .act(
+            &domain_call("update_domain", context).json(body),
+            format!("{}/settings", domain_page(context.id())),
+            "changed",
+        )
+        .await
 }

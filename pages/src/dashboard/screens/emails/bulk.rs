@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::change::resend_call;
-use super::object::{EmailItem, EmailList, WholeEmail};
+use super::object::{EmailItem, WholeEmail};
 use super::{LIST, email_path, listed};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::prelude::*;
 
 /// Most emails of one action: a page of the list.
@@ -28,8 +27,8 @@ fn ids<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 async fn read(context: &Context<'_>) -> Result<Vec<EmailItem>, Failure> {
     let query = context.query();
     let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (page, _) = or_refused(context.read::<EmailList>(&call).await)?;
-    let mut listed: BTreeMap<_, _> = page.emails.into_iter().map(|email| (email.id.clone(), email)).collect();
+    let page: List<EmailItem> = context.read_filtered("emails", &call).await?;
+    let mut listed: BTreeMap<_, _> = page.entries.into_iter().map(|email| (email.id.clone(), email)).collect();
     let mut emails = Vec::new();
     for id in ids(query.all("id")) {
         if let Some(email) = listed.remove(id) {
@@ -101,16 +100,11 @@ fn emails_in_words(count: usize) -> String {
 }
 
 fn table(caption: &str, emails: &[&EmailItem]) -> Table {
-    let mut table = Table::new(caption, &["Subject", "To", "Status"]);
-    for email in emails {
-        table.push(
-            Row::new()
-                .link(email_path(&email.id), email.title())
-                .cell(email.recipients())
-                .cell(Badge::of(&email.status)),
-        );
-    }
-    table
+    Table::of(caption, emails)
+        .column("Subject", |email| link(email_path(&email.id), email.title()))
+        .column("To", |email| email.recipients())
+        .column("Status", |email| Badge::of(&email.status))
+        .into()
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -146,5 +140,5 @@ async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) ->
         (table)
         p { a.button href=(LIST) { "Go to the list" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Selected emails", body).below(LIST, "Emails"))))
+    Ok(Outcome::once(Page::new("Selected emails", body).below(LIST, "Emails")))
 }

@@ -5,12 +5,6 @@ use super::{LIST, email_path};
 use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 
-/// The answer to a send.
-#[derive(Debug, Deserialize)]
-pub(in crate::dashboard::screens) struct SentAnswer {
-    pub id: String,
-}
-
 /// The email in short.
 fn summary(email: &WholeEmail) -> Facts {
     let item = &email.item;
@@ -50,8 +44,7 @@ pub(super) async fn show_cancel(context: &Context<'_>) -> Result<View, Failure> 
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("cancel_email").id(context.id())).await?;
-    Ok(Outcome::done(email_path(context.id()), "canceled"))
+    context.act(&Call::new("cancel_email").id(context.id()), email_path(context.id()), "canceled").await
 }
 
 fn reschedule_form(email: Option<&WholeEmail>) -> Form<'static> {
@@ -76,8 +69,7 @@ pub(super) async fn show_reschedule(context: &Context<'_>) -> Result<View, Failu
 
 pub(super) async fn reschedule(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = reschedule_form(None).read(context.form())?;
-    context.perform(&Call::new("update_email").id(context.id()).json(body)).await?;
-    Ok(Outcome::done(email_path(context.id()), "changed"))
+    context.act(&Call::new("update_email").id(context.id()).json(body), email_path(context.id()), "changed").await
 }
 
 pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> {
@@ -113,6 +105,6 @@ pub(super) fn resend_call(context: &Context<'_>, id: &str) -> Call {
 }
 
 pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let sent: SentAnswer = context.read(&resend_call(context, context.id())).await?;
-    Ok(Outcome::done(email_path(&sent.id), "sent"))
+    let id: String = context.read_field("id", &resend_call(context, context.id())).await?;
+    Ok(Outcome::done(email_path(&id), "sent"))
 }

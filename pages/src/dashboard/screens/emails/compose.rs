@@ -9,12 +9,6 @@ use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct TemplateChoices {
-    templates: Vec<TemplateChoice>,
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct TemplateChoice {
@@ -52,23 +46,21 @@ struct AcceptedEmail {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let template = read_template(context).await?;
-    let templates: TemplateChoices = match &template {
-        None if context.allows("list_templates") => {
-            context.read(&Call::new("list_templates").query("status", "published").query("limit", "100")).await?
-        }
-        _ => TemplateChoices::default(),
+    let published = Call::new("list_templates").query("status", "published").query("limit", "100");
+    let templates: Vec<TemplateChoice> = match &template {
+        None => context.read_allowed("templates", &published).await?,
+        Some(_) => Vec::new(),
     };
     let form = form(context, template.as_ref(), &sender_help(context).await?);
     let body = maud! {
         @if let Some(template) = &template {
-            p { "The content comes from the template “" (template.name) "”. " a href={ (LIST) "/new" } { "Write \
-                without a template" } }
-        } @else if !templates.templates.is_empty() {
+            p { "The content comes from the template “" (template.name) "”. " a href={ (LIST) "/new" } { "Write without a template" } }
+        } @else if !templates.is_empty() {
             form.filters method="get" action={ (LIST) "/new" } {
                 div.field {
                     label for="choose-template" { "Start from a template" }
                     select id="choose-template" name="template" {
-                        @for template in &templates.templates { option value=(template.id) { (template.name) } }
+                        @for template in &templates { option value=(template.id) { (template.name) } }
                     }
                 }
                 div.buttons { button.button type="submit" { "Use it" } }
@@ -200,10 +192,9 @@ pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {
             p { "The email was accepted, with a warning:" }
             ul { @for warning in &answer.warnings { li { (warning) } } }
         }
-        p { a.button.primary href=(email_path(&answer.id)) { "Go to the email" } " \
-            " a.button href={ (LIST) "?" (filters_kept(context)) } { "Go to the list" } }
+        p { a.button.primary href=(email_path(&answer.id)) { "Go to the email" } " " a.button href={ (LIST) "?" (filters_kept(context)) } { "Go to the list" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Email accepted", content).below(LIST, "Emails"))))
+    Ok(Outcome::once(Page::new("Email accepted", content).below(LIST, "Emails")))
 }
 
 /// The query of the list that shows emails to the first recipient.

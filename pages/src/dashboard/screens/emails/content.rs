@@ -58,8 +58,7 @@ impl Renderable for EmailContent<'_> {
                 }
                 @match shown {
                     "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
-                    "text" => { (Code::new("The email as \
-                     text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
+                    "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
                     _ => { (email_field_tables(self.email, self.context.allows("get_email_attachment"))) }
                 }
             }
@@ -86,13 +85,14 @@ fn email_field_tables(email: &WholeEmail, may_download: bool) -> impl Renderable
     for (name, value) in &email.headers {
         field(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     }
-    let mut files = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
-    for file in &email.attachments {
-        let name = file.name.as_deref().unwrap_or("(no name)");
-        let path = format!("{}/attachments/{}", email_path(&email.item.id), encode(&file.id));
-        let row = Row::new().cell(maud! { @if may_download { a href=(path) download { (name) } } @else { (name) } });
-        files.push(row.cell(&file.content_type).cell(file_size(file.size)));
-    }
+    let files =
+        Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]).rows(&email.attachments, |file| {
+            let name = file.name.as_deref().unwrap_or("(no name)");
+            let path = format!("{}/attachments/{}", email_path(&email.item.id), encode(&file.id));
+            let row =
+                Row::new().cell(maud! { @if may_download { a href=(path) download { (name) } } @else { (name) } });
+            row.cell(&file.content_type).cell(file_size(file.size))
+        });
     maud! {
         (fields)
         @if files.is_empty() { p.soft { "No files are attached." } } @else { (files) }

@@ -3,7 +3,7 @@
 use super::attempt::email_attempts;
 use super::content::EmailContent;
 use super::history::history;
-use super::object::{EmailAttempt, EmailEventList, WholeEmail};
+use super::object::{EmailAttempt, EmailEvent, WholeEmail};
 use super::standing::Standings;
 use super::{LIST, email_path};
 use crate::dashboard::kit::text::file_size;
@@ -13,12 +13,17 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();
     let email = &WholeEmail::read(context, id).await?;
     let events_call = Call::new("list_email_events").id(id).query("limit", "100");
-    let events: EmailEventList =
-        if context.allows("list_email_events") { context.read(&events_call).await? } else { EmailEventList::default() };
+    let events: List<EmailEvent> = match context.allows("list_email_events") {
+        true => context.read_list("events", &events_call).await?,
+        false => List::default(),
+    };
     let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
-    let attempts: List<EmailAttempt> =
-        if context.allows("list_email_attempts") { context.read(&attempts_call).await? } else { List::default() };
-    let timeline = history(&events.events);
+    let attempts: List<EmailAttempt> = if context.allows("list_email_attempts") {
+        context.read_list("attempts", &attempts_call).await?
+    } else {
+        List::default()
+    };
+    let timeline = history(&events.entries);
     let body = maud! {
         div.columns.wide-first {
             div.sections {
@@ -27,8 +32,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Attempts" }
                         (email_attempts(&attempts.entries))
-                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All \
-                            attempts" } } }
+                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All attempts" } } }
                     }
                 }
                 // Outside the parts that are refreshed: the frame would load again at every event.
@@ -40,7 +44,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 section aria-labelledby="history" {
                     h2 #history { "What happened" }
                     @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
-                    @if events.has_more { p.small.soft { "The newest 100 events are shown." } }
+                    @if events.next_cursor.is_some() { p.small.soft { "The newest 100 events are shown." } }
                 }
             }
         }
@@ -128,7 +132,7 @@ pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure
     let id = context.id();
     let call =
         Call::new("list_email_attempts").id(id).query("limit", "50").query("cursor", context.query().get("cursor"));
-    let found: List<EmailAttempt> = context.read(&call).await?;
+    let found: List<EmailAttempt> = context.read_list("attempts", &call).await?;
     let body = maud! {
         div data-fragment="list" {
             (email_attempts(&found.entries))

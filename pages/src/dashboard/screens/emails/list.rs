@@ -1,10 +1,9 @@
 //! The list of emails.
 
-use super::object::{EmailItem, EmailList};
+use super::object::EmailItem;
 use super::{LIST, email_path, listed};
 use crate::dashboard::csv::ROWS_MAX;
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::list_view::EmptyPage;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::text::{address_cell, input_value};
 use crate::dashboard::prelude::*;
 
@@ -12,13 +11,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = listed::filters(context).await?;
     let query = context.query();
     let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(
-        context.read_page(&call, |page: &EmailList| (page.emails.len(), page.next_cursor.as_deref())).await,
-    )?;
+    let found = &context.read_filtered("emails", &call).await?;
     let bar = FilterBar { context, filters: &filters };
     let can_change = context.allows("resend_email") && context.allows("cancel_email");
-    let (table, next_cursor) = (table(&found.emails, can_change), found.next_cursor.as_deref());
-    let pager = Pager { context, next_cursor };
+    let table = table(&found.entries, can_change);
+    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
     let list = maud! {
         @if !table.is_empty() && can_change {
             form method="get" action={ (LIST) "/selected" } {
@@ -36,10 +33,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         } @else if !table.is_empty() {
             (table)
             div.below-list { (export_bound()) (pager) }
-        } @else if let Some(refused) = &refused {
+        } @else if let Some(refused) = &found.refused {
             (refused_filter(refused))
         } @else {
-            (EmptyPage { context, empty: empty(context, &bar), next_cursor, searched_until: found.searched_until.as_deref() })
+            (found.empty_page(context, empty(context, &bar)))
         }
     };
     let body = maud! {
@@ -48,7 +45,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let export = query.with("cursor", "").with("done", "").to_query();
     let actions = maud! {
-        @if !found.emails.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
+        @if !found.entries.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
         @if context.allows("send_email") { a.button.primary href={ (LIST) "/new" } { "Write an email" } }
     };
     Ok(Page::new("Emails", body).actions(actions).same_as(call).live().into())
@@ -62,8 +59,7 @@ fn export_bound() -> impl Renderable {
 
 fn table(emails: &[EmailItem], can_change: bool) -> Table {
     let columns: &[&str] = &["Subject", "To", "Status", "Sent", "Select"];
-    let mut table = Table::new("Emails", if can_change { columns } else { &columns[..4] });
-    for email in emails {
+    Table::new("Emails", if can_change { columns } else { &columns[..4] }).rows(emails, |email| {
         let path = email_path(&email.id);
         let mut row = Row::new()
             .cell(maud! {
@@ -82,9 +78,8 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
             let label = format!("Select “{}” to {}", email.title(), email.recipients());
             row = row.cell(maud! { input type="checkbox" name="id" value=(email.id) aria-label=(label); });
         }
-        table.push(row);
-    }
-    table
+        row
+    })
 }
 
 /// No emails: because there are none, or because the filters exclude them.

@@ -54,10 +54,8 @@ pub(super) async fn filters(context: &Context<'_>) -> Result<[Filter; 10], Failu
 
 /// The call of the list with the filters of a query; without a cursor and a limit.
 pub(super) fn call(query: &Fields) -> Call {
-    let mut call = Call::new("list_emails");
-    for name in ["q", "to", "status", "category", "from", "template", "domain_id"] {
-        call = call.query(name, query.get(name).trim());
-    }
+    let mut call =
+        Call::new("list_emails").filters(query, &["q", "to", "status", "category", "from", "template", "domain_id"]);
     for tag in query.all("tag") {
         call = call.query("tag", tag.trim());
     }

@@ -4,15 +4,6 @@ use crate::dashboard::prelude::*;
 use explain::explanation::RecipientDelivery;
 use serde_json::Map;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EmailList {
-    pub emails: Vec<EmailItem>,
-    pub next_cursor: Option<String>,
-    /// Where a search stopped that has found fewer emails than asked for.
-    pub searched_until: Option<String>,
-}
-
 /// An email as lists show it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -137,13 +128,6 @@ pub(super) struct EmailAttemptTls {
     pub cipher: String,
     pub verified: bool,
     pub policy: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EmailEventList {
-    pub events: Vec<EmailEvent>,
-    pub has_more: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -10,21 +10,18 @@ use crate::dashboard::prelude::*;
 const NAMES_MAX: usize = 12;
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(in crate::dashboard::screens) struct EventCounts {
-    #[serde(default)]
     pub(in crate::dashboard::screens) totals: Vec<NameTotal>,
-    #[serde(default)]
     counts: Vec<NameCount>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub(in crate::dashboard::screens) struct NameTotal {
     pub(in crate::dashboard::screens) name: String,
-    #[serde(default)]
     pub(in crate::dashboard::screens) count: u64,
-    #[serde(default)]
     seats: u64,
-    #[serde(default)]
     excluded: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The filtered list of events as CSV.
 
 use super::object::EventItem;
-use crate::dashboard::csv::export_list;
+use crate::dashboard::csv::{CsvColumn, export_list, text};
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
@@ -9,9 +9,7 @@ use crate::dashboard::request::Fields;
 /// The call of the list with the filters of a query.
 pub(super) fn call(query: &Fields, range: DateRange) -> Call {
     Call::new("list_events")
-        .query("name", query.get("name").trim())
-        .query("email", query.get("email").trim())
-        .query("user_id", query.get("user_id").trim())
+        .filters(query, &["name", "email", "user_id"])
         .query("created_after", range.from.to_string())
         .query("created_before", range.to.to_string())
 }
@@ -19,11 +17,14 @@ pub(super) fn call(query: &Fields, range: DateRange) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, _) = DateRange::read(query, context.now());
-    let columns = ["id", "name", "user_id", "email", "source", "created_at", "data"];
-    let row = |event: EventItem| {
-        let (user, email) = (event.person.user_id.unwrap_or_default(), event.person.email.unwrap_or_default());
-        [event.id, event.name, user, email, event.source, event.created_at, event.data.to_string()]
-    };
-    let rows = |found: List<EventItem>| (found.entries.into_iter().map(row).collect(), found.next_cursor);
-    export_list(context, "events", columns, call(query, range), rows).await
+    let columns: &[CsvColumn<EventItem>] = &[
+        ("id", |event| event.id.clone()),
+        ("name", |event| event.name.clone()),
+        ("user_id", |event| text(&event.person.user_id)),
+        ("email", |event| text(&event.person.email)),
+        ("source", |event| event.source.clone()),
+        ("created_at", |event| event.created_at.clone()),
+        ("data", |event| event.data.to_string()),
+    ];
+    export_list(context, "events", "events", call(query, range), columns).await
 }

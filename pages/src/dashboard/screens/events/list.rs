@@ -20,24 +20,24 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let (range, wrong) = DateRange::read(query, context.now());
     let call = export::call(query, range).query("cursor", query.get("cursor"));
-    let found = context.read_list::<EventItem>(&call).await?;
+    let found = &context.read_list::<EventItem>("events", &call).await?;
     // Counts are not stored by person.
     let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
     let count_call = EventCounts::call(range, query.get("name").trim());
     let counts: EventCounts = if is_counted { context.read(&count_call).await? } else { EventCounts::default() };
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("Events", &["Event", "Person", "Data", "Source", "Received"]);
-    for event in &found.entries {
-        table.push(
-            Row::new()
-                .cell(maud! { span.address { a href=(event_path(&event.id)) { (event.name) } } })
-                .cell(&event.person)
-                .cell(maud! { @if event.short_data().is_empty() { span.dash { "–" } } @else { code { (event.short_data()) } } })
-                .cell(&event.source)
-                .cell(time_or_dash(Some(&event.created_at))),
-        );
-    }
+    let table = Table::of("Events", &found.entries)
+        .column("Event", |event| maud! { span.address { a href=(event_path(&event.id)) { (event.name) } } })
+        .column("Person", |event| &event.person)
+        .column("Data", |event| {
+            maud! {
+                @let data = event.short_data();
+                @if data.is_empty() { span.dash { "–" } } @else { code { (data) } }
+            }
+        })
+        .column("Source", |event| &event.source)
+        .column("Received", |event| time_or_dash(Some(&event.created_at)));
     let with_name = |name: &str| format!("{LIST}?{}", query.with("name", name).with("done", "").to_query());
     let body = maud! {
         (bar)
@@ -46,7 +46,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if !counts.totals.is_empty() {
                 div.columns.wide-first { (counts.chart(range)) (counts.names(with_name)) }
             }
-            (ListView { context, table: &table, empty: empty(context, &bar), next_cursor: found.next_cursor.as_deref() })
+            (found.view(context, &table, empty(context, &bar)))
         }
     };
     let exported = query.with("cursor", "").with("done", "").to_query();

@@ -3,15 +3,14 @@
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub(in crate::dashboard::screens) struct EventItem {
     pub(in crate::dashboard::screens) id: String,
     pub(in crate::dashboard::screens) name: String,
     #[serde(flatten)]
     pub(in crate::dashboard::screens) person: PersonKey,
-    #[serde(default)]
     pub(in crate::dashboard::screens) data: Value,
-    #[serde(default)]
     pub(in crate::dashboard::screens) source: String,
     pub(in crate::dashboard::screens) created_at: String,
 }

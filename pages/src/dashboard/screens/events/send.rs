@@ -7,43 +7,38 @@ use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct AcceptedEvent {
     event: EventItem,
-    #[serde(default)]
     matched_automations: u32,
-    #[serde(default)]
     resumed_runs: u32,
-    #[serde(default)]
     cancelled_runs: u32,
 }
 
 fn form(context: &Context<'_>) -> Form<'static> {
     let query = context.query();
     let given = |name: &str| query.get(name).to_owned();
-    Form::new(
-        "send",
-        "Send the event",
-        vec![
-            Field::text("name", "Event").required().value(given("name")).placeholder("user.created"),
-            Field::text("user_id", "User id")
-                .value(given("user_id"))
-                .placeholder("u_42")
-                .help("The person's id in your product."),
-            Field::new("email", "Email address", Control::Email)
-                .value(given("email"))
-                .placeholder("grace@example.net")
-                .help("Automations send to this address."),
-            Field::new("data", "Data", Control::Json { rows: 8 })
-                .value(given("data"))
-                .placeholder("{\"plan\": \"trial\"}")
-                .help(
-                    "A JSON object for conditions and templates. With \"internal\": true, the event does not count \
+    let fields = vec![
+        Field::text("name", "Event").required().value(given("name")).placeholder("user.created"),
+        Field::text("user_id", "User id")
+            .value(given("user_id"))
+            .placeholder("u_42")
+            .help("The person's id in your product."),
+        Field::new("email", "Email address", Control::Email)
+            .value(given("email"))
+            .placeholder("grace@example.net")
+            .help("Automations send to this address."),
+        Field::new("data", "Data", Control::Json { rows: 8 })
+            .value(given("data"))
+            .placeholder("{\"plan\": \"trial\"}")
+            .help(
+                "A JSON object for conditions and templates. With \"internal\": true, the event does not count \
                     as a sign-up or subscription.",
-                ),
-            form_key::field(context),
-        ],
-    )
+            ),
+        form_key::field(context),
+    ];
+    Form::new("send", "Send the event", fields)
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

@@ -57,8 +57,7 @@ impl Renderable for Advice {
                     p {
                         "What to do: look at the reasons; check addresses when people enter them, and confirm them by \
                          email; do not import old lists. Addresses that bounce are suppressed and get no more mail: "
-                        a href={ "/dashboard/emails?status=bounced&after=" (after) "&before=" (before) } { "see the \
-                            bounced emails" } "."
+                        a href={ "/dashboard/emails?status=bounced&after=" (after) "&before=" (before) } { "see the bounced emails" } "."
                     }
                 }
             }

@@ -79,24 +79,25 @@ impl Breakdown<'_> {
         let volume = if self.is_provider() { "Recipients" } else { "Sent to" };
         let columns = [self.by.title(), volume, "Delivered", "Bounced", "Complained", "Opened", "Clicked"];
         let caption = format!("Rates by {}", self.by.word());
-        let mut rows = Table::new(caption, &columns).numbers(&columns[1..]);
-        for (value, periods) in table.rows.iter().take(ROWS_MAX) {
-            let sum = Counts::sum(periods);
-            let volume = if self.is_provider() { sum.settled() } else { sum.sent };
-            let row = match self.by {
-                Dimension::Category if value == UNKNOWN_CATEGORY => Row::new().cell("Before categories existed"),
-                // An overflow row has no value that can be chosen.
-                _ if value == OTHER => Row::new().cell(self.by.others()),
-                Dimension::Category => Row::new().link(self.link("category", value), value),
-                _ => Row::new().link(self.link("only", &Selection::new(self.by, value).key()), value),
-            };
-            let mut row = row.cell(grouped(volume));
-            for rate in [Rate::Delivery, Rate::Bounce, Rate::Complaint, Rate::Open, Rate::Click] {
-                row = row.cell(self.percent(&sum, rate));
-            }
-            rows.push(row);
-        }
-        rows
+        Table::new(caption, &columns).numbers(&columns[1..]).rows(
+            table.rows.iter().take(ROWS_MAX),
+            |(value, periods)| {
+                let sum = Counts::sum(periods);
+                let volume = if self.is_provider() { sum.settled() } else { sum.sent };
+                let row = match self.by {
+                    Dimension::Category if value == UNKNOWN_CATEGORY => Row::new().cell("Before categories existed"),
+                    // An overflow row has no value that can be chosen.
+                    _ if value == OTHER => Row::new().cell(self.by.others()),
+                    Dimension::Category => Row::new().link(self.link("category", value), value),
+                    _ => Row::new().link(self.link("only", &Selection::new(self.by, value).key()), value),
+                };
+                let mut row = row.cell(grouped(volume));
+                for rate in [Rate::Delivery, Rate::Bounce, Rate::Complaint, Rate::Open, Rate::Click] {
+                    row = row.cell(self.percent(&sum, rate));
+                }
+                row
+            },
+        )
     }
 }
 
@@ -130,8 +131,7 @@ impl Renderable for Breakdown<'_> {
                                 together." }
                         }
                         @if table.rows.len() > ROWS_MAX {
-                            p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the \
-                                export has all." }
+                            p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the export has all." }
                         }
                     }
                 }

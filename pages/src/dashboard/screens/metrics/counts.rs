@@ -13,10 +13,9 @@ pub(super) struct MetricsAnswer {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Metrics {
-    #[serde(default)]
     pub(super) totals: MetricTotals,
-    #[serde(default)]
     pub(super) rows: Vec<MetricRow>,
 }
 
@@ -35,12 +34,11 @@ pub(super) struct DeliveryTime {
     pub(super) p99_seconds: Option<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct MetricRow {
     pub(super) period_start: String,
-    #[serde(default)]
     pub(super) value: String,
-    #[serde(default)]
     pub(super) delivery_time: DeliveryTime,
     #[serde(flatten)]
     pub(super) counts: Counts,

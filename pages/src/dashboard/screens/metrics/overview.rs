@@ -43,8 +43,7 @@ impl MetricsOverview<'_> {
         let before = self.range.before_words();
         maud! {
             (metric_tiles(&tiles, &before))
-            p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by \
-                machines are left out." }
+            p.soft.small { "Counted per recipient. The second line compares with " (before) "; opens and clicks by machines are left out." }
         }
     }
 

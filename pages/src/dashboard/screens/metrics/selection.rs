@@ -169,25 +169,15 @@ impl CountedEmails {
 
 pub(super) fn category_filter() -> Filter {
     let all = (String::new(), "All categories".to_owned());
-    let choices = [("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")];
-    let choices = choices.map(|(word, title)| (word.to_owned(), title.to_owned()));
+    let choices = choices(&[("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")]);
     let control = FilterControl::Select(std::iter::once(all).chain(choices).collect());
     Filter { name: "category", label: "Category", control }
 }
 
-#[derive(Debug, Deserialize)]
-struct NamedDomain {
-    name: String,
-}
-
 /// The domains of the account, as choices; none if they cannot be read.
 pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
-    if !context.allows("list_domains") {
-        return Vec::new();
-    }
-    let call = Call::new("list_domains").query("limit", "100");
-    let domains: Vec<NamedDomain> = context.read_field("domains", &call).await.unwrap_or_default();
-    domains.into_iter().map(|domain| Selection::new(Dimension::Domain, domain.name)).collect()
+    let domains = context.domain_choices().await.unwrap_or_default();
+    domains.into_iter().map(|(_, name)| Selection::new(Dimension::Domain, name)).collect()
 }
 
 /// The filter with these choices.

@@ -10,13 +10,6 @@ const DELAYED: &str = "email.delivery_delayed";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WaitingList {
-    emails: Vec<WaitingItem>,
-    has_more: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct WaitingItem {
     last_event: String,
 }
@@ -42,17 +35,17 @@ pub(super) async fn read(context: &Context<'_>) -> Result<WaitingEmails, Failure
     }
     let list = |status: &str| Call::new("list_emails").query("status", status).query("limit", COUNTED_MAX);
     let (scheduled, accepted) = (list("scheduled"), list("queued,sent"));
-    let (scheduled, accepted) =
-        try_join(context.read::<WaitingList>(&scheduled), context.read::<WaitingList>(&accepted)).await?;
+    let (scheduled, accepted): (List<WaitingItem>, List<WaitingItem>) =
+        try_join(context.read_list("emails", &scheduled), context.read_list("emails", &accepted)).await?;
     let is_deferred = |email: &&WaitingItem| email.last_event == DELAYED;
-    let deferred = accepted.emails.iter().filter(is_deferred).count();
+    let deferred = accepted.entries.iter().filter(is_deferred).count();
     let tile = |label, count, has_more, query| WaitingTile { label, count, has_more, query };
     Ok(WaitingEmails {
         tiles: vec![
-            tile("Scheduled", scheduled.emails.len(), scheduled.has_more, Some("status=scheduled")),
-            tile("Queued", accepted.emails.len() - deferred, accepted.has_more, Some("status=sent")),
+            tile("Scheduled", scheduled.entries.len(), scheduled.next_cursor.is_some(), Some("status=scheduled")),
+            tile("Queued", accepted.entries.len() - deferred, accepted.next_cursor.is_some(), Some("status=sent")),
             // The list has no filter for them.
-            tile("Deferred", deferred, accepted.has_more, None),
+            tile("Deferred", deferred, accepted.next_cursor.is_some(), None),
         ],
     })
 }

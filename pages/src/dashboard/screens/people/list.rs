@@ -1,7 +1,6 @@
 //! The people of the latest events. The API has no list of people, so a page has those of a page of events.
 
 use super::LIST;
-use crate::dashboard::kit::list_view::EmptyPage;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
 
@@ -39,12 +38,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters =
         [Filter::text("email", "Email address", "grace@example.net"), Filter::text("user_id", "User id", "u_42")];
     let query = context.query();
-    let call = Call::new("list_events")
-        .query("email", query.get("email").trim())
-        .query("user_id", query.get("user_id").trim())
-        .query("cursor", query.get("cursor"))
-        .query("limit", EVENTS);
-    let found = context.read_list::<EventItem>(&call).await?;
+    let call = Call::new("list_events").filters(query, &["email", "user_id", "cursor"]).query("limit", EVENTS);
+    let found = &context.read_list::<EventItem>("events", &call).await?;
     let bar = FilterBar { context, filters: &filters };
     let mut table = Table::new("People", &["Person", "User id", "Events here", "Last event", "Seen"]);
     table = table.numbers(&["Events here"]);
@@ -64,14 +59,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (bar)
         div.flow data-fragment="list" {
             @if table.is_empty() {
-                (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.next_cursor.as_deref(), searched_until: None })
+                (found.empty_page(context, empty(context, &bar)))
                 // The person may have got emails without ever sending an event.
-                @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of \
-                    " (asked.label()) } } }
+                @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of " (asked.label()) } } }
             } @else {
                 (table)
-                p.soft.small { "People of " @match found.entries.len() { 1 => { "one \
-                    event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
+                p.soft.small { "People of " @match found.entries.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
                 (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
         }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::DeserializeOwned;
-
 use super::LIST;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::page::render;
@@ -16,27 +14,13 @@ const ADDRESSES_MAX: usize = 3;
 const LIMIT: &str = "100";
 
 #[derive(Debug, Default, Deserialize)]
-struct PersonEmailList {
-    #[serde(default)]
-    emails: Vec<PersonEmail>,
-}
-
-#[derive(Debug, Deserialize)]
+#[serde(default)]
 struct PersonEmail {
     id: String,
-    #[serde(default)]
     subject: String,
-    #[serde(default)]
     status: String,
-    #[serde(default)]
     last_event: String,
     created_at: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct OptOutList {
-    #[serde(default)]
-    category_opt_outs: Vec<OptOut>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,18 +52,13 @@ struct History {
     suppressions: Vec<SuppressedAddress>,
 }
 
-/// Reads a list, if the role allows it.
-async fn read_allowed<T: DeserializeOwned + Default>(context: &Context<'_>, call: Call) -> Result<T, Failure> {
-    if context.allows(call.operation) { context.read(&call).await } else { Ok(T::default()) }
-}
-
 impl History {
     async fn read(context: &Context<'_>, person: &PersonKey) -> Result<Self, Failure> {
         let mut history = Self::default();
         for (name, value) in [("user_id", &person.user_id), ("email", &person.email)] {
             let Some(value) = value else { continue };
             let call = Call::new("list_events").query(name, value).query("limit", LIMIT);
-            let list: List<EventItem> = context.read(&call).await?;
+            let list: List<EventItem> = context.read_list("events", &call).await?;
             for event in list.entries {
                 if history.events.iter().all(|other| other.id != event.id) {
                     history.events.push(event);
@@ -100,13 +79,13 @@ impl History {
         let of_address = |operation, name| Call::new(operation).query(name, address).query("limit", LIMIT);
         // An address that is no address has got nothing.
         let is_unknown = |failure: &Failure| matches!(failure.status, 400 | 404);
-        match read_allowed::<PersonEmailList>(context, of_address("list_emails", "to")).await {
-            Ok(list) => self.emails.extend(list.emails),
+        match context.read_allowed("emails", &of_address("list_emails", "to")).await {
+            Ok(emails) => self.emails.extend(emails),
             Err(failure) if is_unknown(&failure) => {}
             Err(failure) => return Err(failure),
         }
-        match read_allowed::<OptOutList>(context, of_address("list_category_opt_outs", "email")).await {
-            Ok(list) => self.opt_outs.extend(list.category_opt_outs),
+        match context.read_allowed("category_opt_outs", &of_address("list_category_opt_outs", "email")).await {
+            Ok(opt_outs) => self.opt_outs.extend(opt_outs),
             Err(failure) if is_unknown(&failure) => {}
             Err(failure) => return Err(failure),
         }

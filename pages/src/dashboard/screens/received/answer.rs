@@ -5,22 +5,19 @@ use super::{LIST, mail_path};
 use crate::dashboard::form_key;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::emails::{SentAnswer, email_path};
+use crate::dashboard::screens::emails::email_path;
 
 fn page(title: &str, mail: &WholeReceived, body: impl Renderable) -> Page {
     Page::new(title, body).below(LIST, "Received mail").below(mail_path(&mail.item.email_id), mail.item.title())
 }
 
 fn reply_form(context: &Context<'_>) -> Form<'static> {
-    Form::new(
-        "reply",
-        "Send the reply",
-        vec![
-            form_key::field(context),
-            Field::new("text", "Text", Control::Area { rows: 10 }).help("Either text or HTML is required"),
-            Field::new("html", "HTML", Control::Code { rows: 6 }),
-        ],
-    )
+    let fields = vec![
+        form_key::field(context),
+        Field::new("text", "Text", Control::Area { rows: 10 }).help("Either text or HTML is required"),
+        Field::new("html", "HTML", Control::Code { rows: 6 }),
+    ];
+    Form::new("reply", "Send the reply", fields)
 }
 
 pub(super) async fn show_reply(context: &Context<'_>) -> Result<View, Failure> {
@@ -49,17 +46,14 @@ pub(super) async fn reply(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 fn forward_form(context: &Context<'_>) -> Form<'static> {
-    Form::new(
-        "forward",
-        "Forward",
-        vec![
-            form_key::field(context),
-            Field::new("to", "To", Control::Lines { rows: 2 })
-                .required()
-                .help("One address per line, or separated by commas"),
-            Field::new("text", "Your message", Control::Area { rows: 5 }).help("It comes before the forwarded email"),
-        ],
-    )
+    let fields = vec![
+        form_key::field(context),
+        Field::new("to", "To", Control::Lines { rows: 2 })
+            .required()
+            .help("One address per line, or separated by commas"),
+        Field::new("text", "Your message", Control::Area { rows: 5 }).help("It comes before the forwarded email"),
+    ];
+    Form::new("forward", "Forward", fields)
 }
 
 pub(super) async fn show_forward(context: &Context<'_>) -> Result<View, Failure> {
@@ -84,8 +78,8 @@ async fn send(context: &Context<'_>, operation: &'static str, form: &Form<'_>) -
     let idempotency_key =
         form_key::request_key(context, &[operation.as_bytes(), context.id().as_bytes(), content.as_bytes()]);
     let call = Call { idempotency_key, ..Call::new(operation).id(context.id()).json(body) };
-    let sent: SentAnswer = context.read(&call).await?;
-    Ok(Outcome::done(email_path(&sent.id), "sent"))
+    let id: String = context.read_field("id", &call).await?;
+    Ok(Outcome::done(email_path(&id), "sent"))
 }
 
 pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
@@ -102,6 +96,5 @@ pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> 
 }
 
 pub(super) async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("delete_received_email").id(context.id())).await?;
-    Ok(Outcome::done(LIST, "deleted"))
+    context.act(&Call::new("delete_received_email").id(context.id()), LIST, "deleted").await
 }

@@ -13,7 +13,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let path = mail_path(context.id());
     let body = maud! {
         div.columns.wide-first {
-            div.sections { (received_content(context, mail)) (ReceivedFiles { context, mail }) }
+            div.sections { (received_content(context, mail)) (received_files(context, mail)) }
             div.sections {
                 section aria-labelledby="facts" { h2 #facts { "Details" } div.card { (facts(mail)) } }
                 section aria-labelledby="proofs" { h2 #proofs { "Is the sender \
@@ -138,44 +138,34 @@ fn received_content(context: &Context<'_>, mail: &WholeReceived) -> impl Rendera
 }
 
 fn header_table(mail: &WholeReceived) -> Table {
-    let mut table = Table::new("Header fields", &["Field", "Value"]);
-    for line in &mail.headers {
-        table.push(Row::new().cell(&line.name).cell(&line.value));
+    Table::of("Header fields", &mail.headers)
+        .column("Field", |line| &line.name)
+        .column("Value", |line| &line.value)
+        .into()
+}
+
+fn received_files(context: &Context<'_>, mail: &WholeReceived) -> Fragment {
+    if mail.attachments.is_empty() {
+        return Fragment::default();
     }
-    table
-}
-
-struct ReceivedFiles<'c> {
-    context: &'c Context<'c>,
-    mail: &'c WholeReceived,
-}
-
-impl Renderable for ReceivedFiles<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let mail = self.mail;
-        if mail.attachments.is_empty() {
-            return;
-        }
-        let can_download = self.context.allows("get_received_email_attachment");
-        let mut table = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
-        for file in &mail.attachments {
+    let can_download = context.allows("get_received_email_attachment");
+    let table =
+        Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]).rows(&mail.attachments, |file| {
             let name = if file.filename.is_empty() { &file.id } else { &file.filename };
             let path = format!("{}/attachments/{}", mail_path(&mail.item.email_id), encode(&file.id));
             let row = Row::new().cell(maud! {
                 @if can_download { a href=(path) download { (name) } } @else { (name) }
                 @if file.disposition == "inline" { " " span.small.soft { "in the text" } }
             });
-            table.push(row.cell(&file.content_type).cell(file_size(file.size)));
+            row.cell(&file.content_type).cell(file_size(file.size))
+        });
+    Fragment::new(maud! {
+        section aria-labelledby="files" {
+            h2 #files { "Files" }
+            p.small.soft { "Be careful with files from strangers: they have not been checked for viruses." }
+            (table)
         }
-        maud! {
-            section aria-labelledby="files" {
-                h2 #files { "Files" }
-                p.small.soft { "Be careful with files from strangers: they have not been checked for viruses." }
-                (table)
-            }
-        }
-        .render_to(buffer);
-    }
+    })
 }
 
 /// The HTML for the frame. Pictures that came with the mail are put into it.

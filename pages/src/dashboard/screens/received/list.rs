@@ -1,10 +1,9 @@
 //! The list of received mail, and its export.
 
-use super::object::{ReceivedItem, ReceivedList, proof_badge};
+use super::object::{ReceivedItem, proof_badge};
 use super::{LIST, mail_path};
-use crate::dashboard::csv::{ROWS_MAX, export_list};
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::list_view::EmptyPage;
+use crate::dashboard::csv::{CsvColumn, ROWS_MAX, export_list};
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
@@ -22,10 +21,7 @@ async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
 }
 
 fn call(query: &Fields) -> Call {
-    let mut call = Call::new("list_received_emails");
-    for name in ["from", "to", "spam_status", "domain_id"] {
-        call = call.query(name, query.get(name).trim());
-    }
+    let mut call = Call::new("list_received_emails").filters(query, &["from", "to", "spam_status", "domain_id"]);
     call = call.query("received_after", day_start(query.get("after"), 0));
     call.query("received_before", day_start(query.get("before"), 1))
 }
@@ -34,17 +30,16 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let filters = filters(context).await?;
     let query = context.query();
     let call = call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) =
-        or_refused(context.read_page(&call, |page: &ReceivedList| (page.received_emails.len(), page.older())).await)?;
+    let found = &context.read_filtered("received_emails", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let table = &table(&found.received_emails);
+    let table = &table(&found.entries);
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused {
+            @if let Some(refused) = &found.refused {
                 (refused_filter(refused))
             } @else if table.is_empty() {
-                (EmptyPage { context, empty: empty(context, &bar), next_cursor: found.older(), searched_until: None })
+                (found.empty_page(context, empty(context, &bar)))
             } @else {
                 (table)
                 div.below-list {
@@ -62,11 +57,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 fn table(mails: &[ReceivedItem]) -> Table {
-    let mut table =
-        Table::new("Received mail", &["Subject", "From", "To", "DMARC", "Files", "Received"]).numbers(&["Files"]);
-    for mail in mails {
-        let (path, badge) = (mail_path(&mail.email_id), mail.spam_badge());
-        table.push(
+    Table::new("Received mail", &["Subject", "From", "To", "DMARC", "Files", "Received"]).numbers(&["Files"]).rows(
+        mails,
+        |mail| {
+            let (path, badge) = (mail_path(&mail.email_id), mail.spam_badge());
             Row::new()
                 .cell(maud! {
                     a.clamp href=(path) { (mail.title()) }
@@ -76,10 +70,9 @@ fn table(mails: &[ReceivedItem]) -> Table {
                 .cell(address_cell(&mail.rcpt_to))
                 .cell(proof_badge(&mail.auth.dmarc))
                 .cell(maud! { @if mail.attachment_count == 0 { span.dash { "–" } } @else { (mail.attachment_count) } })
-                .cell(time_or_dash(Some(&mail.received_at))),
-        );
-    }
-    table
+                .cell(time_or_dash(Some(&mail.received_at)))
+        },
+    )
 }
 
 fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
@@ -99,36 +92,19 @@ fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
 }
 
 pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
-    let columns = [
-        "id",
-        "received_at",
-        "from",
-        "rcpt_to",
-        "to",
-        "cc",
-        "subject",
-        "spam_status",
-        "spf",
-        "dkim",
-        "dmarc",
-        "attachments",
+    let columns: &[CsvColumn<ReceivedItem>] = &[
+        ("id", |mail| mail.email_id.clone()),
+        ("received_at", |mail| mail.received_at.clone()),
+        ("from", |mail| mail.from.clone()),
+        ("rcpt_to", |mail| mail.rcpt_to.clone()),
+        ("to", |mail| mail.to.join(", ")),
+        ("cc", |mail| mail.cc.join(", ")),
+        ("subject", |mail| mail.subject.clone()),
+        ("spam_status", |mail| mail.spam_status.clone()),
+        ("spf", |mail| mail.auth.spf.clone()),
+        ("dkim", |mail| mail.auth.dkim.clone()),
+        ("dmarc", |mail| mail.auth.dmarc.clone()),
+        ("attachments", |mail| mail.attachment_count.to_string()),
     ];
-    let row = |mail: ReceivedItem| {
-        [
-            mail.email_id,
-            mail.received_at,
-            mail.from,
-            mail.rcpt_to,
-            mail.to.join(", "),
-            mail.cc.join(", "),
-            mail.subject,
-            mail.spam_status,
-            mail.auth.spf,
-            mail.auth.dkim,
-            mail.auth.dmarc,
-            mail.attachment_count.to_string(),
-        ]
-    };
-    let rows = |found: ReceivedList| (found.received_emails.into_iter().map(row).collect(), found.next_cursor);
-    export_list(context, "received", columns, call(context.query()), rows).await
+    export_list(context, "received", "received_emails", call(context.query()), columns).await
 }

@@ -2,21 +2,6 @@
 
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ReceivedList {
-    pub received_emails: Vec<ReceivedItem>,
-    pub has_more: bool,
-    pub next_cursor: Option<String>,
-}
-
-impl ReceivedList {
-    /// The cursor of older entries; there is one at the end of the list too, from which a client can poll.
-    pub(super) fn older(&self) -> Option<&str> {
-        self.next_cursor.as_deref().filter(|_| self.has_more)
-    }
-}
-
 /// A mail as lists show it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -71,8 +71,9 @@ fn lists_filter_and_export() {
     }
     let PageContent::File { content, file_name, .. } = backend.get("/received/export.csv").content else { panic!() };
     assert_eq!((file_name.as_str(), content.lines().count()), ("received-2026-11-26.csv", 2));
-    let backend =
-        FakeBackend::new().answer("list_received_emails", json!({})).answer("list_domains", json!({"domains": []}));
+    let backend = FakeBackend::new()
+        .answer("list_received_emails", json!({"received_emails": []}))
+        .answer("list_domains", json!({"domains": []}));
     assert!(html(backend.get("/received")).contains("Turn on receiving"));
     assert!(html(backend.get("/received?from=x")).contains("No emails match"));
     let backend = FakeBackend::new()

@@ -1,8 +1,9 @@
 //! Readings of the start page: small pages of lists, all at once.
 
+use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
 use futures_util::future::{try_join, try_join3, try_join4};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// All that was read; `None` where the role may not read it, or there is none.
 pub(super) struct StartReadings {
@@ -19,23 +20,20 @@ pub(super) struct StartReadings {
     pub(super) runs: Vec<StartPayoutRun>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct AccountUsage {
     pub(super) account: StartAccount,
-    #[serde(default)]
     pub(super) limits: StartLimits,
-    #[serde(default)]
     pub(super) usage: StartUsage,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct StartAccount {
     pub(super) plan: String,
-    #[serde(default)]
     pub(super) access_level: String,
-    #[serde(default)]
     pub(super) suspended: bool,
-    #[serde(default)]
     pub(super) features: StartFeatures,
 }
 
@@ -65,11 +63,6 @@ pub(super) struct StartUsage {
 }
 
 #[derive(Debug, Deserialize)]
-struct StartDomains {
-    domains: Vec<StartDomain>,
-}
-
-#[derive(Debug, Deserialize)]
 pub(super) struct StartDomain {
     pub(super) id: String,
     pub(super) name: String,
@@ -90,11 +83,6 @@ pub(super) struct StartRecord {
 }
 
 #[derive(Debug, Deserialize)]
-struct StartKeys {
-    api_keys: Vec<StartKey>,
-}
-
-#[derive(Debug, Deserialize)]
 pub(super) struct StartKey {
     pub(super) id: String,
     pub(super) name: String,
@@ -102,11 +90,6 @@ pub(super) struct StartKey {
     pub(super) last_used_at: Option<String>,
     pub(super) expires_at: Option<String>,
     pub(super) created_at: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct StartEmails {
-    emails: Vec<StartEmail>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,21 +104,11 @@ pub(super) struct StartEmail {
 }
 
 #[derive(Debug, Deserialize)]
-struct StartWebhooks {
-    webhooks: Vec<StartWebhook>,
-}
-
-#[derive(Debug, Deserialize)]
 pub(super) struct StartWebhook {
     pub(super) id: String,
     pub(super) url: String,
     pub(super) failing_since: Option<String>,
     pub(super) disabled_reason: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct StartUsers {
-    users: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,32 +122,38 @@ pub(super) struct StartProcessor {
     pub(super) failed_events: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct StartReviews {
-    data: Vec<serde::de::IgnoredAny>,
-}
-
-#[derive(Debug, Deserialize)]
-struct StartPayoutRuns {
-    data: Vec<StartPayoutRun>,
-}
-
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct StartPayoutRun {
     pub(super) id: String,
     pub(super) status: String,
-    #[serde(default)]
     pub(super) partial: bool,
-    #[serde(default)]
     pub(super) payouts_count: u64,
 }
 
 /// Reads what the role may read and what there is.
 async fn read<T: DeserializeOwned>(context: &Context<'_>, call: Call) -> Result<Option<T>, Failure> {
+    read_reply(context, call, |reply| reply.read()).await
+}
+
+/// Reads the entries of a list, as [`read`].
+async fn read_entries<T: DeserializeOwned>(
+    context: &Context<'_>,
+    list: &str,
+    call: Call,
+) -> Result<Option<Vec<T>>, Failure> {
+    read_reply(context, call, |reply| reply.read_field(list)).await
+}
+
+async fn read_reply<T>(
+    context: &Context<'_>,
+    call: Call,
+    read: impl Fn(&Reply) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
     if !context.allows(call.operation) {
         return Ok(None);
     }
-    match context.read(&call).await {
+    match context.perform(&call).await.and_then(|reply| read(&reply)) {
         Ok(found) => Ok(Some(found)),
         Err(failure) if matches!(failure.status, 403 | 404) => Ok(None),
         Err(failure) => Err(failure),
@@ -186,14 +165,14 @@ impl StartReadings {
         let domains = |status| Call::new("list_domains").query("status", status).query("limit", "10");
         let of_account = try_join4(
             read::<AccountUsage>(context, Call::new("get_account")),
-            read::<StartDomains>(context, domains("verified")),
-            read::<StartDomains>(context, domains("unverified")),
-            read::<StartUsers>(context, Call::new("list_users")),
+            read_entries(context, "domains", domains("verified")),
+            read_entries(context, "domains", domains("unverified")),
+            read_entries::<IgnoredAny>(context, "users", Call::new("list_users")),
         );
         let lists = try_join3(
-            read::<StartKeys>(context, Call::new("list_api_keys").query("limit", "50")),
-            read::<StartEmails>(context, Call::new("list_emails").query("limit", "5")),
-            read::<StartWebhooks>(context, Call::new("list_webhooks").query("limit", "25")),
+            read_entries(context, "api_keys", Call::new("list_api_keys").query("limit", "50")),
+            read_entries(context, "emails", Call::new("list_emails").query("limit", "5")),
+            read_entries(context, "webhooks", Call::new("list_webhooks").query("limit", "25")),
         );
         let ((account, verified, unverified, users), (keys, emails, webhooks)) = try_join(of_account, lists).await?;
         let has_affiliates = account.as_ref().is_some_and(|one| one.account.features.affiliates);
@@ -202,21 +181,21 @@ impl StartReadings {
             Some(StartProgram { .. }) => {
                 let open = Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1");
                 let runs = Call::new("list_affiliate_payout_runs").query("limit", "5");
-                try_join(read::<StartReviews>(context, open), read::<StartPayoutRuns>(context, runs)).await?
+                try_join(read_entries::<IgnoredAny>(context, "data", open), read_entries(context, "data", runs)).await?
             }
             None => (None, None),
         };
         Ok(Self {
             account,
-            verified: verified.map(|list| list.domains),
-            unverified: unverified.map(|list| list.domains),
-            keys: keys.map(|list| list.api_keys),
-            emails: emails.map(|list| list.emails),
-            webhooks: webhooks.map(|list| list.webhooks),
-            users: users.map(|list| list.users.len()),
+            verified,
+            unverified,
+            keys,
+            emails,
+            webhooks,
+            users: users.map(|users| users.len()),
             program,
-            has_reviews: reviews.is_some_and(|list| !list.data.is_empty()),
-            runs: runs.map(|list| list.data).unwrap_or_default(),
+            has_reviews: reviews.is_some_and(|reviews| !reviews.is_empty()),
+            runs: runs.unwrap_or_default(),
         })
     }
 }

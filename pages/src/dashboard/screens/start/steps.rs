@@ -66,39 +66,33 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
 }
 
 /// The list of steps. When all are done, it is folded up.
-pub(super) struct StartSteps<'a>(pub(super) &'a [StartStep]);
-
-impl Renderable for StartSteps<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let steps = self.0;
-        let done = steps.iter().filter(|step| step.is_done).count();
-        let next = steps.iter().position(|step| !step.is_done);
-        if steps.is_empty() || next.is_none() {
-            return;
-        }
-        maud! {
-            section.card.start {
-                div.section-head {
-                    h2 { "Set up" }
-                    span.small.soft { (done) " of " (steps.len()) " done" }
-                }
-                ol.start-steps {
-                    @for (n, step) in steps.iter().enumerate() {
-                        li.done[step.is_done].next[next == Some(n)] {
-                            span.step-mark aria-hidden="true" { @if step.is_done { "✓" } @else { (n + 1) } }
-                            div {
-                                p {
-                                    a href=(step.path) { (step.title) }
-                                    @if step.is_done { span.hidden { " (done)" } }
-                                    @if next == Some(n) { span.small.step-next { " Next" } }
-                                }
-                                p.help { (step.text) }
+pub(super) fn start_steps(steps: &[StartStep]) -> Fragment {
+    let done = steps.iter().filter(|step| step.is_done).count();
+    let next = steps.iter().position(|step| !step.is_done);
+    if steps.is_empty() || next.is_none() {
+        return Fragment::default();
+    }
+    Fragment::new(maud! {
+        section.card.start {
+            div.section-head {
+                h2 { "Set up" }
+                span.small.soft { (done) " of " (steps.len()) " done" }
+            }
+            ol.start-steps {
+                @for (n, step) in steps.iter().enumerate() {
+                    li.done[step.is_done].next[next == Some(n)] {
+                        span.step-mark aria-hidden="true" { @if step.is_done { "✓" } @else { (n + 1) } }
+                        div {
+                            p {
+                                a href=(step.path) { (step.title) }
+                                @if step.is_done { span.hidden { " (done)" } }
+                                @if next == Some(n) { span.small.step-next { " Next" } }
                             }
+                            p.help { (step.text) }
                         }
                     }
                 }
             }
         }
-        .render_to(buffer);
-    }
+    })
 }

@@ -60,26 +60,28 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
     if is_clean {
         return Ok(Outcome::done(LIST, "added"));
     }
-    let mut table = Table::new("Result for each address", &["Address", "Result", "Remarks"]);
-    for (email, entry) in emails.iter().zip(&added) {
-        let badge = match entry.status.as_str() {
-            "created" => Badge::new("Added", Tone::Good),
-            "exists" => Badge::new("Already suppressed", Tone::Neutral),
-            _ => Badge::new("Not added", Tone::Bad),
-        };
-        let remark = match &entry.error {
-            Some(error) => error.plain(),
-            None => entry.warnings.join("; ").replace('`', ""),
-        };
-        let row = match &entry.id {
-            Some(id) => Row::new().link(suppression_path(id), email),
-            None => Row::new().cell(email),
-        };
-        table.push(row.cell(badge).cell(remark));
-    }
+    let table = Table::new("Result for each address", &["Address", "Result", "Remarks"]).rows(
+        emails.iter().zip(&added),
+        |(email, entry)| {
+            let badge = match entry.status.as_str() {
+                "created" => Badge::new("Added", Tone::Good),
+                "exists" => Badge::new("Already suppressed", Tone::Neutral),
+                _ => Badge::new("Not added", Tone::Bad),
+            };
+            let remark = match &entry.error {
+                Some(error) => error.plain(),
+                None => entry.warnings.join("; ").replace('`', ""),
+            };
+            let row = match &entry.id {
+                Some(id) => Row::new().link(suppression_path(id), email),
+                None => Row::new().cell(email),
+            };
+            row.cell(badge).cell(remark)
+        },
+    );
     let body = maud! {
         (table)
         div.buttons { a.button href=(LIST) { "Go to the list" } a.button href={ (LIST) "/new" } { "Add more" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Some addresses need attention", body).below(LIST, "Suppressions"))))
+    Ok(Outcome::once(Page::new("Some addresses need attention", body).below(LIST, "Suppressions")))
 }

@@ -57,35 +57,36 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form("").read(context.form())?;
     let data: Vec<CheckedAddress> = context.read_field("data", &Call::new("check_suppressions").json(body)).await?;
-    let mut table = Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]);
-    for address in &data {
-        let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
-            (Some(_), ..) => Badge::new("No address", Tone::Warning),
-            (None, true, _) => Badge::new("Not sent", Tone::Bad),
-            (None, false, false) => Badge::new("Partly sent", Tone::Warning),
-            (None, false, true) => Badge::new("Sent", Tone::Good),
-        };
-        let row = match &address.suppression_id {
-            Some(id) => Row::new().link(suppression_path(id), &address.email),
-            None => Row::new().cell(&address.email),
-        };
-        let categories: Vec<_> = address.categories.iter().map(|word| sentence_case(word)).collect();
-        let row = row.cell(badge).cell(maud! {
-            @if let Some(error) = &address.error {
-                (error)
-            } @else if let Some(reason) = &address.reason {
-                (reason_badge(reason))
-            } @else {
-                "–"
-            }
+    let table =
+        Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]).rows(&data, |address| {
+            let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
+                (Some(_), ..) => Badge::new("No address", Tone::Warning),
+                (None, true, _) => Badge::new("Not sent", Tone::Bad),
+                (None, false, false) => Badge::new("Partly sent", Tone::Warning),
+                (None, false, true) => Badge::new("Sent", Tone::Good),
+            };
+            let row = match &address.suppression_id {
+                Some(id) => Row::new().link(suppression_path(id), &address.email),
+                None => Row::new().cell(&address.email),
+            };
+            let categories: Vec<_> = address.categories.iter().map(|word| sentence_case(word)).collect();
+            let row = row.cell(badge).cell(maud! {
+                @if let Some(error) = &address.error {
+                    (error)
+                } @else if let Some(reason) = &address.reason {
+                    (reason_badge(reason))
+                } @else {
+                    "–"
+                }
+            });
+            let until = match (&address.expires_at, address.suppressed) {
+                (None, true) => "Permanently",
+                _ => "",
+            };
+            let row = row.cell(
+                maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } },
+            );
+            row.cell(if categories.is_empty() { "–".to_owned() } else { categories.join(", ") })
         });
-        let until = match (&address.expires_at, address.suppressed) {
-            (None, true) => "Permanently",
-            _ => "",
-        };
-        let row = row
-            .cell(maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } });
-        table.push(row.cell(if categories.is_empty() { "–".to_owned() } else { categories.join(", ") }));
-    }
-    Ok(Outcome::Once(Box::new(page(context, context.form().get("emails"), Some(&table)))))
+    Ok(Outcome::once(page(context, context.form().get("emails"), Some(&table))))
 }

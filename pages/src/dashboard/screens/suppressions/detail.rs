@@ -66,8 +66,7 @@ pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> 
         @if suppression.is_complaint() { (Notice { tone: Tone::Bad, text: COMPLAINT }) }
         div.card {
             p {
-                @if suppression.is_domain() { "Mail is sent to addresses in this domain again." } @else { "Mail is \
-                    sent to this address again." }
+                @if suppression.is_domain() { "Mail is sent to addresses in this domain again." } @else { "Mail is sent to this address again." }
                 " If it bounces or is reported again, the address is suppressed again."
             }
             @if !suppression.is_complaint() { p.soft { (reason_text(&suppression.reason)) } }
@@ -93,6 +92,5 @@ pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     if suppression.is_complaint() && !is_forced {
         return Err(Failure::field("force", "Without this, the suppression stays because of the spam report"));
     }
-    context.perform(&remove_call(&suppression.id, is_forced)).await?;
-    Ok(Outcome::done(LIST, "deleted"))
+    context.act(&remove_call(&suppression.id, is_forced), LIST, "deleted").await
 }

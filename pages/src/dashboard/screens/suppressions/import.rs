@@ -11,12 +11,6 @@ const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
 /// Lines of a result that the API lists.
 const LISTED: u64 = 100;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DryRunReply {
-    dry_run: DryRun,
-}
-
 /// The result that an import would have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -98,13 +92,12 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_file = context.request.files.iter().any(|file| !file.content.is_empty());
     let list = Bytes::from(text.clone());
     let call = Call { body: CallBody::File("text/csv", list), ..Call::new("dry_run_suppression_import") };
-    let reply: DryRunReply = context.read(&call).await.map_err(|mut failure| {
+    let report: DryRun = context.read_field("dry_run", &call).await.map_err(|mut failure| {
         // The list is in one of two fields.
         let message = if is_file { failure.fields.remove("csv") } else { None };
         failure.fields.extend(message.map(|message| ("file".to_owned(), message)));
         failure
     })?;
-    let report = reply.dry_run;
     let mut import = Form::new("import", "Import the list", vec![Field::hidden("csv", text)]);
     import.multipart = true;
     let body = maud_borrow! {
@@ -124,7 +117,7 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
         .below(format!("{LIST}/import"), "Import")
         .lead("Nothing has been changed yet.")
         .same_as(Call::new("dry_run_suppression_import").json(json!({"csv": EXAMPLE})));
-    Ok(Outcome::Once(Box::new(page)))
+    Ok(Outcome::once(page))
 }
 
 impl DryRun {
@@ -143,32 +136,27 @@ impl DryRun {
 
 /// Lines with their results. `all` is the number of lines of which these are the first.
 fn section(title: &'static str, lines: &[ListLine], all: u64) -> impl Renderable + use<> {
-    let mut table =
-        Table::new(title, &["Line", "Address", "Reason in the list", "Result", "Remarks"]).numbers(&["Line"]);
-    for line in lines {
-        let badge = match line.result.as_str() {
+    let table: Table = Table::of(title, lines)
+        .number("Line", |line| line.line)
+        .column("Address", |line| line.email.clone().unwrap_or_else(|| "–".to_owned()))
+        .column("Reason in the list", |line| match line.reason.as_deref() {
+            Some(reason) => reason_badge(reason),
+            None => Badge::new("–", Tone::Neutral),
+        })
+        .column("Result", |line| match line.result.as_str() {
             "created" => Badge::new("Added", Tone::Good),
             "exists" => Badge::new("Already present", Tone::Neutral),
             "repeated" => Badge::new("Repeated", Tone::Neutral),
             _ => Badge::new("Skipped", Tone::Warning),
-        };
-        let remark = line.message.as_deref().unwrap_or_default().replace('`', "");
-        let existing = line.existing_reason.as_deref().map(reason_badge);
-        table.push(
-            Row::new()
-                .cell(line.line)
-                .cell(line.email.clone().unwrap_or_else(|| "–".to_owned()))
-                .cell(match line.reason.as_deref() {
-                    Some(reason) => reason_badge(reason),
-                    None => Badge::new("–", Tone::Neutral),
-                })
-                .cell(badge)
-                .cell(maud! {
-                    (remark)
-                    @if let Some(existing) = &existing { (existing) }
-                }),
-        );
-    }
+        })
+        .column("Remarks", |line| {
+            let existing = line.existing_reason.as_deref().map(reason_badge);
+            maud! {
+                (line.message.as_deref().unwrap_or_default().replace('`', ""))
+                @if let Some(existing) = &existing { (existing) }
+            }
+        })
+        .into();
     maud! {
         @if all > 0 {
             section {
@@ -182,15 +170,11 @@ fn section(title: &'static str, lines: &[ListLine], all: u64) -> impl Renderable
 
 pub(super) async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
     #[derive(Deserialize)]
-    struct ImportResponse {
-        import: StartedImport,
-    }
-    #[derive(Deserialize)]
     struct StartedImport {
         id: String,
     }
     let list = Bytes::from(context.form().get("csv").to_owned());
     let call = Call { body: CallBody::File("text/csv", list), ..Call::new("import_suppressions") };
-    let started: ImportResponse = context.read(&call).await?;
-    Ok(Outcome::done(format!("{LIST}/imports/{}", encode(&started.import.id)), "imported"))
+    let started: StartedImport = context.read_field("import", &call).await?;
+    Ok(Outcome::done(format!("{LIST}/imports/{}", encode(&started.id)), "imported"))
 }

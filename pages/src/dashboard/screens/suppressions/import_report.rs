@@ -51,35 +51,26 @@ impl Import {
 /// The imports, newest first.
 pub(super) async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_suppression_imports").query("cursor", context.query().get("cursor"));
-    let found: List<Import> = context.read(&call).await?;
-    let columns = ["Started", "Status", "Lines read", "Added", "Already suppressed", "Left out"];
-    let mut table = Table::new("Imports", &columns).numbers(&columns[2..]);
-    for import in &found.entries {
-        let counts = &import.counts;
-        let read = format!("{} of {}", grouped(counts.processed), grouped(counts.total));
-        let path = format!("{LIST}/imports/{}", encode(&import.id));
-        table.push(
-            Row::new()
-                .cell(maud! { a href=(path) { (time_or_dash(Some(&import.created_at))) } })
-                .cell(import_badge(&import.status))
-                .cell(read)
-                .cell(grouped(counts.created))
-                .cell(grouped(counts.exists))
-                .cell(grouped(counts.invalid.saturating_add(counts.refused))),
-        );
-    }
+    let found: &List<Import> = &context.read_list("imports", &call).await?;
+    let table = Table::of("Imports", &found.entries)
+        .column("Started", |import| {
+            maud! {
+                a href={ (LIST) "/imports/" (encode(&import.id)) } { (time_or_dash(Some(&import.created_at))) }
+            }
+        })
+        .column("Status", |import| import_badge(&import.status))
+        .number("Lines read", |import| {
+            format!("{} of {}", grouped(import.counts.processed), grouped(import.counts.total))
+        })
+        .number("Added", |import| grouped(import.counts.created))
+        .number("Already suppressed", |import| grouped(import.counts.exists))
+        .number("Left out", |import| grouped(import.counts.invalid.saturating_add(import.counts.refused)));
     let empty = EmptyState {
         title: "No lists imported yet",
         text: "If you move from another service, import its list of bounces and complaints before you send.",
         action: context.allows("import_suppressions").then_some(("/dashboard/suppressions/import", "Import a list")),
     };
-    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
-    let body = maud_borrow! {
-        div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) }
-            (pager)
-        }
-    };
+    let body = found.fragment(context, &table, empty);
     let page = Page::new("Imports of suppressions", body).below(LIST, "Suppressions");
     Ok(page.lead("The newest 100 imports are kept.").same_as(call).live().into())
 }
@@ -95,10 +86,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Skipped: plan limit reached", (counts.refused > 0).then(|| grouped(counts.refused)))
         .row("Started", time_or_dash(Some(&import.created_at)))
         .row("Ended", time_or_dash(import.completed_at.as_deref()));
-    let mut errors = Table::new("Skipped lines", &["Line", "Why"]).numbers(&["Line"]);
-    for error in &import.errors {
-        errors.push(Row::new().cell(error.line).cell(error.message.replace('`', "")));
-    }
+    let errors = Table::of("Skipped lines", &import.errors)
+        .number("Line", |error| error.line)
+        .column("Why", |error| error.message.replace('`', ""));
     let progress =
         Progress { label: "Lines read", done: counts.processed, total: Some(counts.total), is_ended: import.is_over() };
     let path = format!("{LIST}/imports/{}", encode(&import.id));
@@ -118,8 +108,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     h2 { "Skipped lines" }
                     (errors)
                     @if counts.invalid > import.errors.len() as u64 {
-                        p.soft.small { "The first " (import.errors.len()) " of " (grouped(counts.invalid)) " are \
-                            shown." }
+                        p.soft.small { "The first " (import.errors.len()) " of " (grouped(counts.invalid)) " are shown." }
                     }
                 }
             }

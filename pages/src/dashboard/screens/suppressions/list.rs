@@ -2,8 +2,7 @@
 
 use super::object::{REASONS, SOURCES, Suppression, reason_badge, source_text};
 use super::{LIST, suppression_path, tabs};
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::list_view::EmptyPage;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
@@ -24,10 +23,7 @@ fn call(operation: &'static str, query: &Fields) -> Call {
     let email = query.get("email").trim();
     // A domain without its sign is a domain.
     let email = if email.is_empty() || email.contains('@') { email.to_owned() } else { format!("@{email}") };
-    let mut call = Call::new(operation).query("email", email);
-    for name in ["reason", "source"] {
-        call = call.query(name, query.get(name));
-    }
+    let mut call = Call::new(operation).query("email", email).filters(query, &["reason", "source"]);
     call = call.query("created_after", day_start(query.get("after"), 0));
     call.query("created_before", day_start(query.get("before"), 1))
 }
@@ -35,24 +31,19 @@ fn call(operation: &'static str, query: &Fields) -> Call {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = call("list_suppressions", query).query("cursor", query.get("cursor")).query("limit", "50");
-    let (found, refused) = or_refused(context.read_list::<Suppression>(&call).await)?;
+    let found = &context.read_filtered::<Suppression>("suppressions", &call).await?;
     let filters = filters();
     let bar = FilterBar { context, filters: &filters };
     let can_remove = context.allows("delete_suppression");
     let table = table(&found.entries, can_remove);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
-    let empty = EmptyPage {
-        context,
-        empty: empty(context, bar.is_active() || !query.get("cursor").is_empty()),
-        next_cursor: found.next_cursor.as_deref(),
-        searched_until: None,
-    };
+    let empty = found.empty_page(context, empty(context, bar.is_active() || !query.get("cursor").is_empty()));
     let has_entries = !table.is_empty();
     let body = maud! {
         (tabs(context, LIST))
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused {
+            @if let Some(refused) = &found.refused {
                 (refused_filter(refused))
             } @else if !has_entries {
                 (empty)
@@ -83,8 +74,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 fn table(suppressions: &[Suppression], can_remove: bool) -> Table {
     let columns: &[&str] = &["Address", "Reason", "Added by", "Expires", "Added", "Select"];
-    let mut table = Table::new("Suppressions", if can_remove { columns } else { &columns[..5] });
-    for suppression in suppressions {
+    Table::new("Suppressions", if can_remove { columns } else { &columns[..5] }).rows(suppressions, |suppression| {
         let path = suppression_path(&suppression.id);
         let mut row = Row::new()
             .cell(maud! {
@@ -105,9 +95,8 @@ fn table(suppressions: &[Suppression], can_remove: bool) -> Table {
             let label = format!("Select {}", suppression.email);
             row = row.cell(maud! { input type="checkbox" name="id" value=(suppression.id) aria-label=(label); });
         }
-        table.push(row);
-    }
-    table
+        row
+    })
 }
 
 /// No suppressions: because there are none, or because the filters exclude them.

@@ -3,7 +3,6 @@
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
@@ -22,11 +21,9 @@ struct CategoryOptOut {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let mut call = Call::new("list_category_opt_outs").query("limit", "50");
-    for name in ["email", "category", "cursor"] {
-        call = call.query(name, query.get(name).trim());
-    }
-    let (found, refused) = or_refused(context.read_list::<CategoryOptOut>(&call).await)?;
+    let call =
+        Call::new("list_category_opt_outs").query("limit", "50").filters(query, &["email", "category", "cursor"]);
+    let found = &context.read_filtered::<CategoryOptOut>("category_opt_outs", &call).await?;
     let filters =
         [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
     let bar = FilterBar { context, filters: &filters };
@@ -39,8 +36,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     } else {
         EmptyState {
             title: "No opt-outs yet",
-            text: "Recipients who unsubscribe from one category, for example the newsletter, are listed here. They \
-                still get other mail, such as receipts.",
+            text: "Recipients who unsubscribe from one category, for example the newsletter, are listed here. They still get other mail, such as receipts.",
             action: None,
         }
     };
@@ -48,7 +44,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (tabs(context, OPT_OUTS))
         (bar)
-        (list_fragment(refused.as_ref(), ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
     let page = Page::new("Opt-outs", body).actions(actions);
@@ -58,8 +54,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn table(context: &Context<'_>, opt_outs: &[CategoryOptOut]) -> Table {
     let can_remove = context.allows("delete_category_opt_out");
     let columns: &[&str] = &["Address", "Category", "Added by", "Caused by", "Added", "Remove"];
-    let mut table = Table::new("Opt-outs", if can_remove { columns } else { &columns[..5] });
-    for opt_out in opt_outs {
+    Table::new("Opt-outs", if can_remove { columns } else { &columns[..5] }).rows(opt_outs, |opt_out| {
         let mut row = Row::new()
             .cell(address_cell(&opt_out.email))
             .cell(&opt_out.category_label)
@@ -77,14 +72,13 @@ fn table(context: &Context<'_>, opt_outs: &[CategoryOptOut]) -> Table {
             let label = format!("Remove the opt-out of {} from {}", opt_out.email, opt_out.category_label);
             row = row.cell(maud! { a href=(path) aria-label=(label) { "Remove" } });
         }
-        table.push(row);
-    }
-    table
+        row
+    })
 }
 
 fn form() -> Form<'static> {
     let categories = [("newsletter", "Newsletter"), ("product", "Product updates")];
-    let categories = categories.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let categories = choices(&categories);
     let fields = vec![
         Field::new("email", "Address", Control::Email).required().placeholder("grace@example.net"),
         Field::new("category", "Category", Control::Select(categories)),
@@ -105,14 +99,13 @@ pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form().read(context.form())?;
-    context.perform(&Call::new("create_category_opt_out").json(body)).await?;
-    Ok(Outcome::done(OPT_OUTS, "added"))
+    context.act(&Call::new("create_category_opt_out").json(body), OPT_OUTS, "added").await
 }
 
 /// The opt-out of the page's path, among those of the address in its query.
 async fn read(context: &Context<'_>) -> Result<CategoryOptOut, Failure> {
     let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
-    let found: List<CategoryOptOut> = context.read(&call).await?;
+    let found: List<CategoryOptOut> = context.read_list("category_opt_outs", &call).await?;
     let found = found.entries.into_iter().find(|opt_out| opt_out.id == context.id());
     found.ok_or_else(|| Failure { message: "This opt-out no longer exists".into(), ..Failure::not_found() })
 }
@@ -134,6 +127,5 @@ pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> 
 pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
     let opt_out = read(context).await?;
     confirm(context, &opt_out.email)?;
-    context.perform(&Call::new("delete_category_opt_out").id(&opt_out.id)).await?;
-    Ok(Outcome::done(OPT_OUTS, "deleted"))
+    context.act(&Call::new("delete_category_opt_out").id(&opt_out.id), OPT_OUTS, "deleted").await
 }

@@ -40,15 +40,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     if has_complaints {
         form.fields.push(force_field().help("Without this, suppressions caused by spam reports stay."));
     }
-    let mut table = Table::new("Suppressions that are removed", &["Address", "Reason", "Added"]);
-    for suppression in &found {
-        table.push(
-            Row::new()
-                .link(suppression_path(&suppression.id), &suppression.email)
-                .cell(reason_badge(&suppression.reason))
-                .cell(time_or_dash(Some(&suppression.created_at))),
-        );
-    }
+    let table = Table::of("Suppressions that are removed", &found)
+        .column("Address", |suppression| link(suppression_path(&suppression.id), &suppression.email))
+        .column("Reason", |suppression| reason_badge(&suppression.reason))
+        .column("Added", |suppression| time_or_dash(Some(&suppression.created_at)));
     let empty = EmptyState {
         title: "No suppressions selected",
         text: "Select suppressions in the list, then come back here.",
@@ -102,5 +97,5 @@ pub(super) async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
         (table)
         p { a.button href=(LIST) { "Go to the list" } }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Remove suppressions", body).below(LIST, "Suppressions"))))
+    Ok(Outcome::once(Page::new("Remove suppressions", body).below(LIST, "Suppressions")))
 }

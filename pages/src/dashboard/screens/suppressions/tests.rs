@@ -116,8 +116,7 @@ fn checked_addresses_say_whether_mail_goes_to_them() {
     let checked = json!({"data": [
         {"email": "a@example.net", "suppressed": true, "reason": "complaint", "categories": [], "suppression_id": "sup_1"},
         {"email": "b@example.net", "suppressed": false, "reason": null, "categories": ["newsletter"]},
-        {"email": HOSTILE, "suppressed": false, "reason": null, "categories": [], "error": {"message": "is no \
-            address"}},
+        {"email": HOSTILE, "suppressed": false, "reason": null, "categories": [], "error": {"message": "is no address"}},
     ]});
     let backend = backend("manual").answer("check_suppressions", checked);
     let page = html(backend.post("/suppressions/check", "check", &[("emails", "a@example.net\nb@example.net")]));

@@ -49,6 +49,5 @@ pub async fn convert(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let Ok(version) = context.form().get(seen_version::FIELD).parse::<u32>() {
         body["if_version"] = version.into();
     }
-    context.perform(&call("update_template", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(context.id()), "changed"))
+    context.act(&call("update_template", context.id()).json(body), path(context.id()), "changed").await
 }

@@ -6,7 +6,7 @@
 use serde_json::Map;
 
 use super::preview::{
-    self, PreviewFrame, PreviewPanel, PreviewViews, RenderedPreview, parse_sample, render_entered, render_version,
+    self, PreviewFrame, PreviewPanel, RenderedPreview, parse_sample, preview_views, render_entered, render_version,
 };
 use super::{TemplateDetail, call, path, read_template, status_badges, template_page};
 use crate::dashboard::form::{Empty, FieldView, FormErrors, plain, read_fields};
@@ -342,7 +342,7 @@ impl Renderable for Editor<'_> {
                 }
                 section.mail-preview aria-labelledby="preview-title" {
                     h2 #preview-title { "Preview" }
-                    (PreviewViews { chosen: state.fields.get("view") })
+                    (preview_views(state.fields.get("view")))
                     div data-fragment="preview" {
                         @if let Some(failure) = state.failure.as_ref().filter(|_| context.is_preview()) {
                             div.notice.bad {

@@ -18,34 +18,16 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         Filter::words("category", "Category", &["transactional", "product", "newsletter"]),
     ];
     let query = context.query();
-    let call = Call::new("list_templates")
-        .query("status", query.get("status"))
-        .query("category", query.get("category"))
-        .query("cursor", query.get("cursor"));
-    let found = context.read_list::<TemplateDetail>(&call).await?;
+    let call = Call::new("list_templates").filters(query, &["status", "category", "cursor"]);
+    let found = &context.read_list::<TemplateDetail>("templates", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("Templates", &["Name", "Alias", "Category", "Status", "Version", "Changed"]);
-    for template in &found.entries {
-        table.push(
-            Row::new()
-                .link(path(&template.id), &template.name)
-                .cell(maud! {
-                    @match &template.alias {
-                        Some(alias) => { code { (address_cell(alias)) } }
-                        None => { span.dash { "–" } }
-                    }
-                })
-                .cell(maud! { span.nowrap { (sentence_case(&template.category)) } })
-                .cell(status_badges(template))
-                .cell(maud! {
-                    @match template.published_version {
-                        Some(number) => { (number) }
-                        None => { span.dash { "–" } }
-                    }
-                })
-                .cell(time_or_dash(template.updated_at.as_deref())),
-        );
-    }
+    let table = Table::of("Templates", &found.entries)
+        .column("Name", |template| link(path(&template.id), &template.name))
+        .column("Alias", |one| or_dash(one.alias.as_ref().map(|alias| maud! { code { (address_cell(alias)) } })))
+        .column("Category", |template| maud! { span.nowrap { (sentence_case(&template.category)) } })
+        .column("Status", |template| status_badges(template))
+        .column("Version", |template| or_dash(template.published_version))
+        .column("Changed", |template| time_or_dash(template.updated_at.as_deref()));
     let may_create = context.allows("create_template");
     let is_filtered = bar.is_active();
     let empty = if is_filtered {
@@ -60,7 +42,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         @if is_filtered || !table.is_empty() { (bar) }
-        (list_fragment(None, ListView { context, table: &table, empty: empty.clone(), next_cursor: found.next_cursor.as_deref() }))
+        (found.fragment(context, &table, empty.clone()))
     };
     let page = Page::new("Templates", body).lead("Email texts with variables, in published versions.");
     let page = if may_create {
@@ -79,8 +61,8 @@ const FORMATS: [(&str, &str); 2] =
 const MJML_START: &str = include_str!("start.mjml");
 
 fn create_form() -> Form<'static> {
-    let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
-    let formats = FORMATS.map(|(word, label)| (word.to_owned(), label.to_owned()));
+    let categories = choices(&CATEGORIES);
+    let formats = choices(&FORMATS);
     let fields = vec![
         Field::text("name", "Name").required().placeholder("Welcome"),
         Field::text("alias", "Alias")

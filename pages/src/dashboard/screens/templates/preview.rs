@@ -94,24 +94,17 @@ pub async fn show_frame(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 /// The choice of how a preview is looked at. Style rules show what is chosen, so it needs neither script nor request.
-pub struct PreviewViews<'p> {
-    pub chosen: &'p str,
-}
-
-impl Renderable for PreviewViews<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let is_known = VIEWS.iter().any(|(word, _)| *word == self.chosen);
-        let chosen = if is_known { self.chosen } else { "desktop" };
-        maud! {
-            fieldset.views {
-                legend.hidden { "Show the preview as" }
-                @for (word, label) in VIEWS {
-                    input id={ "view-" (word) } type="radio" name="view" value=(word) checked[word == chosen];
-                    label for={ "view-" (word) } { (label) }
-                }
+pub fn preview_views(chosen: &str) -> impl Renderable {
+    let is_known = VIEWS.iter().any(|(word, _)| *word == chosen);
+    let chosen = if is_known { chosen } else { "desktop" };
+    maud! {
+        fieldset.views {
+            legend.hidden { "Show the preview as" }
+            @for (word, label) in VIEWS {
+                input id={ "view-" (word) } type="radio" name="view" value=(word) checked[word == chosen];
+                label for={ "view-" (word) } { (label) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -186,8 +179,7 @@ impl Renderable for PreviewPanel<'_> {
                     Some(text) => { pre.wrap tabindex="0" role="group" aria-label="The email as plain text" { (text) } }
                 }
             }
-            (size_meter(if self.is_compiled { "Compiled \
-                HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
+            (size_meter(if self.is_compiled { "Compiled HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
             (variable_findings(rendered))
         }
         .render_to(buffer);

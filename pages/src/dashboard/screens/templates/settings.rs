@@ -8,7 +8,7 @@ use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
-    let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
+    let categories = choices(&CATEGORIES);
     let unsubscribe = Field::new("unsubscribe_enabled", "Add an unsubscribe link", Control::Checkbox)
         .value(template.unsubscribe_enabled.to_string())
         .help("Product emails and newsletters always have one.");
@@ -97,8 +97,7 @@ pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let Ok(version) = context.form().get(seen_version::FIELD).parse::<u32>() {
         body["if_version"] = json!(version);
     }
-    context.perform(&call("update_template", context.id()).json(body)).await?;
-    Ok(Outcome::done(&context.request.path, "changed"))
+    context.act(&call("update_template", context.id()).json(body), &context.request.path, "changed").await
 }
 
 /// Copies the draft into a new template.
@@ -112,8 +111,13 @@ pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Archives, or takes out of the archive.
 pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
     let status = context.form().get("status");
-    context.perform(&call("update_template", context.id()).json(json!({"status": status}))).await?;
-    Ok(Outcome::done(&context.request.path, if status == "archived" { "archived" } else { "changed" }))
+    context
+        .act(
+            &call("update_template", context.id()).json(json!({"status": status})),
+            &context.request.path,
+            if status == "archived" { "archived" } else { "changed" },
+        )
+        .await
 }
 
 /// The question before a template is deleted.

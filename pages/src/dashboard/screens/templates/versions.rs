@@ -1,6 +1,6 @@
 //! Versions of a template: publish, list, show, compare, publish an earlier one again.
 
-use super::preview::{PreviewFrame, PreviewPanel, PreviewViews, render_version};
+use super::preview::{PreviewFrame, PreviewPanel, preview_views, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::filter::FilterControl;
@@ -40,7 +40,7 @@ pub async fn version_choices(
     template: &TemplateDetail,
 ) -> Result<Vec<(String, String)>, Failure> {
     let latest = call("list_template_versions", &template.id).query("limit", "100");
-    let found: List<TemplateVersionItem> = context.read(&latest).await?;
+    let found: List<TemplateVersionItem> = context.read_list("versions", &latest).await?;
     let label = |number: u32| match template.published_version == Some(number) {
         true => format!("Version {number} (published)"),
         false => format!("Version {number}"),
@@ -72,34 +72,26 @@ fn settings_text(content: &TemplateDetail) -> String {
 }
 
 /// The differences of two contents, part by part.
-struct ContentDiff<'d> {
-    before: &'d TemplateDetail,
-    after: &'d TemplateDetail,
-}
-
-impl Renderable for ContentDiff<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let body = |body: &Option<String>| body.clone().unwrap_or_default();
-        // The sources that people wrote are compared, not the HTML that was compiled from them.
-        let source = match (&self.before.mjml, &self.after.mjml) {
-            (Some(before), Some(after)) => ("MJML", before.clone(), after.clone()),
-            _ => ("HTML", body(&self.before.html), body(&self.after.html)),
-        };
-        let parts = [
-            ("Subject and settings", settings_text(self.before), settings_text(self.after)),
-            source,
-            ("Plain text", body(&self.before.text), body(&self.after.text)),
-        ];
-        let is_equal = parts.iter().all(|(_, before, after)| before == after);
-        maud! {
-            @if is_equal { p.soft { "There are no differences." } }
-            @for (title, before, after) in &parts {
-                @if before != after {
-                    section { h2 { (title) } (LineDiff { caption: title, before, after }) }
-                }
+fn content_diff(before: &TemplateDetail, after: &TemplateDetail) -> impl Renderable {
+    let body = |body: &Option<String>| body.clone().unwrap_or_default();
+    // The sources that people wrote are compared, not the HTML that was compiled from them.
+    let source = match (&before.mjml, &after.mjml) {
+        (Some(before), Some(after)) => ("MJML", before.clone(), after.clone()),
+        _ => ("HTML", body(&before.html), body(&after.html)),
+    };
+    let parts = [
+        ("Subject and settings", settings_text(before), settings_text(after)),
+        source,
+        ("Plain text", body(&before.text), body(&after.text)),
+    ];
+    let is_equal = parts.iter().all(|(_, before, after)| before == after);
+    maud! {
+        @if is_equal { p.soft { "There are no differences." } }
+        @for (title, before, after) in &parts {
+            @if before != after {
+                section { h2 { (title) } (LineDiff { caption: title, before, after }) }
             }
         }
-        .render_to(buffer);
     }
 }
 
@@ -136,7 +128,7 @@ pub async fn show_publish(context: &Context<'_>) -> Result<View, Failure> {
         }
         @if is_changed { div.card { (form.within(context)) } }
         @if let Some(version) = published.as_ref().filter(|_| is_changed) {
-            (ContentDiff { before: &version.content, after: template })
+            (content_diff(&version.content, template))
         }
     };
     let same = call("publish_template", &template.id).json(json!({"note": "Why"}));
@@ -146,48 +138,35 @@ pub async fn show_publish(context: &Context<'_>) -> Result<View, Failure> {
 /// Publishes the draft.
 pub async fn publish(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = publish_form().read(context.form())?;
-    context.perform(&call("publish_template", context.id()).json(body)).await?;
-    Ok(Outcome::done(path(context.id()), "published"))
+    context.act(&call("publish_template", context.id()).json(body), path(context.id()), "published").await
 }
 
 /// The list of versions.
 pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let template = &read_template(context, &call("get_template", context.id())).await?;
     let list = call("list_template_versions", &template.id).query("cursor", context.query().get("cursor"));
-    let found: List<TemplateVersionItem> = context.read(&list).await?;
-    let mut table = Table::new("Versions", &["Version", "Note", "Published", "By", "Compare"]);
-    for version in &found.entries {
-        let target = format!("{}/versions/{}", path(&template.id), version.number);
-        let compare = format!("{}/diff?from={}&to=draft", path(&template.id), version.number);
-        let is_published = template.published_version == Some(version.number);
-        table.push(
-            Row::new()
-                .cell(maud! {
-                    a href=(target) { "Version " (version.number) }
-                    @if is_published { " " (Badge::new("Published", Tone::Good)) }
-                })
-                .cell(version.note.as_deref().unwrap_or("–"))
-                .cell(time_or_dash(Some(&version.published_at)))
-                .cell(&version.published_by)
-                .cell(
-                    maud! { a href=(compare) { "Compare with draft" span.hidden { ", version " (version.number) } } },
-                ),
-        );
-    }
+    let found: &List<TemplateVersionItem> = &context.read_list("versions", &list).await?;
+    let table = Table::of("Versions", &found.entries)
+        .column("Version", |version| {
+            maud! {
+                a href=(format!("{}/versions/{}", path(&template.id), version.number)) { "Version " (version.number) }
+                @if template.published_version == Some(version.number) { " " (Badge::new("Published", Tone::Good)) }
+            }
+        })
+        .column("Note", |version| version.note.as_deref().unwrap_or("–"))
+        .column("Published", |version| time_or_dash(Some(&version.published_at)))
+        .column("By", |version| &version.published_by)
+        .column("Compare", |version| {
+            let compare = format!("{}/diff?from={}&to=draft", path(&template.id), version.number);
+            maud! { a href=(compare) { "Compare with draft" span.hidden { ", version " (version.number) } } }
+        });
     let publish = format!("{}/publish", path(&template.id));
     let empty = EmptyState {
         title: "No version yet",
         text: "Publish the draft: each time, its content is kept as a version that you can compare and publish again.",
         action: context.allows("publish_template").then_some((publish.as_str(), "Publish the draft")),
     };
-    let body = maud! {
-        @if table.is_empty() {
-            (empty)
-        } @else {
-            (table)
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
-        }
-    };
+    let body = found.view(context, &table, empty);
     Ok(template_page(context, template, "Versions", body).same_as(list).into())
 }
 
@@ -225,7 +204,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
         @if let Some(rendered) = &rendered {
             section.mail-preview aria-labelledby="preview-title" {
                 h2 #preview-title { "Preview with sample data" }
-                (PreviewViews { chosen: "" })
+                (preview_views(""))
                 (PreviewPanel {
                     id: &template.id, frame: PreviewFrame::Stored { version: number, revision: 0 }, sample: &sample,
                     rendered, remote: false, is_compiled: content.mjml.is_some(),
@@ -244,8 +223,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
             @if let Some(mjml) = &content.mjml {
                 details { summary { "MJML" } pre.wrap tabindex="0" { (mjml) } }
             }
-            details { summary { @if content.mjml.is_some() { "Compiled \
-                HTML" } @else { "HTML" } } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
+            details { summary { @if content.mjml.is_some() { "Compiled HTML" } @else { "HTML" } } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
             details { summary { "Plain text" } pre.wrap tabindex="0" { (content.text.as_deref().unwrap_or_default()) } }
         }
     };
@@ -265,8 +243,13 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
 pub async fn roll_back(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = roll_back_form().read(context.form())?;
     body["version"] = context.parameter("number").parse::<u32>().map_err(|_| Failure::not_found())?.into();
-    context.perform(&call("roll_back_template", context.id()).json(body)).await?;
-    Ok(Outcome::done(format!("{}/versions", path(context.id())), "rolled_back"))
+    context
+        .act(
+            &call("roll_back_template", context.id()).json(body),
+            format!("{}/versions", path(context.id())),
+            "rolled_back",
+        )
+        .await
 }
 
 /// The content of the draft or of a version.
@@ -302,7 +285,7 @@ pub async fn show_diff(context: &Context<'_>) -> Result<View, Failure> {
     }
     let body = maud! {
         (FilterBar { context, filters: &filters })
-        div data-fragment="list" { (ContentDiff { before: &before, after: &after }) }
+        div data-fragment="list" { (content_diff(&before, &after)) }
     };
     let same = if from == DRAFT { call("get_template", &template.id) } else { version_call(&template.id, &from) };
     Ok(template_page(context, template, "Compare", body).same_as(same).into())

@@ -8,27 +8,9 @@ use crate::dashboard::prelude::*;
 /// The field that says whether all events are sent.
 const SUBSCRIPTION: &str = "subscription";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DomainOptions {
-    domains: Vec<DomainOption>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DomainOption {
-    id: String,
-    name: String,
-}
-
 /// The sending domains as choices; those that an endpoint names stay choices if they are gone.
 async fn domains(context: &Context<'_>, chosen: &[String]) -> Result<Vec<(String, String)>, Failure> {
-    let found: DomainOptions = if context.allows("list_domains") {
-        context.read(&Call::new("list_domains").query("limit", "100")).await?
-    } else {
-        DomainOptions::default()
-    };
-    let mut choices: Vec<_> = found.domains.into_iter().map(|domain| (domain.id, domain.name)).collect();
+    let mut choices = context.domain_choices().await?;
     for id in chosen {
         if !choices.iter().any(|(known, _)| known == id) {
             choices.push((id.clone(), id.clone()));
@@ -115,7 +97,7 @@ pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_webhook").json(read(context)?);
     let created: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::Once(Box::new(secret::page("Endpoint created", &created))))
+    Ok(Outcome::once(secret::page("Endpoint created", &created)))
 }
 
 pub(super) async fn show_edit(context: &Context<'_>) -> Result<View, Failure> {
@@ -129,6 +111,7 @@ pub(super) async fn show_edit(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 pub(super) async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("update_webhook").id(context.id()).json(read(context)?)).await?;
-    Ok(Outcome::done(webhook_path(context.id()), "changed"))
+    context
+        .act(&Call::new("update_webhook").id(context.id()).json(read(context)?), webhook_path(context.id()), "changed")
+        .await
 }

@@ -2,7 +2,6 @@
 
 use super::object::{Delivery, Webhook};
 use super::{delivery_path, event_choices, webhook_path};
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 
@@ -10,27 +9,23 @@ use crate::dashboard::screens::emails::day_start;
 pub(super) struct Deliveries {
     pub call: Call,
     list: List<Delivery>,
-    refused: Option<Failure>,
     filters: [Filter; 4],
 }
 
 impl Deliveries {
     pub(super) async fn read(context: &Context<'_>, webhook: &str) -> Result<Self, Failure> {
         let query = context.query();
-        let mut call = Call::new("list_webhook_deliveries").id(webhook);
-        for name in ["status", "type", "cursor"] {
-            call = call.query(name, query.get(name));
-        }
+        let mut call = Call::new("list_webhook_deliveries").id(webhook).filters(query, &["status", "type", "cursor"]);
         call = call.query("created_after", day_start(query.get("after"), 0));
         call = call.query("created_before", day_start(query.get("before"), 1));
-        let (list, refused) = or_refused(context.read_list::<Delivery>(&call).await)?;
+        let list = context.read_filtered::<Delivery>("deliveries", &call).await?;
         let filters = [
             Filter::words("status", "Status", &["pending", "delivered", "failed"]),
             event_choices::filter("type"),
             Filter::date("after", "From date"),
             Filter::date("before", "To date"),
         ];
-        Ok(Self { call, list, refused, filters })
+        Ok(Self { call, list, filters })
     }
 
     pub(super) fn section<'s>(&'s self, context: &'s Context<'s>, webhook: &'s Webhook) -> DeliverySection<'s> {
@@ -47,26 +42,19 @@ pub(super) struct DeliverySection<'s> {
 
 impl DeliverySection<'_> {
     fn table(&self) -> Table {
-        let mut table =
-            Table::new("Deliveries", &["Event", "Status", "Attempts", "Last response", "Next attempt", "Created"])
-                .numbers(&["Attempts"]);
-        for delivery in &self.deliveries.list.entries {
-            let answer = delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string());
-            let next = match delivery.status.as_str() {
+        Table::of("Deliveries", &self.deliveries.list.entries)
+            .column("Event", |delivery| link(delivery_path(&self.webhook.id, &delivery.id), &delivery.r#type))
+            .column("Status", |delivery| delivery.badge())
+            .number("Attempts", |delivery| delivery.attempts_count)
+            .column("Last response", |delivery| {
+                delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string())
+            })
+            .column("Next attempt", |delivery| match delivery.status.as_str() {
                 "pending" => delivery.next_try(self.context.now()),
                 _ => "–".to_owned(),
-            };
-            table.push(
-                Row::new()
-                    .link(delivery_path(&self.webhook.id, &delivery.id), &delivery.r#type)
-                    .cell(delivery.badge())
-                    .cell(delivery.attempts_count)
-                    .cell(answer)
-                    .cell(next)
-                    .cell(time_or_dash(Some(&delivery.created_at))),
-            );
-        }
-        table
+            })
+            .column("Created", |delivery| time_or_dash(Some(&delivery.created_at)))
+            .into()
     }
 
     /// No deliveries: because there are none, or because the filters exclude them.
@@ -101,13 +89,7 @@ impl Renderable for DeliverySection<'_> {
                     @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Replay past deliveries" } }
                 }
                 (bar)
-                div data-fragment="list" {
-                    @if let Some(refused) = &deliveries.refused {
-                        (refused_filter(refused))
-                    } @else {
-                        (ListView { context, table: &table, empty: self.empty(is_filtered), next_cursor: deliveries.list.next_cursor.as_deref() })
-                    }
-                }
+                (deliveries.list.fragment(context, &table, self.empty(is_filtered)))
             }
         }
         .render_to(buffer);

@@ -95,6 +95,11 @@ fn duration(milliseconds: u64) -> String {
 }
 
 pub(super) async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.perform(&call("replay_webhook_delivery", context)).await?;
-    Ok(Outcome::done(delivery_path(context.id(), context.parameter("delivery")), "replayed"))
+    context
+        .act(
+            &call("replay_webhook_delivery", context),
+            delivery_path(context.id(), context.parameter("delivery")),
+            "replayed",
+        )
+        .await
 }

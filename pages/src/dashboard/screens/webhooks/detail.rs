@@ -103,6 +103,11 @@ pub(super) async fn disable(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn set_enabled(context: &Context<'_>, enabled: bool) -> Result<Outcome, Failure> {
-    context.perform(&Call::new("update_webhook").id(context.id()).json(json!({"enabled": enabled}))).await?;
-    Ok(Outcome::done(webhook_path(context.id()), "changed"))
+    context
+        .act(
+            &Call::new("update_webhook").id(context.id()).json(json!({"enabled": enabled})),
+            webhook_path(context.id()),
+            "changed",
+        )
+        .await
 }

@@ -2,24 +2,8 @@
 
 use super::{LIST, event_choices, webhook_path};
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::list_view::EmptyPage;
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::prelude::*;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct StreamPage {
-    events: Vec<StreamEvent>,
-    next_cursor: Option<String>,
-    has_more: bool,
-}
-
-impl StreamPage {
-    /// The cursor of older entries; there is one at the end of the list too, from which a client can poll.
-    fn older(&self) -> Option<&str> {
-        self.next_cursor.as_deref().filter(|_| self.has_more)
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -79,9 +63,8 @@ pub(super) fn links(data: &Value) -> impl Renderable + use<> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let call = Call::new("list_webhook_events").query("types", query.get("types")).query("cursor", query.get("cursor"));
-    let (found, refused) =
-        or_refused(context.read_page(&call, |page: &StreamPage| (page.events.len(), page.older())).await)?;
+    let call = Call::new("list_webhook_events").filters(query, &["types", "cursor"]);
+    let found: &List<StreamEvent> = &context.read_filtered("events", &call).await?;
     let filters = [event_choices::filter("types")];
     let bar = FilterBar { context, filters: &filters };
     let is_filtered = bar.is_active() || !query.get("cursor").is_empty();
@@ -97,12 +80,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if let Some(refused) = &refused {
+            @if let Some(refused) = &found.refused {
                 (refused_filter(refused))
-            } @else if found.events.is_empty() {
-                (EmptyPage { context, empty: empty.clone(), next_cursor: found.older(), searched_until: None })
+            } @else if found.entries.is_empty() {
+                (found.empty_page(context, empty.clone()))
             } @else {
-                div.stream { @for event in &found.events { (event_view(event)) } }
+                div.stream { @for event in &found.entries { (event_view(event)) } }
                 (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
         }

@@ -8,7 +8,7 @@ use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_webhooks").query("cursor", context.query().get("cursor"));
-    let found: List<Webhook> = context.read(&call).await?;
+    let found: &List<Webhook> = &context.read_list("webhooks", &call).await?;
     let last = join_all(found.entries.iter().map(|webhook| last_delivery(context, &webhook.id))).await;
     let mut table = Table::new("Endpoints", &["Endpoint", "Events", "State", "Last delivery"]);
     for (webhook, last) in found.entries.iter().zip(last) {
@@ -21,11 +21,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             delivered, bounced, was opened and so on. Failed deliveries are retried.",
         action: can_create.then_some(("/dashboard/webhooks/new", "Add the first endpoint")),
     };
-    let body = maud! {
-        div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
-        }
-    };
+    let body = found.fragment(context, &table, empty);
     let actions = maud! {
         @if context.allows("list_webhook_events") { a.button href=(EVENTS) { "Watch events" } }
         @if can_create { a.button.primary href={ (LIST) "/new" } { "Add an endpoint" } }
@@ -37,7 +33,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 /// The newest delivery of an endpoint. An endpoint that was deleted meanwhile has none.
 async fn last_delivery(context: &Context<'_>, id: &str) -> Result<Option<Delivery>, Failure> {
     let call = Call::new("list_webhook_deliveries").id(id).query("limit", "1");
-    match context.read::<List<Delivery>>(&call).await {
+    match context.read_list::<Delivery>("deliveries", &call).await {
         Ok(list) => Ok(list.entries.into_iter().next()),
         Err(failure) if failure.status == 404 => Ok(None),
         Err(failure) => Err(failure),

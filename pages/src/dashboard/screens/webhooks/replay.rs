@@ -23,7 +23,7 @@ fn local(time: Timestamp) -> String {
 
 fn form(webhook: &Webhook, since: String) -> Form<'static> {
     let status = [("failed", "Failed deliveries"), ("delivered", "Successful deliveries")];
-    let status = status.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let status = choices(&status);
     let fields = vec![
         Field::new("since", "From (UTC)", Control::DateTime).required().value(since),
         Field::new("until", "To (UTC)", Control::DateTime).help("Empty means now."),

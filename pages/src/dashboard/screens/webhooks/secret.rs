@@ -21,10 +21,8 @@ pub(super) fn page(title: &str, created: &OneWebhook) -> Page {
     let path = webhook_path(&created.webhook.id);
     let uses = uses();
     let body = maud! {
-        (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the \
-            endpoint") })
-        p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other \
-            languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
+        (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the endpoint") })
+        p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
     };
     let url = created.webhook.url.as_str();
     Page::new(title, body).below(LIST, "Webhooks").lead(format!("Deliveries to {url} are signed with it."))
@@ -32,7 +30,7 @@ pub(super) fn page(title: &str, created: &OneWebhook) -> Page {
 
 fn form() -> Form<'static> {
     let hours = [("0", "Not at all"), ("1", "1 hour"), ("24", "24 hours"), ("72", "3 days"), ("168", "7 days")];
-    let hours = hours.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
+    let hours = choices(&hours);
     let grace = Field::new("grace_hours", "The old secret still signs for", Control::Select(hours))
         .value("24")
         .help("During this time, each delivery has two signatures, so receivers with either secret accept it.")
@@ -59,5 +57,5 @@ pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
     let hours: u16 = entered.parse().map_err(|_| Failure::field("grace_hours", "Choose one of the periods"))?;
     let call = Call::new("rotate_webhook_secret").id(context.id()).json(serde_json::json!({"grace_hours": hours}));
     let rotated: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::Once(Box::new(page("The secret has been rotated", &rotated))))
+    Ok(Outcome::once(page("The secret has been rotated", &rotated)))
 }
