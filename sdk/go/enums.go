@@ -211,7 +211,7 @@ const (
 	AttemptTLSPolicyOpportunistic AttemptTLSPolicy = "opportunistic"
 )
 
-// AuditEntrySurface: The way by which the request came; `approval` is a request that a person approved
+// AuditEntrySurface: How the request arrived; `approval` is a request that a person approved
 type AuditEntrySurface string
 
 // Values of AuditEntrySurface.
@@ -247,8 +247,8 @@ const (
 	AutomationActionCancelRuns AutomationAction = "cancel_runs"
 )
 
-// AutomationReplayEventEffect: `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the
-// person had their only run before, by an earlier event
+// AutomationReplayEventEffect: `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an
+// earlier event had already started the person's only run
 type AutomationReplayEventEffect string
 
 // Values of AutomationReplayEventEffect.
@@ -783,7 +783,7 @@ const (
 )
 
 // SuppressionImportForecastLeftOutResult: `created`: a suppression would be created or get this reason; `exists`: the
-// address is suppressed already; `repeated`: an earlier line has the address; `invalid`: the line would be left out
+// address is already suppressed; `repeated`: an earlier line has the address; `invalid`: the line would be skipped
 type SuppressionImportForecastLeftOutResult string
 
 // Values of SuppressionImportForecastLeftOutResult.

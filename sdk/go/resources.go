@@ -77,7 +77,7 @@ type Client struct {
 	// Payments to affiliates.
 	AffiliatePayouts *AffiliatePayoutsResource
 
-	// What users allowed programs to do.
+	// What users have allowed apps to do.
 	Grants *GrantsResource
 
 	// Requests that wait for a person's approval.
@@ -2129,7 +2129,7 @@ func (r *AffiliatesResource) Update(ctx context.Context, id string, params *Upda
 	}, []string{id}, params, options)
 }
 
-// Delete: Delete a partner that was never paid.
+// Delete: Delete a partner that has never been paid.
 //
 // DELETE /affiliates/{id}
 //
@@ -2470,12 +2470,12 @@ func (r *AffiliatePayoutsResource) MarkPaid(ctx context.Context, id string, para
 	}, []string{id}, params, options)
 }
 
-// GrantsResource: What users allowed programs to do.
+// GrantsResource: What users have allowed apps to do.
 type GrantsResource struct {
 	transport *transport
 }
 
-// List: List what users allowed programs to do, newest first.
+// List: List what users have allowed apps to do, newest first.
 //
 // GET /grants
 //
@@ -2515,7 +2515,7 @@ func (r *GrantsResource) Get(ctx context.Context, id string, options ...CallOpti
 	}, []string{id}, nil, options)
 }
 
-// Revoke: Revoke a grant: its program loses access at once.
+// Revoke: Revoke a grant: its app loses access at once.
 //
 // DELETE /grants/{id}
 //

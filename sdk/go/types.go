@@ -133,7 +133,7 @@ func (v *AccountLimits) UnmarshalJSON(text []byte) error {
 
 // AccountLimitsStorage: Storage limits, as a number of objects or in bytes; null is unlimited
 type AccountLimitsStorage struct {
-	// Bytes of the messages of sent emails within the retention time
+	// Bytes of the messages of sent emails within the retention period
 	EmailBytes *int64 `json:"email_bytes"`
 
 	// Suppressed addresses and domains, of any origin
@@ -142,25 +142,25 @@ type AccountLimitsStorage struct {
 	// Opt-outs from one category
 	CategoryOptOuts *int64 `json:"category_opt_outs"`
 
-	// Templates, archived ones included
+	// Templates, including archived ones
 	Templates *int64 `json:"templates"`
 
 	// Bytes of drafts and versions of templates
 	TemplateBytes *int64 `json:"template_bytes"`
 
-	// Product events within the retention time
+	// Product events within the retention period
 	ProductEvents *int64 `json:"product_events"`
 
 	// Bytes of product events
 	ProductEventBytes *int64 `json:"product_event_bytes"`
 
-	// Received emails within the retention time
+	// Received emails within the retention period
 	ReceivedEmails *int64 `json:"received_emails"`
 
 	// Bytes of the messages of received emails
 	ReceivedBytes *int64 `json:"received_bytes"`
 
-	// Automations, archived ones included
+	// Automations, including archived ones
 	Automations *int64 `json:"automations"`
 
 	// Bytes of all versions of automations
@@ -175,10 +175,10 @@ type AccountLimitsStorage struct {
 	// SMTP credentials
 	SMTPCredentials *int64 `json:"smtp_credentials"`
 
-	// Users, invited ones included
+	// Users, including invited ones
 	Users *int64 `json:"users"`
 
-	// Claims to domains of other accounts, ended ones included
+	// Claims to domains of other accounts, including closed ones
 	DomainClaims *int64 `json:"domain_claims"`
 
 	// Partners of the affiliate program
@@ -252,7 +252,7 @@ func (v *AccountUsage) UnmarshalJSON(text []byte) error {
 
 // AccountUsageStorage: Stored objects or bytes; null if the plan has no limit or the count is being computed
 type AccountUsageStorage struct {
-	// Bytes of the messages of sent emails within the retention time
+	// Bytes of the messages of sent emails within the retention period
 	EmailBytes *int64 `json:"email_bytes"`
 
 	// Suppressed addresses and domains, of any origin
@@ -261,25 +261,25 @@ type AccountUsageStorage struct {
 	// Opt-outs from one category
 	CategoryOptOuts *int64 `json:"category_opt_outs"`
 
-	// Templates, archived ones included
+	// Templates, including archived ones
 	Templates *int64 `json:"templates"`
 
 	// Bytes of drafts and versions of templates
 	TemplateBytes *int64 `json:"template_bytes"`
 
-	// Product events within the retention time
+	// Product events within the retention period
 	ProductEvents *int64 `json:"product_events"`
 
 	// Bytes of product events
 	ProductEventBytes *int64 `json:"product_event_bytes"`
 
-	// Received emails within the retention time
+	// Received emails within the retention period
 	ReceivedEmails *int64 `json:"received_emails"`
 
 	// Bytes of the messages of received emails
 	ReceivedBytes *int64 `json:"received_bytes"`
 
-	// Automations, archived ones included
+	// Automations, including archived ones
 	Automations *int64 `json:"automations"`
 
 	// Bytes of all versions of automations
@@ -294,10 +294,10 @@ type AccountUsageStorage struct {
 	// SMTP credentials
 	SMTPCredentials *int64 `json:"smtp_credentials"`
 
-	// Users, invited ones included
+	// Users, including invited ones
 	Users *int64 `json:"users"`
 
-	// Claims to domains of other accounts, ended ones included
+	// Claims to domains of other accounts, including closed ones
 	DomainClaims *int64 `json:"domain_claims"`
 
 	// Partners of the affiliate program
@@ -680,13 +680,13 @@ type AffiliateCommissionDetailCalculation struct {
 	// The amount that the customer paid, in minor units
 	PaidCents int64 `json:"paid_cents"`
 
-	// The tax in it
+	// The tax included in it
 	TaxCents int64 `json:"tax_cents"`
 
 	// The amount that the commission is calculated on: paid, without tax, before refunds
 	BaseCents int64 `json:"base_cents"`
 
-	// The rest of the base after refunds
+	// Remainder of the base after refunds
 	RemainingBaseCents int64 `json:"remaining_base_cents"`
 
 	// The partner's number of paying customers at that time, including this one
@@ -1104,7 +1104,7 @@ func (v *ApplyDomainDNSResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// Approval: A request of a client that waits for a person's decision, or was decided
+// Approval: A client's request that waits for a person's decision, or has been decided
 type Approval struct {
 	// `apr_…`
 	ID string `json:"id"`
@@ -1339,7 +1339,7 @@ type Attempt struct {
 	// The host's IP address
 	IP *string `json:"ip"`
 
-	// null for plain text
+	// Null for plain text
 	TLS *AttemptTLS `json:"tls"`
 
 	// The three-digit SMTP reply code
@@ -1436,7 +1436,7 @@ func (v *AttemptTLS) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// AuditEntry: Something that a credential or a user did
+// AuditEntry: An action of a credential or a user
 type AuditEntry struct {
 	// `req_…`, the response's `x-request-id`
 	ID string `json:"id"`
@@ -1456,7 +1456,7 @@ type AuditEntry struct {
 	// The error's code
 	ErrorCode *string `json:"error_code"`
 
-	// The way by which the request came; `approval` is a request that a person approved
+	// How the request arrived; `approval` is a request that a person approved
 	Surface AuditEntrySurface `json:"surface"`
 
 	// The API key of the request
@@ -1718,7 +1718,7 @@ type AutomationReplay struct {
 	// The events, newest first
 	Events []AutomationReplayEvent `json:"events"`
 
-	// Whether all requested events were replayed; false if the time was over
+	// Whether all requested events were replayed; false if time ran out
 	Complete bool `json:"complete"`
 
 	// Extra has further fields.
@@ -1749,8 +1749,8 @@ type AutomationReplayEvent struct {
 	// The person's email address
 	Email *string `json:"email"`
 
-	// `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
-	// before, by an earlier event
+	// `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had already
+	// started the person's only run
 	Effect AutomationReplayEventEffect `json:"effect"`
 
 	// The messages that would be sent or suppressed, in order
@@ -1796,7 +1796,7 @@ type AutomationReplayEventMessage struct {
 	// The email's subject, or the beginning of the text message
 	Text string `json:"text"`
 
-	// Whether its recipients are suppressed or opted out, so that it would not be sent
+	// Whether its recipients are suppressed or have opted out, so that it would not be sent
 	Suppressed bool `json:"suppressed"`
 
 	// Extra has further fields.
@@ -1855,7 +1855,7 @@ type AutomationReplayTotals struct {
 	// Messages that would be sent
 	Messages int64 `json:"messages"`
 
-	// Messages that would not be sent, because their recipients are suppressed or opted out
+	// Messages that would not be sent, because their recipients are suppressed or have opted out
 	Suppressed int64 `json:"suppressed"`
 
 	// Runs that would fail
@@ -2122,7 +2122,7 @@ type AutomationStepCompletedData struct {
 
 	Error *string `json:"error,omitempty"`
 
-	// What the step made
+	// What the step produced
 	Output *StepOutput `json:"output,omitempty"`
 
 	// Extra has further fields.
@@ -2178,13 +2178,13 @@ type AutomationStepCountsStep struct {
 	// Runs that wait at the step or execute it
 	Waiting int64 `json:"waiting"`
 
-	// Runs that completed the step and went on, or ended after the last one
+	// Runs that completed the step and continued, or ended after the last one
 	Passed int64 `json:"passed"`
 
 	// Runs that failed at the step
 	Failed int64 `json:"failed"`
 
-	// Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run
+	// Runs that completed at the step although others follow: a condition was false, or a wait ended the run
 	Ended int64 `json:"ended"`
 
 	// Runs that were cancelled at the step
@@ -2543,7 +2543,7 @@ type ClientPolicy struct {
 	// The only sender address
 	From *string `json:"from"`
 
-	// Maximum number of recipients a day (UTC)
+	// Maximum number of recipients per day (UTC)
 	SendsPerDay *int64 `json:"sends_per_day"`
 
 	// The categories of email that it may send; empty allows all
@@ -2574,7 +2574,7 @@ type ClientPolicyRequest struct {
 	// The only sender address
 	From *string `json:"from,omitempty"`
 
-	// Maximum number of recipients a day (UTC)
+	// Maximum number of recipients per day (UTC)
 	SendsPerDay *int64 `json:"sends_per_day,omitempty"`
 
 	// The categories of email that it may send; empty allows all
@@ -3003,7 +3003,7 @@ type CreateAffiliateCampaignParams struct {
 	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
-	// Whether partners who apply by the program's form are approved automatically; defaults to false
+	// Whether partners who apply with the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
 	// The rate that applies; defaults to `percent`
@@ -3704,7 +3704,7 @@ type CreateTemplateParams struct {
 	// Markup of the subject
 	Subject *string `json:"subject,omitempty"`
 
-	// Markup of the preview line after the subject
+	// Markup of the preview text after the subject
 	Preheader *string `json:"preheader,omitempty"`
 
 	// Markup of the HTML body
@@ -3881,7 +3881,7 @@ func (v *DeleteSuppressionResponse) UnmarshalJSON(text []byte) error {
 // DeliveryTime: How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %,
 // and those below 0.1 seconds count as 0.05
 type DeliveryTime struct {
-	// Measured deliveries: all since the release that measures them
+	// Measured deliveries: all since the release that introduced the measurement
 	Measured int64 `json:"measured"`
 
 	// Half of the measured deliveries took at most about this many seconds; null without any
@@ -4195,7 +4195,7 @@ func (v *DomainDMARCDay) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// DomainDMARCPolicy: The published policy as the latest report saw it
+// DomainDMARCPolicy: The published policy, according to the latest report
 type DomainDMARCPolicy struct {
 	// The policy for mail that fails
 	P DMARCPolicy `json:"p"`
@@ -4735,7 +4735,7 @@ func (v *EmailAttachment) UnmarshalJSON(text []byte) error {
 
 // EmailBounce: The refusal
 type EmailBounce struct {
-	// `hard`: the host refused for good; `soft`: it refused until the time was up
+	// `hard`: the host refused permanently; `soft`: it kept refusing until the email expired
 	Type string `json:"type"`
 
 	// `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or `undetermined`; also
@@ -5058,7 +5058,7 @@ type EmailComplaint struct {
 	// The program that wrote the report
 	UserAgent string `json:"user_agent"`
 
-	// When the reported email arrived, if the report says it
+	// When the reported email arrived, if the report says so
 	ArrivedAt string `json:"arrived_at"`
 
 	// Extra has further fields.
@@ -5089,10 +5089,10 @@ type EmailDelay struct {
 	// The number of the attempt, from 1; null if another host reported the delay
 	Attempt int64 `json:"attempt"`
 
-	// When it is tried again; null if another host tries
+	// When it will be retried; null if another host retries it
 	NextAttemptAt string `json:"next_attempt_at"`
 
-	// When delivery is given up; null if another host tries
+	// When delivery is given up; null if another host retries it
 	ExpiresAt string `json:"expires_at"`
 
 	// Whether the connection was lost before the reply to the content, so that the recipient may get the email twice
@@ -5638,8 +5638,8 @@ type EmailList struct {
 	// The `cursor` of the next page
 	NextCursor *string `json:"next_cursor"`
 
-	// Present if a page has fewer entries than requested although there are more: emails accepted before this time are not
-	// searched yet
+	// Present if a page has fewer entries than requested although there are more: emails accepted before this time have
+	// not been searched yet
 	SearchedUntil string `json:"searched_until"`
 
 	// Present while the search index lags: later events may not be found yet
@@ -5716,10 +5716,10 @@ type EmailMetricsRow struct {
 	// Recipients who clicked a link, each counted once, without machines
 	Clicked int64 `json:"clicked"`
 
-	// Recipients that were suppressed or opted out
+	// Recipients that were suppressed or had opted out
 	Suppressed int64 `json:"suppressed"`
 
-	// Unsubscribes by the email's link
+	// Unsubscribes through the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
 
 	// How long deliveries took
@@ -5765,10 +5765,10 @@ type EmailMetricsTotals struct {
 	// Recipients who clicked a link, each counted once, without machines
 	Clicked int64 `json:"clicked"`
 
-	// Recipients that were suppressed or opted out
+	// Recipients that were suppressed or had opted out
 	Suppressed int64 `json:"suppressed"`
 
-	// Unsubscribes by the email's link
+	// Unsubscribes through the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
 
 	// How long deliveries took
@@ -6818,7 +6818,7 @@ func (v *GetTemplateVersionResponse) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// Grant: A user's allowance for a program
+// Grant: A user's grant to an app
 type Grant struct {
 	// `grant_…`
 	ID string `json:"id"`
@@ -6829,7 +6829,7 @@ type Grant struct {
 	// The name that the client gave itself; it is not verified
 	ClientName string `json:"client_name"`
 
-	// The user who gave the grant; it ends with the user, or with a lower role
+	// The user who gave the grant; it ends if the user is removed or gets a lower role
 	UserID string `json:"user_id"`
 
 	// `read`, `send`, `manage`
@@ -9360,7 +9360,7 @@ func (v *ReplyToReceivedEmailParams) UnmarshalJSON(text []byte) error {
 
 // ResendEmailParams: Params of `emails.resend`.
 type ResendEmailParams struct {
-	// Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`
+	// Whether the new email also has the attachments; without them, the response has the warning `attachments_omitted`
 	Attachments *bool `json:"attachments,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -9962,7 +9962,7 @@ func (v *SMTPCredential) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// StepOutput: What the step made
+// StepOutput: What the step produced
 type StepOutput struct {
 	// The email that the step sent (`msg_…`); only of steps that send one
 	EmailID string `json:"email_id"`
@@ -10039,7 +10039,7 @@ type Suppression struct {
 	// Id (`sup_…`)
 	ID string `json:"id"`
 
-	// The address in lower case, as compared; or `@domain.tld` for a whole domain
+	// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
 	Email string `json:"email"`
 
 	// Reason
@@ -10079,7 +10079,7 @@ func (v *Suppression) UnmarshalJSON(text []byte) error {
 
 // SuppressionCheck: The result for one address
 type SuppressionCheck struct {
-	// The address in lower case, as compared; an invalid entry is unchanged
+	// The address in lower case, as used for comparison; an invalid entry is unchanged
 	Email string `json:"email"`
 
 	// Whether nothing is sent to the address
@@ -10150,7 +10150,7 @@ type SuppressionCreatedData struct {
 	// The suppression (`sup_…`)
 	SuppressionID string `json:"suppression_id"`
 
-	// The address in lower case, as compared; or `@domain.tld` for a whole domain
+	// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
 	Email string `json:"email"`
 
 	// Reason
@@ -10188,7 +10188,7 @@ type SuppressionDeletedData struct {
 	// The suppression (`sup_…`)
 	SuppressionID string `json:"suppression_id"`
 
-	// The address in lower case, as compared; or `@domain.tld` for a whole domain
+	// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
 	Email string `json:"email"`
 
 	// Reason
@@ -10338,7 +10338,7 @@ type SuppressionImportForecast struct {
 	// The number of lines by result
 	Counts SuppressionImportForecastCounts `json:"counts"`
 
-	// The first 100 lines that would be left out
+	// The first 100 lines that would be skipped
 	LeftOut []SuppressionImportForecastLeftOut `json:"left_out"`
 
 	// The first 100 other lines
@@ -10366,7 +10366,7 @@ type SuppressionImportForecastCounts struct {
 	// Suppressions that would be created or changed
 	Created int64 `json:"created"`
 
-	// Records whose address is suppressed already, or is on an earlier line
+	// Records whose address is already suppressed, or is on an earlier line
 	Exists int64 `json:"exists"`
 
 	// Records whose address is on an earlier line
@@ -10403,14 +10403,14 @@ type SuppressionImportForecastLeftOut struct {
 	// The reason in the list; null if the line is invalid
 	Reason SuppressionReason `json:"reason,omitempty"`
 
-	// `created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
-	// `repeated`: an earlier line has the address; `invalid`: the line would be left out
+	// `created`: a suppression would be created or get this reason; `exists`: the address is already suppressed;
+	// `repeated`: an earlier line has the address; `invalid`: the line would be skipped
 	Result SuppressionImportForecastLeftOutResult `json:"result"`
 
 	// The reason of the suppression that exists
 	ExistingReason SuppressionImportForecastLeftOutExistingReason `json:"existing_reason,omitempty"`
 
-	// Why the line would be left out
+	// Why the line would be skipped
 	Message *string `json:"message"`
 
 	// Extra has further fields.
@@ -10602,7 +10602,7 @@ type Template struct {
 	// Markup of the subject
 	Subject *string `json:"subject"`
 
-	// Markup of the preview line after the subject
+	// Markup of the preview text after the subject
 	Preheader *string `json:"preheader"`
 
 	// Markup of the HTML body, compiled if there is `mjml`; omitted in lists
@@ -10802,7 +10802,7 @@ type TemplateVersionDetail struct {
 	// Markup of the subject
 	Subject *string `json:"subject"`
 
-	// Markup of the preview line after the subject
+	// Markup of the preview text after the subject
 	Preheader *string `json:"preheader"`
 
 	// Markup of the HTML body, compiled if there is `mjml`; omitted in lists
@@ -11054,7 +11054,7 @@ type UnsavedTemplateDraft struct {
 	// Markup of the subject
 	Subject *string `json:"subject,omitempty"`
 
-	// Markup of the preview line after the subject
+	// Markup of the preview text after the subject
 	Preheader *string `json:"preheader,omitempty"`
 
 	// Markup of the HTML body
@@ -11092,7 +11092,7 @@ type UpdateAffiliateCampaignParams struct {
 	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
-	// Whether partners who apply by the program's form are approved automatically; defaults to false
+	// Whether partners who apply with the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
 	// The rate that applies; defaults to `percent`
@@ -11516,7 +11516,7 @@ type UpdateTemplateParams struct {
 	// Markup of the subject
 	Subject *string `json:"subject,omitempty"`
 
-	// Markup of the preview line after the subject
+	// Markup of the preview text after the subject
 	Preheader *string `json:"preheader,omitempty"`
 
 	// Markup of the HTML body
@@ -11660,7 +11660,7 @@ type VisitCounts struct {
 	// The whole range, by source
 	Totals []VisitCountsTotal `json:"totals"`
 
-	// By day and source, oldest first; at most 200 sources a day, the others as `(other)`
+	// By day and source, oldest first; at most 200 sources per day, the others as `(other)`
 	Visits []VisitCountsVisit `json:"visits"`
 
 	// Extra has further fields.

@@ -58,7 +58,7 @@ trait ResourceTree
     public readonly Resource\AffiliateCommissions $affiliateCommissions;
     /** Payments to affiliates. */
     public readonly Resource\AffiliatePayouts $affiliatePayouts;
-    /** What users allowed programs to do. */
+    /** What users have allowed apps to do. */
     public readonly Resource\Grants $grants;
     /** Requests that wait for a person's approval. */
     public readonly Resource\Approvals $approvals;

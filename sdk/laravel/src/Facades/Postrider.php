@@ -35,7 +35,7 @@ use Postrider\Resource;
  * @method static Resource\AffiliateReferrals affiliateReferrals() People that affiliates referred.
  * @method static Resource\AffiliateCommissions affiliateCommissions() What affiliates earned.
  * @method static Resource\AffiliatePayouts affiliatePayouts() Payments to affiliates.
- * @method static Resource\Grants grants() What users allowed programs to do.
+ * @method static Resource\Grants grants() What users have allowed apps to do.
  * @method static Resource\Approvals approvals() Requests that wait for a person's approval.
  * @method static Resource\AuditLog auditLog() What credentials and users did.
  * @method static \Postrider\Dev dev()

@@ -177,7 +177,7 @@ export interface ClientPolicyRequest {
   recipients?: string[] | null;
   /** The only sender address */
   from?: string | null;
-  /** Maximum number of recipients a day (UTC) */
+  /** Maximum number of recipients per day (UTC) */
   sendsPerDay?: number | null;
   /** The categories of email that it may send; empty allows all */
   categories?: EmailCategory[] | null;
@@ -246,7 +246,7 @@ export interface CreateAffiliateCampaignParams {
   name: string;
   /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
-  /** Whether partners who apply by the program's form are approved automatically; defaults to false */
+  /** Whether partners who apply with the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
   /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
@@ -454,7 +454,7 @@ export interface CreateTemplateParams {
   replyTo?: string | string[] | null;
   /** Markup of the subject */
   subject?: string | null;
-  /** Markup of the preview line after the subject */
+  /** Markup of the preview text after the subject */
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;
@@ -1180,7 +1180,7 @@ export interface ReplyToReceivedEmailParams {
 /** Params of `emails.resend`. */
 export interface ResendEmailParams {
   /**
-   * Whether the new email has the attachments too; without them the response has the warning
+   * Whether the new email also has the attachments; without them, the response has the warning
    * `attachments_omitted`
    */
   attachments?: boolean | null;
@@ -1382,7 +1382,7 @@ export interface UnsavedTemplateDraft {
   replyTo?: string | string[] | null;
   /** Markup of the subject */
   subject?: string | null;
-  /** Markup of the preview line after the subject */
+  /** Markup of the preview text after the subject */
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;
@@ -1403,7 +1403,7 @@ export interface UpdateAffiliateCampaignParams {
   name?: string | null;
   /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
-  /** Whether partners who apply by the program's form are approved automatically; defaults to false */
+  /** Whether partners who apply with the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
   /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
@@ -1543,7 +1543,7 @@ export interface UpdateTemplateParams {
   replyTo?: string | string[] | null;
   /** Markup of the subject */
   subject?: string | null;
-  /** Markup of the preview line after the subject */
+  /** Markup of the preview text after the subject */
   preheader?: string | null;
   /** Markup of the HTML body */
   html?: string | null;

@@ -917,10 +917,10 @@ export class ApprovalsResource<Throws extends boolean> extends Resource<Throws> 
   }
 }
 
-/** What users allowed programs to do. */
+/** What users have allowed apps to do. */
 export class GrantsResource<Throws extends boolean> extends Resource<Throws> {
 
-  /** List what users allowed programs to do, newest first */
+  /** List what users have allowed apps to do, newest first */
   list(params?: Params<P.ListGrantsParams>, options?: CallOptions): List<T.ListGrantsResponse, T.Grant, Throws> {
     return this.pagesOf(LIST_GRANTS, [], params, options);
   }
@@ -930,7 +930,7 @@ export class GrantsResource<Throws extends boolean> extends Resource<Throws> {
     return this.call(GET_GRANT, [id], params, options);
   }
 
-  /** Revoke a grant: its program loses access at once */
+  /** Revoke a grant: its app loses access at once */
   revoke(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.Done, Throws>> {
     return this.call(REVOKE_GRANT, [id], params, options);
   }
@@ -1066,7 +1066,7 @@ export class AffiliatesResource<Throws extends boolean> extends Resource<Throws>
     return this.call(UPDATE_AFFILIATE, [id], params, options);
   }
 
-  /** Delete a partner that was never paid */
+  /** Delete a partner that has never been paid */
   delete(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.Done, Throws>> {
     return this.call(DELETE_AFFILIATE, [id], params, options);
   }
@@ -1905,7 +1905,7 @@ export class Resources<Throws extends boolean> {
   readonly affiliateCommissions: AffiliateCommissionsResource<Throws>;
   /** Payments to affiliates. */
   readonly affiliatePayouts: AffiliatePayoutsResource<Throws>;
-  /** What users allowed programs to do. */
+  /** What users have allowed apps to do. */
   readonly grants: GrantsResource<Throws>;
   /** Requests that wait for a person's approval. */
   readonly approvals: ApprovalsResource<Throws>;

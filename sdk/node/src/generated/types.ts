@@ -152,7 +152,7 @@ export type AttemptTlsPolicy =
   | "opportunistic"
   | (string & {});
 
-/** The way by which the request came; `approval` is a request that a person approved */
+/** How the request arrived; `approval` is a request that a person approved */
 export type AuditEntrySurface =
   | "api"
   | "dashboard"
@@ -180,8 +180,8 @@ export type AutomationAction =
   | (string & {});
 
 /**
- * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only
- * run before, by an earlier event
+ * `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had
+ * already started the person's only run
  */
 export type AutomationReplayEventEffect =
   | "run"
@@ -569,8 +569,8 @@ export type SuppressionImportForecastLeftOutExistingReason =
   | (string & {});
 
 /**
- * `created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
- * `repeated`: an earlier line has the address; `invalid`: the line would be left out
+ * `created`: a suppression would be created or get this reason; `exists`: the address is already suppressed;
+ * `repeated`: an earlier line has the address; `invalid`: the line would be skipped
  */
 export type SuppressionImportForecastLeftOutResult =
   | "created"
@@ -774,25 +774,25 @@ export interface AccountLimits {
 
 /** Storage limits, as a number of objects or in bytes; null is unlimited */
 export interface AccountLimitsStorage {
-  /** Bytes of the messages of sent emails within the retention time */
+  /** Bytes of the messages of sent emails within the retention period */
   email_bytes: number | null;
   /** Suppressed addresses and domains, of any origin */
   suppressions: number | null;
   /** Opt-outs from one category */
   category_opt_outs: number | null;
-  /** Templates, archived ones included */
+  /** Templates, including archived ones */
   templates: number | null;
   /** Bytes of drafts and versions of templates */
   template_bytes: number | null;
-  /** Product events within the retention time */
+  /** Product events within the retention period */
   product_events: number | null;
   /** Bytes of product events */
   product_event_bytes: number | null;
-  /** Received emails within the retention time */
+  /** Received emails within the retention period */
   received_emails: number | null;
   /** Bytes of the messages of received emails */
   received_bytes: number | null;
-  /** Automations, archived ones included */
+  /** Automations, including archived ones */
   automations: number | null;
   /** Bytes of all versions of automations */
   automation_bytes: number | null;
@@ -802,9 +802,9 @@ export interface AccountLimitsStorage {
   api_keys: number | null;
   /** SMTP credentials */
   smtp_credentials: number | null;
-  /** Users, invited ones included */
+  /** Users, including invited ones */
   users: number | null;
-  /** Claims to domains of other accounts, ended ones included */
+  /** Claims to domains of other accounts, including closed ones */
   domain_claims: number | null;
   /** Partners of the affiliate program */
   affiliates: number | null;
@@ -840,25 +840,25 @@ export interface AccountUsage {
 
 /** Stored objects or bytes; null if the plan has no limit or the count is being computed */
 export interface AccountUsageStorage {
-  /** Bytes of the messages of sent emails within the retention time */
+  /** Bytes of the messages of sent emails within the retention period */
   email_bytes: number | null;
   /** Suppressed addresses and domains, of any origin */
   suppressions: number | null;
   /** Opt-outs from one category */
   category_opt_outs: number | null;
-  /** Templates, archived ones included */
+  /** Templates, including archived ones */
   templates: number | null;
   /** Bytes of drafts and versions of templates */
   template_bytes: number | null;
-  /** Product events within the retention time */
+  /** Product events within the retention period */
   product_events: number | null;
   /** Bytes of product events */
   product_event_bytes: number | null;
-  /** Received emails within the retention time */
+  /** Received emails within the retention period */
   received_emails: number | null;
   /** Bytes of the messages of received emails */
   received_bytes: number | null;
-  /** Automations, archived ones included */
+  /** Automations, including archived ones */
   automations: number | null;
   /** Bytes of all versions of automations */
   automation_bytes: number | null;
@@ -868,9 +868,9 @@ export interface AccountUsageStorage {
   api_keys: number | null;
   /** SMTP credentials */
   smtp_credentials: number | null;
-  /** Users, invited ones included */
+  /** Users, including invited ones */
   users: number | null;
-  /** Claims to domains of other accounts, ended ones included */
+  /** Claims to domains of other accounts, including closed ones */
   domain_claims: number | null;
   /** Partners of the affiliate program */
   affiliates: number | null;
@@ -1071,11 +1071,11 @@ export interface AffiliateCommissionDetailCalculation {
   currency: string;
   /** The amount that the customer paid, in minor units */
   paid_cents: number;
-  /** The tax in it */
+  /** The tax included in it */
   tax_cents: number;
   /** The amount that the commission is calculated on: paid, without tax, before refunds */
   base_cents: number;
-  /** The rest of the base after refunds */
+  /** Remainder of the base after refunds */
   remaining_base_cents: number;
   /** The partner's number of paying customers at that time, including this one */
   paying_customers: number;
@@ -1265,7 +1265,7 @@ export interface ApplyDomainDnsResponse {
   warnings?: string[];
 }
 
-/** A request of a client that waits for a person's decision, or was decided */
+/** A client's request that waits for a person's decision, or has been decided */
 export interface Approval {
   /** `apr_…` */
   id: string;
@@ -1376,7 +1376,7 @@ export interface Attempt {
   mx_host: string | null;
   /** The host's IP address */
   ip: string | null;
-  /** null for plain text */
+  /** Null for plain text */
   tls: AttemptTls | null;
   /** The three-digit SMTP reply code */
   smtp_code: number | null;
@@ -1420,7 +1420,7 @@ export interface AttemptTls {
   policy: AttemptTlsPolicy;
 }
 
-/** Something that a credential or a user did */
+/** An action of a credential or a user */
 export interface AuditEntry {
   /** `req_…`, the response's `x-request-id` */
   id: string;
@@ -1434,7 +1434,7 @@ export interface AuditEntry {
   status: number;
   /** The error's code */
   error_code: string | null;
-  /** The way by which the request came; `approval` is a request that a person approved */
+  /** How the request arrived; `approval` is a request that a person approved */
   surface: AuditEntrySurface;
   /** The API key of the request */
   api_key_id: string | null;
@@ -1567,7 +1567,7 @@ export interface AutomationReplay {
   totals: AutomationReplayTotals;
   /** The events, newest first */
   events: AutomationReplayEvent[];
-  /** Whether all requested events were replayed; false if the time was over */
+  /** Whether all requested events were replayed; false if time ran out */
   complete: boolean;
 }
 
@@ -1582,8 +1582,8 @@ export interface AutomationReplayEvent {
   /** The person's email address */
   email: string | null;
   /**
-   * `run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their
-   * only run before, by an earlier event
+   * `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had
+   * already started the person's only run
    */
   effect: AutomationReplayEventEffect;
   /** The messages that would be sent or suppressed, in order */
@@ -1608,7 +1608,7 @@ export interface AutomationReplayEventMessage {
   type: AutomationRunStepType;
   /** The email's subject, or the beginning of the text message */
   text: string;
-  /** Whether its recipients are suppressed or opted out, so that it would not be sent */
+  /** Whether its recipients are suppressed or have opted out, so that it would not be sent */
   suppressed: boolean;
 }
 
@@ -1634,7 +1634,7 @@ export interface AutomationReplayTotals {
   reached: number;
   /** Messages that would be sent */
   messages: number;
-  /** Messages that would not be sent, because their recipients are suppressed or opted out */
+  /** Messages that would not be sent, because their recipients are suppressed or have opted out */
   suppressed: number;
   /** Runs that would fail */
   failed: number;
@@ -1771,7 +1771,7 @@ export interface AutomationStepCompletedData {
   /** The type of that step, for example `send_email` */
   step_type?: string;
   error?: string | null;
-  /** What the step made */
+  /** What the step produced */
   output?: StepOutput;
 }
 
@@ -1795,11 +1795,11 @@ export interface AutomationStepCountsStep {
   index: number;
   /** Runs that wait at the step or execute it */
   waiting: number;
-  /** Runs that completed the step and went on, or ended after the last one */
+  /** Runs that completed the step and continued, or ended after the last one */
   passed: number;
   /** Runs that failed at the step */
   failed: number;
-  /** Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run */
+  /** Runs that completed at the step although others follow: a condition was false, or a wait ended the run */
   ended: number;
   /** Runs that were cancelled at the step */
   cancelled: number;
@@ -1909,7 +1909,7 @@ export interface ClientPolicy {
   recipients: string[];
   /** The only sender address */
   from: string | null;
-  /** Maximum number of recipients a day (UTC) */
+  /** Maximum number of recipients per day (UTC) */
   sends_per_day: number | null;
   /** The categories of email that it may send; empty allows all */
   categories: EmailCategory[];
@@ -2177,7 +2177,7 @@ export interface DeleteSuppressionResponse {
  * those below 0.1 seconds count as 0.05
  */
 export interface DeliveryTime {
-  /** Measured deliveries: all since the release that measures them */
+  /** Measured deliveries: all since the release that introduced the measurement */
   measured: number;
   /** Half of the measured deliveries took at most about this many seconds; null without any */
   p50_seconds: number | null;
@@ -2325,7 +2325,7 @@ export interface DomainDmarcDay {
   failed: number;
 }
 
-/** The published policy as the latest report saw it */
+/** The published policy, according to the latest report */
 export interface DomainDmarcPolicy {
   /** The policy for mail that fails */
   p: DmarcPolicy;
@@ -2517,7 +2517,7 @@ export interface Email {
 
 /** The refusal */
 export interface EmailBounce {
-  /** `hard`: the host refused for good; `soft`: it refused until the time was up */
+  /** `hard`: the host refused permanently; `soft`: it kept refusing until the email expired */
   type?: string;
   /**
    * `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or `undetermined`;
@@ -2691,7 +2691,7 @@ export interface EmailComplaint {
   source?: string;
   /** The program that wrote the report */
   user_agent?: string;
-  /** When the reported email arrived, if the report says it */
+  /** When the reported email arrived, if the report says so */
   arrived_at?: string;
 }
 
@@ -2705,9 +2705,9 @@ export interface EmailDelay {
   diagnostic?: string;
   /** The number of the attempt, from 1; null if another host reported the delay */
   attempt?: number;
-  /** When it is tried again; null if another host tries */
+  /** When it will be retried; null if another host retries it */
   next_attempt_at?: string;
-  /** When delivery is given up; null if another host tries */
+  /** When delivery is given up; null if another host retries it */
   expires_at?: string;
   /**
    * Whether the connection was lost before the reply to the content, so that the recipient may get the email
@@ -2989,7 +2989,7 @@ export interface EmailList {
   next_cursor: string | null;
   /**
    * Present if a page has fewer entries than requested although there are more: emails accepted before this
-   * time are not searched yet
+   * time have not been searched yet
    */
   searched_until?: string;
   /** Present while the search index lags: later events may not be found yet */
@@ -3031,9 +3031,9 @@ export interface EmailMetricsRow {
   opened?: number;
   /** Recipients who clicked a link, each counted once, without machines */
   clicked?: number;
-  /** Recipients that were suppressed or opted out */
+  /** Recipients that were suppressed or had opted out */
   suppressed?: number;
-  /** Unsubscribes by the email's link */
+  /** Unsubscribes through the email's link */
   unsubscribed?: number;
   /** How long deliveries took */
   delivery_time?: DeliveryTime;
@@ -3057,9 +3057,9 @@ export interface EmailMetricsTotals {
   opened?: number;
   /** Recipients who clicked a link, each counted once, without machines */
   clicked?: number;
-  /** Recipients that were suppressed or opted out */
+  /** Recipients that were suppressed or had opted out */
   suppressed?: number;
-  /** Unsubscribes by the email's link */
+  /** Unsubscribes through the email's link */
   unsubscribed?: number;
   /** How long deliveries took */
   delivery_time?: DeliveryTime;
@@ -3424,7 +3424,7 @@ export interface GetTemplateVersionResponse {
   version: TemplateVersionDetail;
 }
 
-/** A user's allowance for a program */
+/** A user's grant to an app */
 export interface Grant {
   /** `grant_…` */
   id: string;
@@ -3432,7 +3432,7 @@ export interface Grant {
   client_id: string;
   /** The name that the client gave itself; it is not verified */
   client_name: string;
-  /** The user who gave the grant; it ends with the user, or with a lower role */
+  /** The user who gave the grant; it ends if the user is removed or gets a lower role */
   user_id: string;
   /** `read`, `send`, `manage` */
   scopes: string[];
@@ -4149,7 +4149,7 @@ export interface SmtpCredential {
   created_at: string;
 }
 
-/** What the step made */
+/** What the step produced */
 export interface StepOutput {
   /** The email that the step sent (`msg_…`); only of steps that send one */
   email_id?: string;
@@ -4181,7 +4181,7 @@ export interface StreamEventList {
 export interface Suppression {
   /** Id (`sup_…`) */
   id: string;
-  /** The address in lower case, as compared; or `@domain.tld` for a whole domain */
+  /** The address in lower case, as used for comparison; or `@domain.tld` for a whole domain */
   email: string;
   /** Reason */
   reason: SuppressionReason;
@@ -4201,7 +4201,7 @@ export interface Suppression {
 
 /** The result for one address */
 export interface SuppressionCheck {
-  /** The address in lower case, as compared; an invalid entry is unchanged */
+  /** The address in lower case, as used for comparison; an invalid entry is unchanged */
   email: string;
   /** Whether nothing is sent to the address */
   suppressed: boolean;
@@ -4235,7 +4235,7 @@ export interface SuppressionCreatedData {
   event_id?: string;
   /** The suppression (`sup_…`) */
   suppression_id?: string;
-  /** The address in lower case, as compared; or `@domain.tld` for a whole domain */
+  /** The address in lower case, as used for comparison; or `@domain.tld` for a whole domain */
   email?: string;
   /** Reason */
   reason?: string;
@@ -4253,7 +4253,7 @@ export interface SuppressionDeletedData {
   event_id?: string;
   /** The suppression (`sup_…`) */
   suppression_id?: string;
-  /** The address in lower case, as compared; or `@domain.tld` for a whole domain */
+  /** The address in lower case, as used for comparison; or `@domain.tld` for a whole domain */
   email?: string;
   /** Reason */
   reason?: string;
@@ -4319,7 +4319,7 @@ export interface SuppressionImportError {
 export interface SuppressionImportForecast {
   /** The number of lines by result */
   counts: SuppressionImportForecastCounts;
-  /** The first 100 lines that would be left out */
+  /** The first 100 lines that would be skipped */
   left_out: SuppressionImportForecastLeftOut[];
   /** The first 100 other lines */
   lines: SuppressionImportForecastLeftOut[];
@@ -4331,7 +4331,7 @@ export interface SuppressionImportForecastCounts {
   total: number;
   /** Suppressions that would be created or changed */
   created: number;
-  /** Records whose address is suppressed already, or is on an earlier line */
+  /** Records whose address is already suppressed, or is on an earlier line */
   exists: number;
   /** Records whose address is on an earlier line */
   repeated: number;
@@ -4350,13 +4350,13 @@ export interface SuppressionImportForecastLeftOut {
   /** The reason in the list; null if the line is invalid */
   reason: SuppressionReason | null;
   /**
-   * `created`: a suppression would be created or get this reason; `exists`: the address is suppressed
-   * already; `repeated`: an earlier line has the address; `invalid`: the line would be left out
+   * `created`: a suppression would be created or get this reason; `exists`: the address is already
+   * suppressed; `repeated`: an earlier line has the address; `invalid`: the line would be skipped
    */
   result: SuppressionImportForecastLeftOutResult;
   /** The reason of the suppression that exists */
   existing_reason: SuppressionImportForecastLeftOutExistingReason | null;
-  /** Why the line would be left out */
+  /** Why the line would be skipped */
   message: string | null;
 }
 
@@ -4431,7 +4431,7 @@ export interface Template {
   reply_to: string[];
   /** Markup of the subject */
   subject: string | null;
-  /** Markup of the preview line after the subject */
+  /** Markup of the preview text after the subject */
   preheader: string | null;
   /** Markup of the HTML body, compiled if there is `mjml`; omitted in lists */
   html?: string | null;
@@ -4531,7 +4531,7 @@ export interface TemplateVersionDetail {
   reply_to: string[];
   /** Markup of the subject */
   subject: string | null;
-  /** Markup of the preview line after the subject */
+  /** Markup of the preview text after the subject */
   preheader: string | null;
   /** Markup of the HTML body, compiled if there is `mjml`; omitted in lists */
   html: string | null;
@@ -4668,7 +4668,7 @@ export interface VerifiedDomain {
 export interface VisitCounts {
   /** The whole range, by source */
   totals: VisitCountsTotal[];
-  /** By day and source, oldest first; at most 200 sources a day, the others as `(other)` */
+  /** By day and source, oldest first; at most 200 sources per day, the others as `(other)` */
   visits: VisitCountsVisit[];
 }
 

@@ -58,7 +58,7 @@ final class AffiliateCampaigns
      * Fields of `$params`:
      * - `name` (required): The unique name of the campaign
      * - `visibility`: The people who can see the campaign; defaults to `public`
-     * - `auto_approve`: Whether partners who apply by the program's form are approved automatically; defaults to false
+     * - `auto_approve`: Whether partners who apply with the program's form are approved automatically; defaults to false
      * - `commission_type`: The rate that applies; defaults to `percent`
      * - `commission_bps`: The percentage of a sale in basis points, with `percent`
      * - `commission_flat_cents`: The amount per sale in minor units, with `flat`
@@ -119,7 +119,7 @@ final class AffiliateCampaigns
      * Fields of `$params`:
      * - `name`: The unique name of the campaign
      * - `visibility`: The people who can see the campaign; defaults to `public`
-     * - `auto_approve`: Whether partners who apply by the program's form are approved automatically; defaults to false
+     * - `auto_approve`: Whether partners who apply with the program's form are approved automatically; defaults to false
      * - `commission_type`: The rate that applies; defaults to `percent`
      * - `commission_bps`: The percentage of a sale in basis points, with `percent`
      * - `commission_flat_cents`: The amount per sale in minor units, with `flat`

@@ -165,7 +165,7 @@ final class Affiliates
     }
 
     /**
-     * Delete a partner that was never paid.
+     * Delete a partner that has never been paid.
      *
      * @param string $id The partner's id (`aff_…`)
      * @param Options $options

@@ -259,7 +259,7 @@ final class Emails
      * Resend a stored email, with its attachments on request.
      *
      * Fields of `$params`:
-     * - `attachments`: Whether the new email has the attachments too; without them the response has the warning
+     * - `attachments`: Whether the new email also has the attachments; without them, the response has the warning
      *   `attachments_omitted`
      *
      * @param string $id The email's id (`msg_…`)

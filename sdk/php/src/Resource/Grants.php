@@ -11,7 +11,7 @@ use Postrider\Page;
 use Postrider\Types;
 
 /**
- * What users allowed programs to do.
+ * What users have allowed apps to do.
  *
  * @phpstan-import-type Options from Client
  * @phpstan-import-type ListGrantsParams from Types
@@ -27,7 +27,7 @@ final class Grants
     }
 
     /**
-     * List what users allowed programs to do, newest first.
+     * List what users have allowed apps to do, newest first.
      *
      * Fields of `$params`:
      * - `limit`: Number of entries
@@ -73,7 +73,7 @@ final class Grants
     }
 
     /**
-     * Revoke a grant: its program loses access at once.
+     * Revoke a grant: its app loses access at once.
      *
      * @param string $id The grant's id (`grant_…`)
      * @param Options $options

@@ -138,7 +138,7 @@ class AsyncPostrider(AsyncClient):
 
     @cached_property
     def grants(self) -> _resources.AsyncGrants:
-        """What users allowed programs to do."""
+        """What users have allowed apps to do."""
         return _resources.AsyncGrants(self)
 
     @cached_property

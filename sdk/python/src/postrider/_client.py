@@ -138,7 +138,7 @@ class Postrider(SyncClient):
 
     @cached_property
     def grants(self) -> _resources.Grants:
-        """What users allowed programs to do."""
+        """What users have allowed apps to do."""
         return _resources.Grants(self)
 
     @cached_property

@@ -1293,7 +1293,7 @@ class AsyncAffiliates:
         return await self._client._call(_operations.UPDATE_AFFILIATE, (id,), params, fields)
 
     async def delete(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
-        """Delete a partner that was never paid.
+        """Delete a partner that has never been paid.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """
@@ -1512,13 +1512,13 @@ class AsyncAffiliatePayouts:
 
 
 class AsyncGrants:
-    """What users allowed programs to do."""
+    """What users have allowed apps to do."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     def list(self, params: Optional[types.ListGrantsParams] = None, **fields: Unpack[types.ListGrantsFields]) -> AsyncList[types.Grant]:
-        """List what users allowed programs to do, newest first.
+        """List what users have allowed apps to do, newest first.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """
@@ -1532,7 +1532,7 @@ class AsyncGrants:
         return await self._client._call(_operations.GET_GRANT, (id,), None, options)
 
     async def revoke(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
-        """Revoke a grant: its program loses access at once.
+        """Revoke a grant: its app loses access at once.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """

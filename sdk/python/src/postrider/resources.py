@@ -1294,7 +1294,7 @@ class Affiliates:
         return self._client._call(_operations.UPDATE_AFFILIATE, (id,), params, fields)
 
     def delete(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
-        """Delete a partner that was never paid.
+        """Delete a partner that has never been paid.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """
@@ -1513,13 +1513,13 @@ class AffiliatePayouts:
 
 
 class Grants:
-    """What users allowed programs to do."""
+    """What users have allowed apps to do."""
 
     def __init__(self, client: SyncClient) -> None:
         self._client = client
 
     def list(self, params: Optional[types.ListGrantsParams] = None, **fields: Unpack[types.ListGrantsFields]) -> Page[types.Grant]:
-        """List what users allowed programs to do, newest first.
+        """List what users have allowed apps to do, newest first.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """
@@ -1533,7 +1533,7 @@ class Grants:
         return self._client._call(_operations.GET_GRANT, (id,), None, options)
 
     def revoke(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
-        """Revoke a grant: its program loses access at once.
+        """Revoke a grant: its app loses access at once.
 
         Requires an API key with full access; the key must not be restricted to a domain.
         """

@@ -181,25 +181,25 @@ class AccountLimitsStorage(TypedDict):
     """Storage limits, as a number of objects or in bytes; null is unlimited"""
 
     email_bytes: Optional[int]
-    """Bytes of the messages of sent emails within the retention time"""
+    """Bytes of the messages of sent emails within the retention period"""
     suppressions: Optional[int]
     """Suppressed addresses and domains, of any origin"""
     category_opt_outs: Optional[int]
     """Opt-outs from one category"""
     templates: Optional[int]
-    """Templates, archived ones included"""
+    """Templates, including archived ones"""
     template_bytes: Optional[int]
     """Bytes of drafts and versions of templates"""
     product_events: Optional[int]
-    """Product events within the retention time"""
+    """Product events within the retention period"""
     product_event_bytes: Optional[int]
     """Bytes of product events"""
     received_emails: Optional[int]
-    """Received emails within the retention time"""
+    """Received emails within the retention period"""
     received_bytes: Optional[int]
     """Bytes of the messages of received emails"""
     automations: Optional[int]
-    """Automations, archived ones included"""
+    """Automations, including archived ones"""
     automation_bytes: Optional[int]
     """Bytes of all versions of automations"""
     webhooks: Optional[int]
@@ -209,9 +209,9 @@ class AccountLimitsStorage(TypedDict):
     smtp_credentials: Optional[int]
     """SMTP credentials"""
     users: Optional[int]
-    """Users, invited ones included"""
+    """Users, including invited ones"""
     domain_claims: Optional[int]
-    """Claims to domains of other accounts, ended ones included"""
+    """Claims to domains of other accounts, including closed ones"""
     affiliates: Optional[int]
     """Partners of the affiliate program"""
     affiliate_links: Optional[int]
@@ -249,25 +249,25 @@ class AccountUsageStorage(TypedDict):
     """Stored objects or bytes; null if the plan has no limit or the count is being computed"""
 
     email_bytes: Optional[int]
-    """Bytes of the messages of sent emails within the retention time"""
+    """Bytes of the messages of sent emails within the retention period"""
     suppressions: Optional[int]
     """Suppressed addresses and domains, of any origin"""
     category_opt_outs: Optional[int]
     """Opt-outs from one category"""
     templates: Optional[int]
-    """Templates, archived ones included"""
+    """Templates, including archived ones"""
     template_bytes: Optional[int]
     """Bytes of drafts and versions of templates"""
     product_events: Optional[int]
-    """Product events within the retention time"""
+    """Product events within the retention period"""
     product_event_bytes: Optional[int]
     """Bytes of product events"""
     received_emails: Optional[int]
-    """Received emails within the retention time"""
+    """Received emails within the retention period"""
     received_bytes: Optional[int]
     """Bytes of the messages of received emails"""
     automations: Optional[int]
-    """Automations, archived ones included"""
+    """Automations, including archived ones"""
     automation_bytes: Optional[int]
     """Bytes of all versions of automations"""
     webhooks: Optional[int]
@@ -277,9 +277,9 @@ class AccountUsageStorage(TypedDict):
     smtp_credentials: Optional[int]
     """SMTP credentials"""
     users: Optional[int]
-    """Users, invited ones included"""
+    """Users, including invited ones"""
     domain_claims: Optional[int]
-    """Claims to domains of other accounts, ended ones included"""
+    """Claims to domains of other accounts, including closed ones"""
     affiliates: Optional[int]
     """Partners of the affiliate program"""
     affiliate_links: Optional[int]
@@ -491,11 +491,11 @@ class AffiliateCommissionDetailCalculation(TypedDict):
     paid_cents: int
     """The amount that the customer paid, in minor units"""
     tax_cents: int
-    """The tax in it"""
+    """The tax included in it"""
     base_cents: int
     """The amount that the commission is calculated on: paid, without tax, before refunds"""
     remaining_base_cents: int
-    """The rest of the base after refunds"""
+    """Remainder of the base after refunds"""
     paying_customers: int
     """The partner's number of paying customers at that time, including this one"""
     rates: List[AffiliateCommissionDetailCalculationRate]
@@ -718,7 +718,7 @@ class ApplyDomainDnsResponse(_ApplyDomainDnsResponseRequired, total=False):
 
 
 class Approval(TypedDict):
-    """A request of a client that waits for a person's decision, or was decided"""
+    """A client's request that waits for a person's decision, or has been decided"""
 
     id: str
     """`apr_…`"""
@@ -859,7 +859,7 @@ class Attempt(TypedDict):
     ip: Optional[str]
     """The host's IP address"""
     tls: Optional[AttemptTls]
-    """null for plain text"""
+    """Null for plain text"""
     smtp_code: Optional[int]
     """The three-digit SMTP reply code"""
     enhanced_code: Optional[str]
@@ -905,7 +905,7 @@ class AttemptTls(TypedDict):
 
 
 class AuditEntry(TypedDict):
-    """Something that a credential or a user did"""
+    """An action of a credential or a user"""
 
     id: str
     """`req_…`, the response's `x-request-id`"""
@@ -920,7 +920,7 @@ class AuditEntry(TypedDict):
     error_code: Optional[str]
     """The error's code"""
     surface: AuditEntrySurface
-    """The way by which the request came; `approval` is a request that a person approved"""
+    """How the request arrived; `approval` is a request that a person approved"""
     api_key_id: Optional[str]
     """The API key of the request"""
     grant_id: Optional[str]
@@ -1059,7 +1059,7 @@ class AutomationReplay(TypedDict):
     events: List[AutomationReplayEvent]
     """The events, newest first"""
     complete: bool
-    """Whether all requested events were replayed; false if the time was over"""
+    """Whether all requested events were replayed; false if time ran out"""
 
 
 class AutomationReplayEvent(TypedDict):
@@ -1074,8 +1074,8 @@ class AutomationReplayEvent(TypedDict):
     email: Optional[str]
     """The person's email address"""
     effect: AutomationReplayEventEffect
-    """`run`: it starts a run; `filtered`: the trigger's filter refuses it; `repeated`: the person had their only run
-    before, by an earlier event"""
+    """`run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had already
+    started the person's only run"""
     messages: List[AutomationReplayEventMessage]
     """The messages that would be sent or suppressed, in order"""
     status: Optional[AutomationRunStatus]
@@ -1100,7 +1100,7 @@ class AutomationReplayEventMessage(TypedDict):
     text: str
     """The email's subject, or the beginning of the text message"""
     suppressed: bool
-    """Whether its recipients are suppressed or opted out, so that it would not be sent"""
+    """Whether its recipients are suppressed or have opted out, so that it would not be sent"""
 
 
 class AutomationReplayEventPastRun(TypedDict):
@@ -1128,7 +1128,7 @@ class AutomationReplayTotals(TypedDict):
     messages: int
     """Messages that would be sent"""
     suppressed: int
-    """Messages that would not be sent, because their recipients are suppressed or opted out"""
+    """Messages that would not be sent, because their recipients are suppressed or have opted out"""
     failed: int
     """Runs that would fail"""
     past_runs: int
@@ -1273,7 +1273,7 @@ class AutomationStepCompletedData(TypedDict, total=False):
     """The type of that step, for example `send_email`"""
     error: Optional[str]
     output: StepOutput
-    """What the step made"""
+    """What the step produced"""
 
 
 class AutomationStepCounts(TypedDict):
@@ -1299,11 +1299,11 @@ class AutomationStepCountsStep(TypedDict):
     waiting: int
     """Runs that wait at the step or execute it"""
     passed: int
-    """Runs that completed the step and went on, or ended after the last one"""
+    """Runs that completed the step and continued, or ended after the last one"""
     failed: int
     """Runs that failed at the step"""
     ended: int
-    """Runs that completed at the step although others follow: a condition did not hold, or a wait ended the run"""
+    """Runs that completed at the step although others follow: a condition was false, or a wait ended the run"""
     cancelled: int
     """Runs that were cancelled at the step"""
 
@@ -1515,7 +1515,7 @@ class ClientPolicy(_ClientPolicyRequired, _ClientPolicyOptional):
 
     recipients: The recipients that it may send to; empty allows all
     from: The only sender address
-    sends_per_day: Maximum number of recipients a day (UTC)
+    sends_per_day: Maximum number of recipients per day (UTC)
     categories: The categories of email that it may send; empty allows all
     approve: The kinds of operations that wait for a person's approval
     """
@@ -1545,7 +1545,7 @@ class ClientPolicyRequest(_ClientPolicyRequestRequired, _ClientPolicyRequestOpti
     recipients: The recipients that it may send to: addresses and patterns like `*@example.com`; empty allows
         all
     from: The only sender address
-    sends_per_day: Maximum number of recipients a day (UTC)
+    sends_per_day: Maximum number of recipients per day (UTC)
     categories: The categories of email that it may send; empty allows all
     approve: The kinds of operations that wait for a person's approval
     """
@@ -1780,7 +1780,7 @@ class CreateAffiliateCampaignParams(_CreateAffiliateCampaignParamsRequired, tota
     visibility: Optional[AffiliateCampaignVisibility]
     """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
-    """Whether partners who apply by the program's form are approved automatically; defaults to false"""
+    """Whether partners who apply with the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
     """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
@@ -2178,7 +2178,7 @@ class CreateTemplateParams(_CreateTemplateParamsRequired, _CreateTemplateParamsO
     from: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
-    preheader: Markup of the preview line after the subject
+    preheader: Markup of the preview text after the subject
     html: Markup of the HTML body
     mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
         and keeps the compiled `html`; a new `html` removes the source
@@ -2263,7 +2263,7 @@ class DeliveryTime(TypedDict):
     below 0.1 seconds count as 0.05"""
 
     measured: int
-    """Measured deliveries: all since the release that measures them"""
+    """Measured deliveries: all since the release that introduced the measurement"""
     p50_seconds: Optional[float]
     """Half of the measured deliveries took at most about this many seconds; null without any"""
     p99_seconds: Optional[float]
@@ -2419,7 +2419,7 @@ class DomainDmarcDay(TypedDict):
 
 
 class DomainDmarcPolicy(TypedDict):
-    """The published policy as the latest report saw it"""
+    """The published policy, according to the latest report"""
 
     p: DmarcPolicy
     """The policy for mail that fails"""
@@ -2737,7 +2737,7 @@ _EmailBounceOptional = TypedDict(
 class EmailBounce(_EmailBounceRequired, _EmailBounceOptional):
     """The refusal
 
-    type: `hard`: the host refused for good; `soft`: it refused until the time was up
+    type: `hard`: the host refused permanently; `soft`: it kept refusing until the email expired
     category: `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or
         `undetermined`; also `content_rejected`, `policy` or `reputation` if a report came after the delivery
     smtp_code: The reply's SMTP code
@@ -2970,7 +2970,7 @@ class EmailComplaint(TypedDict, total=False):
     user_agent: str
     """The program that wrote the report"""
     arrived_at: str
-    """When the reported email arrived, if the report says it"""
+    """When the reported email arrived, if the report says so"""
 
 
 class EmailDelay(TypedDict, total=False):
@@ -2985,9 +2985,9 @@ class EmailDelay(TypedDict, total=False):
     attempt: int
     """The number of the attempt, from 1; null if another host reported the delay"""
     next_attempt_at: str
-    """When it is tried again; null if another host tries"""
+    """When it will be retried; null if another host retries it"""
     expires_at: str
-    """When delivery is given up; null if another host tries"""
+    """When delivery is given up; null if another host retries it"""
     unconfirmed: bool
     """Whether the connection was lost before the reply to the content, so that the recipient may get the email twice"""
 
@@ -3340,8 +3340,8 @@ class EmailList(_EmailListRequired, total=False):
     """A page of the list"""
 
     searched_until: str
-    """Present if a page has fewer entries than requested although there are more: emails accepted before this time are
-    not searched yet"""
+    """Present if a page has fewer entries than requested although there are more: emails accepted before this time
+    have not been searched yet"""
     as_of: str
     """Present while the search index lags: later events may not be found yet"""
 
@@ -3384,9 +3384,9 @@ class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
     clicked: int
     """Recipients who clicked a link, each counted once, without machines"""
     suppressed: int
-    """Recipients that were suppressed or opted out"""
+    """Recipients that were suppressed or had opted out"""
     unsubscribed: int
-    """Unsubscribes by the email's link"""
+    """Unsubscribes through the email's link"""
     delivery_time: DeliveryTime
     """How long deliveries took"""
 
@@ -3411,9 +3411,9 @@ class EmailMetricsTotals(TypedDict, total=False):
     clicked: int
     """Recipients who clicked a link, each counted once, without machines"""
     suppressed: int
-    """Recipients that were suppressed or opted out"""
+    """Recipients that were suppressed or had opted out"""
     unsubscribed: int
-    """Unsubscribes by the email's link"""
+    """Unsubscribes through the email's link"""
     delivery_time: DeliveryTime
     """How long deliveries took"""
     delivery_rate: float
@@ -4039,7 +4039,7 @@ class GetTemplateVersionResponse(TypedDict):
 
 
 class Grant(TypedDict):
-    """A user's allowance for a program"""
+    """A user's grant to an app"""
 
     id: str
     """`grant_…`"""
@@ -4048,7 +4048,7 @@ class Grant(TypedDict):
     client_name: str
     """The name that the client gave itself; it is not verified"""
     user_id: str
-    """The user who gave the grant; it ends with the user, or with a lower role"""
+    """The user who gave the grant; it ends if the user is removed or gets a lower role"""
     scopes: List[str]
     """`read`, `send`, `manage`"""
     policy: Optional[ClientPolicy]
@@ -5321,7 +5321,7 @@ class ResendEmailParams(TypedDict, total=False):
     """Params of `emails.resend`."""
 
     attachments: Optional[bool]
-    """Whether the new email has the attachments too; without them the response has the warning `attachments_omitted`"""
+    """Whether the new email also has the attachments; without them, the response has the warning `attachments_omitted`"""
 
 
 class _ReverseAffiliateCommissionParamsRequired(TypedDict):
@@ -5643,7 +5643,7 @@ class SmtpCredential(TypedDict):
 
 
 class StepOutput(TypedDict, total=False):
-    """What the step made"""
+    """What the step produced"""
 
     email_id: str
     """The email that the step sent (`msg_…`); only of steps that send one"""
@@ -5679,7 +5679,7 @@ class Suppression(TypedDict):
     id: str
     """Id (`sup_…`)"""
     email: str
-    """The address in lower case, as compared; or `@domain.tld` for a whole domain"""
+    """The address in lower case, as used for comparison; or `@domain.tld` for a whole domain"""
     reason: SuppressionReason
     """Reason"""
     source: SuppressionSource
@@ -5698,7 +5698,7 @@ class Suppression(TypedDict):
 
 class _SuppressionCheckRequired(TypedDict):
     email: str
-    """The address in lower case, as compared; an invalid entry is unchanged"""
+    """The address in lower case, as used for comparison; an invalid entry is unchanged"""
     suppressed: bool
     """Whether nothing is sent to the address"""
     reason: Optional[SuppressionReason]
@@ -5742,7 +5742,7 @@ class SuppressionCreatedData(TypedDict, total=False):
     suppression_id: str
     """The suppression (`sup_…`)"""
     email: str
-    """The address in lower case, as compared; or `@domain.tld` for a whole domain"""
+    """The address in lower case, as used for comparison; or `@domain.tld` for a whole domain"""
     reason: str
     """Reason"""
     source: str
@@ -5761,7 +5761,7 @@ class SuppressionDeletedData(TypedDict, total=False):
     suppression_id: str
     """The suppression (`sup_…`)"""
     email: str
-    """The address in lower case, as compared; or `@domain.tld` for a whole domain"""
+    """The address in lower case, as used for comparison; or `@domain.tld` for a whole domain"""
     reason: str
     """Reason"""
     source: str
@@ -5832,7 +5832,7 @@ class SuppressionImportForecast(TypedDict):
     counts: SuppressionImportForecastCounts
     """The number of lines by result"""
     left_out: List[SuppressionImportForecastLeftOut]
-    """The first 100 lines that would be left out"""
+    """The first 100 lines that would be skipped"""
     lines: List[SuppressionImportForecastLeftOut]
     """The first 100 other lines"""
 
@@ -5845,7 +5845,7 @@ class SuppressionImportForecastCounts(TypedDict):
     created: int
     """Suppressions that would be created or changed"""
     exists: int
-    """Records whose address is suppressed already, or is on an earlier line"""
+    """Records whose address is already suppressed, or is on an earlier line"""
     repeated: int
     """Records whose address is on an earlier line"""
     invalid: int
@@ -5864,12 +5864,12 @@ class SuppressionImportForecastLeftOut(TypedDict):
     reason: Optional[SuppressionReason]
     """The reason in the list; null if the line is invalid"""
     result: SuppressionImportForecastLeftOutResult
-    """`created`: a suppression would be created or get this reason; `exists`: the address is suppressed already;
-    `repeated`: an earlier line has the address; `invalid`: the line would be left out"""
+    """`created`: a suppression would be created or get this reason; `exists`: the address is already suppressed;
+    `repeated`: an earlier line has the address; `invalid`: the line would be skipped"""
     existing_reason: Optional[SuppressionImportForecastLeftOutExistingReason]
     """The reason of the suppression that exists"""
     message: Optional[str]
-    """Why the line would be left out"""
+    """Why the line would be skipped"""
 
 
 class SuppressionImportList(TypedDict):
@@ -5990,7 +5990,7 @@ class Template(_TemplateRequired, _TemplateOptional):
     from: Default author, unless the send request has one
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
-    preheader: Markup of the preview line after the subject
+    preheader: Markup of the preview text after the subject
     html: Markup of the HTML body, compiled if there is `mjml`; omitted in lists
     mjml: MJML source of the HTML body, or null; omitted in lists
     text: Markup of the plain-text body; omitted in lists
@@ -6105,7 +6105,7 @@ class TemplateVersionDetail(_TemplateVersionDetailRequired, _TemplateVersionDeta
     from: Default author, unless the send request has one
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
-    preheader: Markup of the preview line after the subject
+    preheader: Markup of the preview text after the subject
     html: Markup of the HTML body, compiled if there is `mjml`; omitted in lists
     mjml: MJML source of the HTML body, or null; omitted in lists
     text: Markup of the plain-text body; omitted in lists
@@ -6259,7 +6259,7 @@ class UnsavedTemplateDraft(_UnsavedTemplateDraftRequired, _UnsavedTemplateDraftO
     from: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
-    preheader: Markup of the preview line after the subject
+    preheader: Markup of the preview text after the subject
     html: Markup of the HTML body
     mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
         and keeps the compiled `html`; a new `html` removes the source
@@ -6276,7 +6276,7 @@ class UpdateAffiliateCampaignParams(TypedDict, total=False):
     visibility: Optional[AffiliateCampaignVisibility]
     """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
-    """Whether partners who apply by the program's form are approved automatically; defaults to false"""
+    """Whether partners who apply with the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
     """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
@@ -6517,7 +6517,7 @@ class UpdateTemplateParams(_UpdateTemplateParamsRequired, _UpdateTemplateParamsO
     from: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
-    preheader: Markup of the preview line after the subject
+    preheader: Markup of the preview text after the subject
     html: Markup of the HTML body
     mjml: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
         and keeps the compiled `html`; a new `html` removes the source
@@ -6586,7 +6586,7 @@ class VisitCounts(TypedDict):
     totals: List[VisitCountsTotal]
     """The whole range, by source"""
     visits: List[VisitCountsVisit]
-    """By day and source, oldest first; at most 200 sources a day, the others as `(other)`"""
+    """By day and source, oldest first; at most 200 sources per day, the others as `(other)`"""
 
 
 class VisitCountsTotal(TypedDict):

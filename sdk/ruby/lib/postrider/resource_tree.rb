@@ -113,7 +113,7 @@ module Postrider
     # Payments to affiliates.
     attr_reader :affiliate_payouts
 
-    # What users allowed programs to do.
+    # What users have allowed apps to do.
     attr_reader :grants
 
     # Requests that wait for a person's approval.

@@ -121,7 +121,7 @@ module Postrider
         call(UPDATE, [id], params, keywords)
       end
 
-      # Delete a partner that was never paid.
+      # Delete a partner that has never been paid.
       #
       # id: The partner's id (`aff_…`)
       #

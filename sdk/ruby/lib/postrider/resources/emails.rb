@@ -179,7 +179,7 @@ module Postrider
 
       # Resend a stored email, with its attachments on request.
       #
-      # - `attachments`: Whether the new email has the attachments too; without them the response has the warning
+      # - `attachments`: Whether the new email also has the attachments; without them, the response has the warning
       #   `attachments_omitted`
       #
       # id: The email's id (`msg_…`)

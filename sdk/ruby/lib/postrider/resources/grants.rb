@@ -6,7 +6,7 @@ require_relative "../resource"
 
 module Postrider
   module Resources
-    # What users allowed programs to do.
+    # What users have allowed apps to do.
     class Grants < Resource
       LIST = Operation.new(
         name: "grants.list", http_method: "GET", path: "/grants",
@@ -22,7 +22,7 @@ module Postrider
       )
       private_constant :LIST, :GET, :REVOKE
 
-      # List what users allowed programs to do, newest first.
+      # List what users have allowed apps to do, newest first.
       #
       # - `limit`: Number of entries
       # - `cursor`: `next_cursor` of the previous page
@@ -41,7 +41,7 @@ module Postrider
         call(GET, [id], {}, options)
       end
 
-      # Revoke a grant: its program loses access at once.
+      # Revoke a grant: its app loses access at once.
       #
       # id: The grant's id (`grant_…`)
       #

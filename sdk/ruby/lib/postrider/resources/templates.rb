@@ -68,7 +68,7 @@ module Postrider
       # - `from`: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
       # - `reply_to`: Default `Reply-To`, unless the send request has one
       # - `subject`: Markup of the subject
-      # - `preheader`: Markup of the preview line after the subject
+      # - `preheader`: Markup of the preview text after the subject
       # - `html`: Markup of the HTML body
       # - `mjml`: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
       #   and keeps the compiled `html`; a new `html` removes the source
@@ -110,7 +110,7 @@ module Postrider
       # - `from`: Default author, unless the send request has one: `Ada <ada@example.com>` or an object
       # - `reply_to`: Default `Reply-To`, unless the send request has one
       # - `subject`: Markup of the subject
-      # - `preheader`: Markup of the preview line after the subject
+      # - `preheader`: Markup of the preview text after the subject
       # - `html`: Markup of the HTML body
       # - `mjml`: MJML source of the HTML body, in place of `html`, which is compiled from it. Null removes the source
       #   and keeps the compiled `html`; a new `html` removes the source
