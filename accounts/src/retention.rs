@@ -118,25 +118,40 @@ impl RetentionJob {
 
     /// Purges expired rows that belong to no account.
     async fn purge_shared_rows(&self) -> Result<(), RetentionError> {
-        loop {
-            let (store, now, limit) = (&self.services.store, self.services.clock.now(), BATCH_ROWS);
-            let (keys, tls) = (oldest(now, model::idempotency::RETENTION), oldest(now, message::tls_report::RETENTION));
-            let mut batch = Batch::progress();
-            let found = [
-                store::idempotency::purge_before(store, &mut batch, keys, limit).await?,
-                store::sign_in_link::purge_expired(store, &mut batch, now, limit).await?,
-                store::oauth::token::purge_expired(store, &mut batch, now, limit).await?,
-                store::oauth::code::purge_expired(store, &mut batch, now, limit).await?,
-                store::oauth::device::purge_expired(store, &mut batch, now, limit).await?,
-                store::oauth::client::purge_expired(store, &mut batch, now, limit).await?,
-                store::tls_daily_stats::purge_before(store, &mut batch, tls, limit).await?,
-                store::tls_report_received::purge_before(store, &mut batch, tls, limit).await?,
-            ];
-            self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < limit) || self.services.stop.is_cancelled() {
-                return Ok(());
-            }
-        }
+        let now = self.services.clock.now();
+        let (keys, tls) = (oldest(now, model::idempotency::RETENTION), oldest(now, message::tls_report::RETENTION));
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::idempotency::purge_before(store, batch, keys, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::sign_in_link::purge_expired(store, batch, now, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::oauth::token::purge_expired(store, batch, now, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::oauth::code::purge_expired(store, batch, now, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::oauth::device::purge_expired(store, batch, now, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::oauth::client::purge_expired(store, batch, now, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::tls_daily_stats::purge_before(store, batch, tls, limit))
+        })
+        .await?;
+        self.purge(BATCH_ROWS, |store, batch, limit| {
+            Box::pin(store::tls_report_received::purge_before(store, batch, tls, limit))
+        })
+        .await
     }
 
     /// Purges expired rows of an account that no one renews.

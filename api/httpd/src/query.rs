@@ -191,7 +191,8 @@ impl Query {
         self.given_words(name, || words.join(", "), parse)
     }
 
-    /// The given words of a parameter that [`Self::describe`] describes; `words` lists those that are accepted.
+    /// The given words of a parameter that [`Self::describe`] describes, each once; `words` lists those that are
+    /// accepted.
     pub fn given_words<T>(
         &self,
         name: &str,
@@ -200,8 +201,15 @@ impl Query {
     ) -> Result<Vec<T>> {
         let text = paging::single_value(&self.given, name)?.unwrap_or_default();
         let refused = || Problem::field(name, format!("must be one of {}, or several separated by commas", words()));
-        let given = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        given.map(|word| parse(word).ok_or_else(refused)).collect()
+        let (mut given, mut values) = (Vec::new(), Vec::new());
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            // A repeated word would have its rows read and listed again.
+            if !given.contains(&word) {
+                values.push(parse(word).ok_or_else(refused)?);
+                given.push(word);
+            }
+        }
+        if values.is_empty() && !text.trim().is_empty() { Err(refused()) } else { Ok(values) }
     }
 
     /// A timestamp.
