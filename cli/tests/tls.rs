@@ -143,7 +143,8 @@ fn tls_goes_through_the_proxy_of_the_environment() {
 fn a_proxy_that_refuses_is_named() {
     let server = TlsServer::start();
     let url = format!("https://{HOST}");
-    for (status, says) in [("407 Proxy Authentication Required", "user name and password"), ("403 No", "HTTP 403")] {
+    for (status, says) in [("407 Proxy Authentication Required", "a user name and a password"), ("403 No", "HTTP 403")]
+    {
         let tunnels = Tunnels::start(server.address, status);
         let refused = run(&url, &[("https_proxy", &format!("http://{}", tunnels.address))]);
         let message = refused.error()["message"].to_string();

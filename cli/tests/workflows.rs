@@ -163,7 +163,7 @@ fn mjml_sources_are_pulled_compared_and_pushed() {
     std::fs::write(folder.join("body.html"), "<p>").unwrap();
     let both = server.run(&["templates", "push", dir]);
     assert_eq!(both.status, Some(2), "{both:?}");
-    assert!(both.stderr.contains("has body.html and body.mjml"), "{both:?}");
+    assert!(both.stderr.contains("has both body.html and body.mjml"), "{both:?}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ mod tests {
             ("get_email", json!({}), "`id` is missing"),
             ("get_email", json!({"id": ""}), "`id` is missing"),
             ("get_email", json!({"id": {"a": 1}}), "`id` is missing"),
-            ("get_email", json!({"id": "msg_1", "x": 1}), "no argument `x`; there are id"),
+            ("get_email", json!({"id": "msg_1", "x": 1}), "no argument `x`; the arguments are id"),
             ("list_emails", json!({"to": {"a": 1}}), "`to` must be"),
             ("send_email", json!({"to": "a", "idempotency_key": "ä"}), "`idempotency_key` must be"),
             ("create_domain", json!({"name": "a.example", "dkim_private_key": "x"}), "is a secret"),

@@ -98,7 +98,7 @@ mod tests {
     fn long_texts_and_lists_are_cut() {
         let recipients: Vec<Value> = (0..1_000).map(|n| json!({"email": format!("a{n}@example.net")})).collect();
         let bounded = bound(json!({"html": "é".repeat(1 << 20), "recipients": recipients}), None);
-        assert!(bounded.fits && bounded.note.unwrap().contains("cut after 4000 characters"));
+        assert!(bounded.fits && bounded.note.unwrap().contains("cut off after 4000 characters"));
         assert_eq!(bounded.value["recipients"].as_array().unwrap().len(), 100);
         let huge = json!((0..100_000).map(|_| json!({"a": "x".repeat(100)})).collect::<Vec<_>>());
         assert!(bound(huge, None).fits);

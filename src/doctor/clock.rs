@@ -208,6 +208,6 @@ mod tests {
         let found = check_clock(&context).await;
         server.await.unwrap();
         assert_eq!(found.status, CheckStatus::Failed, "{found:#?}");
-        assert!(found.found.contains(" s ahead: signatures"), "{found:#?}");
+        assert!(found.found.contains(" s ahead: receivers may reject signatures"), "{found:#?}");
     }
 }

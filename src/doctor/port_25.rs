@@ -196,7 +196,7 @@ pub(super) async fn check_incoming(context: &CheckContext) -> DoctorFinding {
     evaluate_incoming(&context.config.hostname, &standing, &greeting)
 }
 
-/// What the answer of port 25 depends on.
+/// The state of this machine that the answer of port 25 depends on.
 struct MxStanding<'a> {
     listeners: &'a [SocketAddr],
     behind_nat: bool,

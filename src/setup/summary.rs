@@ -83,6 +83,6 @@ mod tests {
         let other = SetupOptions { config: "/srv/p.toml".into(), ..SetupOptions::default() };
         let text = closing_lines(&other, &installation(""), true).join("\n");
         assert!(text.contains("postrider status --config /srv/p.toml"), "{text}");
-        assert!(text.contains("`postrider doctor --config /srv/p.toml` repeats them"), "{text}");
+        assert!(text.contains("`postrider doctor --config /srv/p.toml` repeats the checks"), "{text}");
     }
 }

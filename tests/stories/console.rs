@@ -327,7 +327,7 @@ async fn accounts_are_managed() {
     let session = browser.post(&path, "form=session").await;
     assert!(session.status == 200 && session.body.contains("__Host-postrider_session="), "{session:?}");
     let reset = browser.post(&format!("{path}/reset"), "form=reset&email=new%40example.net").await;
-    assert!(reset.status == 200 && reset.body.contains("is reset"), "{reset:?}");
+    assert!(reset.status == 200 && reset.body.contains("has been reset"), "{reset:?}");
     let unknown = browser.post("/console/accounts", "form=find&account=nobody%40example.net").await;
     assert!(unknown.status == 400 && unknown.body.contains("does not exist"), "{unknown:?}");
     assert_eq!(browser.get("/console/accounts/acct_x").await.status, 404);

@@ -57,6 +57,10 @@ enum EmailBlock {
     Quote(String),
 }
 
+fn paragraph(text: impl Into<String>) -> EmailBlock {
+    EmailBlock::Paragraph(text.into())
+}
+
 /// A rendered email.
 pub(super) struct PartnerEmailContent {
     subject: String,
@@ -101,7 +105,6 @@ pub(super) fn render_service_text(
 ) -> Option<PartnerEmailContent> {
     let program = host
         .map_or_else(|| "a partner program".to_owned(), |host| format!("the partner program of {}", host.to_unicode()));
-    let paragraph = |text: String| EmailBlock::Paragraph(text);
     let sign_in = || EmailBlock::Link("Sign in", facts.portal.clone());
     let link = |label| EmailBlock::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
     let (subject, parts) = match kind {
@@ -140,7 +143,7 @@ pub(super) fn render_service_text(
                 vec![
                     paragraph(format!("Someone signed in as you to the portal of {program} requested {destination}.")),
                     link("Review and confirm"),
-                    paragraph("The link works once and expires after one hour.".to_owned()),
+                    paragraph("The link works once and expires after one hour."),
                 ],
             )
         }
@@ -161,47 +164,43 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
         PartnerEmailKind::Welcome => (
             format!("Welcome to the partner program of {site}"),
             vec![
-                EmailBlock::Paragraph(format!("You are now a partner of {site}.")),
-                EmailBlock::Paragraph("The partner portal shows your link, your earnings and your payouts.".to_owned()),
+                paragraph(format!("You are now a partner of {site}.")),
+                paragraph("The partner portal shows your link, your earnings and your payouts."),
                 sign_in(),
             ],
         ),
         PartnerEmailKind::Invited => (
             format!("{site} invites you to its partner program"),
             vec![
-                EmailBlock::Paragraph(format!(
-                    "{site} invites you to become a partner: share your link and earn a \
-                    commission on every sale."
+                paragraph(format!(
+                    "{site} invites you to become a partner: share your link and earn a commission on \
+                    every sale."
                 )),
                 link("See the invitation"),
-                EmailBlock::Paragraph(
-                    "The link works once and expires after 7 days. If you did not expect this, \
-                    ignore this email."
-                        .to_owned(),
+                paragraph(
+                    "The link works once and expires after 7 days. If you did not expect this, ignore this \
+                    email.",
                 ),
             ],
         ),
         PartnerEmailKind::Received => (
             format!("Your application to the partner program of {site}"),
             vec![
-                EmailBlock::Paragraph(format!(
-                    "{site} has received your application to its partner program. We will \
-                    email you once it has been reviewed."
+                paragraph(format!(
+                    "{site} has received your application to its partner program. We will email you \
+                    once it has been reviewed."
                 )),
-                EmailBlock::Paragraph("If you did not apply, ignore this email.".to_owned()),
+                paragraph("If you did not apply, ignore this email."),
             ],
         ),
         PartnerEmailKind::Approved => (
             format!("You are a partner of {site}"),
-            vec![
-                EmailBlock::Paragraph(format!("Your application to the partner program of {site} was approved.")),
-                sign_in(),
-            ],
+            vec![paragraph(format!("Your application to the partner program of {site} was approved.")), sign_in()],
         ),
         PartnerEmailKind::Rejected { reason } => {
-            let mut parts = vec![EmailBlock::Paragraph(format!(
+            let mut parts = vec![paragraph(format!(
                 "Your application to the partner program of {site} was not \
-                    approved."
+                approved."
             ))];
             parts.extend(reason.clone().map(EmailBlock::Quote));
             (format!("Your application to the partner program of {site}"), parts)
@@ -209,34 +208,21 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
         PartnerEmailKind::SignIn => (
             format!("Sign in to the partner portal of {site}"),
             vec![
-                EmailBlock::Paragraph(
-                    "Use this link to sign in. It works once and expires after 15 \
-                    minutes:"
-                        .to_owned(),
-                ),
+                paragraph("Use this link to sign in. It works once and expires after 15 minutes:"),
                 link("Sign in"),
-                EmailBlock::Paragraph(
-                    "If you did not request it, ignore this email: nobody can sign in without the \
-                    link."
-                        .to_owned(),
-                ),
+                paragraph("If you did not request it, ignore this email: nobody can sign in without the link."),
             ],
         ),
         PartnerEmailKind::PayoutPaid { .. } | PartnerEmailKind::PayoutFailed { .. } => payout_text(kind, facts),
         PartnerEmailKind::ConfirmPayout { method, destination } => (
             format!("Confirm where {site} pays you"),
             vec![
-                EmailBlock::Paragraph(
-                    "Someone signed in to your partner portal requested this payout \
-                    destination:"
-                        .to_owned(),
-                ),
+                paragraph("Someone signed in to your partner portal requested this payout destination:"),
                 EmailBlock::Quote(destination_line(*method, destination)),
                 link("Review and confirm the change"),
-                EmailBlock::Paragraph(
-                    "The link works once and expires after one hour. If it was not you, do not \
-                    follow it: nothing changes. Contact us, because someone else can sign in as you."
-                        .to_owned(),
+                paragraph(
+                    "The link works once and expires after one hour. If it was not you, do not follow it: \
+                    nothing changes. Contact us, because someone else can sign in as you.",
                 ),
             ],
         ),
@@ -246,15 +232,15 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
 
 fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
-    let mut parts = vec![EmailBlock::Paragraph(format!("Your payouts from {site} will be sent to:"))];
+    let mut parts = vec![paragraph(format!("Your payouts from {site} will be sent to:"))];
     if let Some((method, destination)) = &facts.payout_destination {
         parts.push(EmailBlock::Quote(destination_line(*method, destination)));
     }
     if let Some((method, destination)) = before {
         let before = destination_line(*method, destination);
-        parts.push(EmailBlock::Paragraph(format!("Previously: {before}.")));
+        parts.push(paragraph(format!("Previously: {before}.")));
     }
-    parts.push(EmailBlock::Paragraph("If you did not request this, contact us at once.".to_owned()));
+    parts.push(paragraph("If you did not request this, contact us at once."));
     let subject = match before {
         Some(_) => format!("Your payout details for {site} changed"),
         None => format!("Your payout details for {site}"),
@@ -274,17 +260,17 @@ fn payout_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Emai
     let to = facts.payout.as_ref().map(|payout| destination_line(payout.method, &payout.destination));
     let note = facts.payout.as_ref().and_then(|payout| payout.note.clone());
     let subject = if matches!(kind, PartnerEmailKind::PayoutPaid { .. }) {
-        parts.push(EmailBlock::Paragraph(format!("{site} has paid you {sum}.")));
+        parts.push(paragraph(format!("{site} has paid you {sum}.")));
         parts.extend(to.map(EmailBlock::Quote));
-        parts.extend(note.map(|reference| EmailBlock::Paragraph(format!("Reference: {reference}"))));
+        parts.extend(note.map(|reference| paragraph(format!("Reference: {reference}"))));
         format!("{site} has paid you {sum}")
     } else {
-        parts.push(EmailBlock::Paragraph(format!("{site} could not pay you {sum}. Two payouts failed.")));
+        parts.push(paragraph(format!("{site} could not pay you {sum}. Two payouts failed.")));
         parts.extend(to.map(EmailBlock::Quote));
-        parts.extend(note.map(|reason| EmailBlock::Paragraph(format!("Reason: {reason}"))));
-        parts.push(EmailBlock::Paragraph(
-            "Nothing is lost: the amount is added to your next payout. Update your payout details to receive payouts."
-                .to_owned(),
+        parts.extend(note.map(|reason| paragraph(format!("Reason: {reason}"))));
+        parts.push(paragraph(
+            "Nothing is lost: the amount is added to your next payout. Update your payout details \
+            to receive payouts.",
         ));
         format!("{site} could not pay you")
     };
@@ -296,11 +282,11 @@ fn payout_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Emai
 fn former_destination_text(facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let parts = vec![
-        EmailBlock::Paragraph(format!(
-            "Payouts from the partner program of {site} used to be sent to this address. They now go to another \
-             destination, which was confirmed by email."
+        paragraph(format!(
+            "Payouts from the partner program of {site} used to be sent to this address. They now go \
+            to another destination, which was confirmed by email."
         )),
-        EmailBlock::Paragraph("If you did not request this, contact us at once.".to_owned()),
+        paragraph("If you did not request this, contact us at once."),
     ];
     (format!("Payouts from {site} no longer go to this address"), parts)
 }

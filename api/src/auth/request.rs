@@ -1,4 +1,4 @@
-//! What the requests of signing in have in common: where they come from, and readers of their fields.
+//! Common to the requests of signing in: where they come from, and readers of their fields.
 
 use std::net::IpAddr;
 

@@ -280,8 +280,8 @@ mod tests {
         assert_eq!(client.identity, ClientIdentity::Document("a.example".to_owned()));
         assert!(client.has_redirect_uri("https://a.example/cb") && !client.has_redirect_uri("https://a.example/cb/x"));
         for (text, why) in [
-            ("[]", "no JSON object"),
-            (r#"{"redirect_uris":["https://a.example/cb"]}"#, "no JSON object"),
+            ("[]", "not a JSON object"),
+            (r#"{"redirect_uris":["https://a.example/cb"]}"#, "not a JSON object"),
             (
                 r#"{"client_id":"https://b.example/c","redirect_uris":["https://a.example/cb"]}"#,
                 "`client_id` that differs",

@@ -67,7 +67,7 @@ async fn sandbox_account_sends_no_partner_emails() {
             let made = world.call(Method::POST, "/affiliates", &body).await;
             assert_eq!(made.status, StatusCode::CREATED);
             let warning = made.json()["warnings"][0].as_str().unwrap().to_owned();
-            assert!(warning.contains("was not mailed") && warning.contains(reason), "{warning}");
+            assert!(warning.contains("was not emailed") && warning.contains(reason), "{warning}");
             if status == "active" {
                 continue;
             }

@@ -110,13 +110,13 @@ fn causes_are_read_from_codes_and_words() {
     };
     for (code, enhanced, text, part) in [
         (552, Some("5.2.2"), "Quota exceeded", "full"),
-        (550, None, "User unknown", "no such mailbox"),
+        (550, None, "User unknown", "mailbox does not exist"),
         (550, Some("5.7.26"), "Unauthenticated email is not accepted", "SPF, DKIM or DMARC"),
         (550, Some("5.7.1"), "Blocked using zen.spamhaus.org", "reputation"),
         (550, Some("5.7.1"), "Not on our list", "A rule"),
         (552, None, "Message size exceeds", "larger"),
         (550, Some("5.1.10"), "null MX", "domain"),
-        (554, Some("5.4.6"), "Routing loop", "circle"),
+        (554, Some("5.4.6"), "Routing loop", "in a loop"),
         (554, None, "No", ""),
     ] {
         let found = reason(code, enhanced, text);

@@ -10,8 +10,9 @@ fn table() -> OperationTable {
             "id": "get_it", "name": "it.get", "command": "it get",
             "http_method": "GET", "path": "/it", "tag": "emails", "summary": "Get it",
             "path_parameters": [], "query_parameters": [], "headers": [], "body": null, "pages": null,
-            "idempotent": false, "retry": true, "risk": "read",
-            "response": {"media_type": "application/json", "schema": {"oneOf": [
+            "idempotent": false, "retry": true, "risk": "read", "streams": false, "scope": "full",
+            "domain_scoped": false, "errors": [], "resource": "it",
+            "response": {"status": 200, "media_type": "application/json", "schema": {"oneOf": [
                 {"type": "null"},
                 {"allOf": [{"$ref": "#/components/schemas/Template"}, {"$ref": "#/components/schemas/Foreign"}]},
             ]}},

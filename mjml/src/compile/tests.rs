@@ -244,7 +244,7 @@ fn errors_say_where_and_what_to_do() {
     for (content, expected) in [
         ("<mj-text>a\n<mj-text>b</mj-text>", "`<mj-text>` is not allowed in `<mj-text>` of line 1"),
         ("<mj-text>a", "`<mj-text>` is not closed"),
-        ("<mj-image src=\"x\">text</mj-image>", "`<mj-image>` holds nothing"),
+        ("<mj-image src=\"x\">text</mj-image>", "`<mj-image>` must be empty"),
     ] {
         let error = error_of(&in_column(content));
         assert!(error.contains(expected), "{content}: {error}");

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn wrong_files_are_refused() {
         for (text, part) in [
-            ("[[domain]]\nname = 'a'", "there are domains, webhooks"),
+            ("[[domain]]\nname = 'a'", "the sections are domains, webhooks"),
             ("[domains]\nname = 'a'", "[[domains]]"),
             ("[[domains]]\nopen_tracking = true", "needs a `name`"),
             ("[[domains]]\nname = 'a'\ndkim_private_key = 'x'", "is not a field"),

@@ -336,7 +336,7 @@ async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
                 li { "Partners recruited by this one no longer have a recruiter." }
             }
             p { "A partner who has been paid cannot be deleted: suspend the partner instead." }
-            p { "Write " strong { (partner.email) } " to confirm." }
+            p { "Enter " strong { (partner.email) } " to confirm." }
             (form.within(context))
         }
     };

@@ -348,7 +348,7 @@ fn lists_without_a_match_so_far_lead_on() {
         let page = html(live().answer(operation, paused.clone()).get(&format!("/affiliate/{path}")));
         assert!(page.contains("Nothing found so far") && page.contains("cursor=next"), "{path}: {page}");
         let page = html(live().answer(operation, json!({"data": []})).get(&format!("/affiliate/{path}")));
-        assert!(page.contains("No such"), "{path}");
+        assert!(page.contains("No matching"), "{path}");
     }
 }
 
@@ -356,7 +356,7 @@ fn lists_without_a_match_so_far_lead_on() {
 fn deletion_asks_for_the_name() {
     let backend = live().answer("delete_affiliate", json!({}));
     let page = html(backend.post("/affiliate/partners/aff_1/delete", "delete", &[("email", "bob@example.org")]));
-    assert!(page.contains("Write ada@example.org to confirm") && backend.calls("delete_affiliate").is_empty());
+    assert!(page.contains("Enter ada@example.org to confirm") && backend.calls("delete_affiliate").is_empty());
     let answer = backend.post("/affiliate/partners/aff_1/delete", "delete", &[("email", "ada@example.org")]);
     assert_eq!(location(answer), "/dashboard/affiliate/partners?done=deleted");
 }

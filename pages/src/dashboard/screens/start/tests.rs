@@ -25,7 +25,7 @@ fn empty() -> FakeBackend {
 fn an_empty_account_begins_with_a_domain() {
     let page = html(empty().get(""));
     assert!(page.contains("0 of 6 done") && page.contains("/dashboard/domains/new"), "{page}");
-    assert!(page.contains("almost used: 90%") && page.contains("The webhooks are used up"), "{page}");
+    assert!(page.contains("almost used up: 90%") && page.contains("The webhooks are used up"), "{page}");
 }
 
 #[test]
