@@ -113,7 +113,7 @@ fn causes_are_read_from_codes_and_words() {
         (550, None, "User unknown", "mailbox does not exist"),
         (550, Some("5.7.26"), "Unauthenticated email is not accepted", "SPF, DKIM or DMARC"),
         (550, Some("5.7.1"), "Blocked using zen.spamhaus.org", "reputation"),
-        (550, Some("5.7.1"), "Not on our list", "A rule"),
+        (550, Some("5.7.1"), "Not on our list", "policy"),
         (552, None, "Message size exceeds", "larger"),
         (550, Some("5.1.10"), "null MX", "domain"),
         (554, Some("5.4.6"), "Routing loop", "in a loop"),

@@ -6,6 +6,7 @@ use super::*;
 
 fn table() -> OperationTable {
     serde_json::from_value(json!({
+        "service_version": "1", "webhook_events": [], "error_codes": {},
         "operations": [{
             "id": "get_it", "name": "it.get", "command": "it get",
             "http_method": "GET", "path": "/it", "tag": "emails", "summary": "Get it",
