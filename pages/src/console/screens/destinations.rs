@@ -219,7 +219,7 @@ fn ready_section(queues: &ReadyQueues) -> impl Renderable {
         .column("Rate", |queue| {
             queue.messages_per_second.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.3} per second"))
         })
-        .column("What limits it", |queue| obstacle_list(queue));
+        .column("What limits it", obstacle_list);
     maud! {
         section {
             h2 { "In memory on this node" }

@@ -164,13 +164,13 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
         &found.entries,
         |approval| {
             let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
-            let row = Row::new()
+
+            Row::new()
                 .link(approval.page(), approval.title())
                 .cell(maud! { code { (approval.client_id) } })
                 .cell(approval.badge())
                 .cell(time_or_dash(Some(&approval.created_at)))
-                .cell(time_or_dash(until));
-            row
+                .cell(time_or_dash(until))
         },
     );
     let body = maud! {

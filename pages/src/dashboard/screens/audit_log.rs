@@ -79,8 +79,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             sent with an ordinary key are in the list of emails.",
         action: None,
     };
-    let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"])
-        .rows(&found.entries, |entry| row(entry));
+    let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"]).rows(&found.entries, row);
     let body = maud! {
         (bar)
         (found.fragment(context, &table, empty.clone()))

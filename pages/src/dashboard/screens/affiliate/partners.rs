@@ -134,7 +134,7 @@ fn partner_table(partners: &[PartnerRow], campaigns: &CampaignsById) -> Table {
             let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.as_str());
             or_dash(token.map(|token| maud! { code { (token) } }))
         })
-        .column("Payout", |partner| payout_state(partner))
+        .column("Payout", payout_state)
         .column("Joined", |partner| time_or_dash(partner.created_at.as_deref()))
         .into()
 }

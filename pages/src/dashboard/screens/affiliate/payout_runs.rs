@@ -96,7 +96,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let table = Table::of("Payout runs", &found.entries)
         .column("Run", |run| maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
-        .column("Status", |run| run_badge(run))
+        .column("Status", run_badge)
         .column("Totals", |run| totals_view(&run.totals))
         .number("Payouts", |run| grouped(run.payouts_count))
         .column("Earned until", |run| time_or_dash(run.cutoff.as_deref()))

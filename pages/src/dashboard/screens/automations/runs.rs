@@ -219,7 +219,7 @@ pub fn run_steps(steps: &[RunStepDetail]) -> impl Renderable {
     Table::of("Steps of this run", steps)
         .column("Step", |step| maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
         .column("Status", |step| run_badge(&step.status))
-        .column("Result", |step| step_result(step))
+        .column("Result", step_result)
         .column("Began", |step| time_or_dash(step.started_at.as_deref()))
         .column("Ended", |step| time_or_dash(step.completed_at.as_deref()))
 }

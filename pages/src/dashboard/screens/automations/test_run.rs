@@ -59,7 +59,7 @@ fn test_form(event: &PastEvent) -> Form<'static> {
         Field::text("user_id", "User id").value(event.user_id.clone().unwrap_or_default()),
         Field::new("data", "Event data", Control::Json { rows: 7 })
             .value(serde_json::to_string_pretty(&data).unwrap_or_default()),
-        Field::new("mode", "What to do", Control::Radio(modes.into())).value("dry_run").ignored(),
+        Field::new("mode", "What to do", Control::Radio(modes)).value("dry_run").ignored(),
     ];
     Form::new("test", "Run the test", fields)
 }

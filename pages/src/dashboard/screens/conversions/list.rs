@@ -21,7 +21,7 @@ fn filters() -> [Filter; 5] {
     let kinds = [("", "All"), ("sign_up", "Sign-ups"), ("subscription", "Subscriptions")];
     let kinds = choices(&kinds);
     [
-        Filter { name: "kind", label: "What", control: FilterControl::Select(kinds.into()) },
+        Filter { name: "kind", label: "What", control: FilterControl::Select(kinds) },
         Filter::text("source", "Source", "google.com"),
         Filter::text("email", "Person", "grace@example.net"),
         Filter::date("after", "From"),

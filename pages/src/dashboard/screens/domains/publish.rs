@@ -149,7 +149,7 @@ fn result_page(applied: &AppliedDns, provider: &str, is_dry_run: bool) -> Page {
     let domain = &applied.domain;
     let table = Table::of("Changes", &applied.changes)
         .column("Record", |change| maud_borrow! { b { (change.record.kind) } " " (change.record.name) })
-        .column("Change", |change| action_badge(change))
+        .column("Change", action_badge)
         .column("Value", |change| {
             maud_borrow! {
                 @match &change.replaces {

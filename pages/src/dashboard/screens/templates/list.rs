@@ -25,7 +25,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .column("Name", |template| link(path(&template.id), &template.name))
         .column("Alias", |one| or_dash(one.alias.as_ref().map(|alias| maud! { code { (address_cell(alias)) } })))
         .column("Category", |template| maud! { span.nowrap { (sentence_case(&template.category)) } })
-        .column("Status", |template| status_badges(template))
+        .column("Status", status_badges)
         .column("Version", |template| or_dash(template.published_version))
         .column("Changed", |template| time_or_dash(template.updated_at.as_deref()));
     let may_create = context.allows("create_template");
@@ -68,11 +68,11 @@ fn create_form() -> Form<'static> {
         Field::text("alias", "Alias")
             .placeholder("welcome")
             .help("The name in API calls: “template”: “welcome”. You can change it; calls with the old one then fail."),
-        Field::new("category", "Category", Control::Radio(categories.into()))
+        Field::new("category", "Category", Control::Radio(categories))
             .value("transactional")
             .help("Product emails and newsletters always have an unsubscribe link."),
         Field::text("subject", "Subject").placeholder("Welcome, {{name}}"),
-        Field::new("format", "Source of the HTML body", Control::Radio(formats.into()))
+        Field::new("format", "Source of the HTML body", Control::Radio(formats))
             .value("html")
             .ignored()
             .help("You can convert MJML to HTML later."),

@@ -27,7 +27,7 @@ fn settings_form(template: &TemplateDetail) -> Form<'static> {
             .empty(Empty::Null)
             .value(template.reply_to.join("\n"))
             .help("One address per line."),
-        Field::new("category", "Category", Control::Radio(categories.into())).value(template.category.clone()),
+        Field::new("category", "Category", Control::Radio(categories)).value(template.category.clone()),
         unsubscribe,
     ];
     Form::new("settings", "Save the settings", fields)
