@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Follows the guide "Host it yourself" on a machine that has only been installed, booted by systemd in a container.
 
-    tests/packages/boot.py --postrider target/release/postrider
+    tests/packages/boot.py --postrider target/dist/postrider
     tests/packages/boot.py --postrider … --reuse       with the packages of the last run
     tests/packages/boot.py --postrider … --show        print what the operator sees
     tests/packages/boot.py --postrider … --keep        leave the machine running until Enter is pressed

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tries the packages as an operator would: installs, upgrades, refuses an upgrade, removes, purges; runs the container.
 
-    tests/packages/run.py --postrider target/release/postrider            all
-    tests/packages/run.py --postrider target/release/postrider debian     only: debian, container, installer
+    tests/packages/run.py --postrider target/dist/postrider            all
+    tests/packages/run.py --postrider target/dist/postrider debian     only: debian, container, installer
 
 It needs root, cargo-deb, cargo-cyclonedx, lintian, shellcheck, mmdebstrap, umoci and minisign; missing ones are named,
 and the tests that need them are skipped. The Debian package is tried in a chroot of Debian's stable release.
