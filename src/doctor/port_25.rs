@@ -188,16 +188,16 @@ pub(super) async fn check_incoming(context: &CheckContext) -> DoctorFinding {
     for address in public.iter().copied().take(4) {
         greeting.push((address, greeting::read_greeting(None, SocketAddr::new(address, SMTP)).await));
     }
-    let standing = MxStanding {
+    let machine = MachineState {
         listeners: &smtp_listeners(context),
         behind_nat: context.sources.behind_nat(),
         server_runs: limits::running_server_pid(&context.config.data_dir).await.is_some(),
     };
-    evaluate_incoming(&context.config.hostname, &standing, &greeting)
+    evaluate_incoming(&context.config.hostname, &machine, &greeting)
 }
 
 /// The state of this machine that the answer of port 25 depends on.
-struct MxStanding<'a> {
+struct MachineState<'a> {
     listeners: &'a [SocketAddr],
     behind_nat: bool,
     /// False, too, if the data directory is not accessible.
@@ -206,10 +206,10 @@ struct MxStanding<'a> {
 
 fn evaluate_incoming(
     hostname: &DomainName,
-    standing: &MxStanding<'_>,
+    machine: &MachineState<'_>,
     greeting: &[(IpAddr, GreetingResult)],
 ) -> DoctorFinding {
-    let listeners = standing.listeners;
+    let listeners = machine.listeners;
     let advice = format!("This can only be verified from outside. On another machine, run: nc -vz {hostname} 25");
     if listeners.is_empty() {
         let responding = greeting.iter().find(|(_, greeting)| matches!(greeting, GreetingResult::Greeting(_)));
@@ -244,10 +244,10 @@ fn evaluate_incoming(
                 notes.good(format!("{address}:25 {greeting}, as seen from this machine. {advice}"));
             }
             // Before the first start nothing can answer. A firewall would rather let the attempt time out.
-            GreetingResult::Refused if !standing.server_runs => notes.skip(format!(
+            GreetingResult::Refused if !machine.server_runs => notes.skip(format!(
                 "{address}:25: {greeting}, because the server is not running; check again after the start. {advice}"
             )),
-            _ if standing.behind_nat => {
+            _ if machine.behind_nat => {
                 notes.skip(format!("{address}:25: {greeting}; NAT may not support connections from inside. {advice}"))
             }
             _ => notes.fail(
@@ -335,8 +335,8 @@ mod tests {
         let (address, listeners) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
         let line = || GreetingResult::Greeting("220 mx1.example.net".to_owned());
         let evaluate_greeting = |listeners: &[SocketAddr], greeting: GreetingResult, behind_nat| {
-            let standing = MxStanding { listeners, behind_nat, server_runs: true };
-            evaluate_incoming(&hostname, &standing, &[(address, greeting)])
+            let machine = MachineState { listeners, behind_nat, server_runs: true };
+            evaluate_incoming(&hostname, &machine, &[(address, greeting)])
         };
         assert_eq!(evaluate_greeting(&listeners, line(), false).status, CheckStatus::Ok);
         assert_eq!(evaluate_greeting(&listeners, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(evaluate_greeting(&[], line(), false).status, CheckStatus::Ok);
         assert_eq!(evaluate_greeting(&["127.0.0.1:25".parse().unwrap()], line(), false).status, CheckStatus::Warning);
         assert_eq!(evaluate_greeting(&listeners, GreetingResult::Refused, false).status, CheckStatus::Failed);
-        let not_started = MxStanding { listeners: &listeners, behind_nat: false, server_runs: false };
+        let not_started = MachineState { listeners: &listeners, behind_nat: false, server_runs: false };
         for (greeting, status) in
             [(GreetingResult::Refused, CheckStatus::Skipped), (GreetingResult::TimedOut, CheckStatus::Failed)]
         {
