@@ -2,7 +2,8 @@
 //!
 //! Loops hold a `Clock`; pure functions take `now`. The clock can be moved forward by tests, and by the operator of an
 //! installation on loopback (`admin clock advance`), to test retries and expiry without waiting. A sleeper wakes when
-//! the clock passes its time, by itself or because it was moved.
+//! the clock passes its time, by itself or because it was moved. A test whose result depends on the time between its
+//! steps stops the clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,15 @@ use tokio::sync::watch;
 /// Source of the current time. Clones share one clock.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    offset_ms: Arc<watch::Sender<i64>>,
+    setting: Arc<watch::Sender<ClockSetting>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ClockSetting {
+    /// Milliseconds by which the clock is ahead of its base.
+    offset_ms: i64,
+    /// The base of a stopped clock; a running one is based on the system time.
+    stopped_at: Option<Timestamp>,
 }
 
 impl Default for Clock {
@@ -26,12 +35,14 @@ impl Clock {
     /// Creates a clock that is ahead of the system clock.
     pub fn with_offset(offset: Duration) -> Self {
         let offset_ms = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
-        Self { offset_ms: Arc::new(watch::Sender::new(offset_ms)) }
+        Self { setting: Arc::new(watch::Sender::new(ClockSetting { offset_ms, stopped_at: None })) }
     }
 
     /// Current time, in milliseconds.
     pub fn now(&self) -> Timestamp {
-        let ms = self.machine_now().as_millisecond().saturating_add(*self.offset_ms.borrow());
+        let setting = *self.setting.borrow();
+        let base = setting.stopped_at.unwrap_or_else(|| self.machine_now());
+        let ms = base.as_millisecond().saturating_add(setting.offset_ms);
         Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
     }
 
@@ -48,18 +59,24 @@ impl Clock {
 
     /// Offset by which this clock is ahead of the system clock.
     pub fn offset(&self) -> Duration {
-        Duration::from_millis(u64::try_from(*self.offset_ms.borrow()).unwrap_or(0))
+        Duration::from_millis(u64::try_from(self.setting.borrow().offset_ms).unwrap_or(0))
     }
 
     /// Moves the clock forward and wakes sleepers whose time has passed.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
-        self.offset_ms.send_modify(|offset| *offset = offset.saturating_add(by));
+        self.setting.send_modify(|setting| setting.offset_ms = setting.offset_ms.saturating_add(by));
+    }
+
+    /// Stops the clock: from now on only [`Self::advance`] moves it.
+    pub fn stop(&self) {
+        let stopped_at = Some(self.machine_now());
+        self.setting.send_modify(|setting| setting.stopped_at = stopped_at);
     }
 
     /// Completes when the clock reaches `time`.
     pub async fn sleep_until(&self, time: Timestamp) {
-        let mut offset = self.offset_ms.subscribe();
+        let mut setting = self.setting.subscribe();
         loop {
             let Ok(left) = Duration::try_from(time.duration_since(self.now())) else { return };
             if left.is_zero() {
@@ -68,7 +85,7 @@ impl Clock {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
                 // Never an error: the sender exists as long as this clock.
-                _ = offset.changed() => {}
+                _ = setting.changed() => {}
             }
         }
     }
@@ -90,5 +107,15 @@ mod tests {
         clock.advance(Duration::from_secs(3601));
         sleeper.await.unwrap();
         assert!(clock.now() >= deadline);
+    }
+
+    #[test]
+    fn a_stopped_clock_only_moves_by_advance() {
+        let clock = Clock::default();
+        clock.stop();
+        let stopped_at = clock.now();
+        assert_eq!(clock.now(), stopped_at);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(clock.now().duration_since(stopped_at).as_millis(), 1_000);
     }
 }

@@ -16,9 +16,10 @@ fn rate_limit_headers(response: &TestResponse) -> Option<[u32; 3]> {
     Some([number("ratelimit-limit")?, number("ratelimit-remaining")?, number("ratelimit-reset")?])
 }
 
-/// A world with the rate limiter on; its clock only advances with the machine's.
+/// A world with the rate limiter on and a stopped clock, so that slow requests leave the same rest as fast ones.
 async fn world_with_rate(per_second: u32) -> World {
     let world = World::start().await;
+    world.services.clock.stop();
     world.accounts.limits.requests.set_enabled(true);
     let limits = PlanLimits { requests_per_second: per_second, ..Plans::default().dedicated };
     world.accounts.limits.plans.replace(Plans { free: limits, pro: limits, scale: limits, dedicated: limits });
