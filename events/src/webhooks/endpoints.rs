@@ -108,12 +108,8 @@ impl WebhookService {
         UrlTarget::parse(url, self.webhook_url_rules()).map(drop)
     }
 
-    /// GETs a URL that a customer supplied, under the rules of webhooks.
-    pub async fn fetch_url(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
-        self.sender.client().get(get).await
-    }
-
-    /// Like [`Self::fetch_url`]; the memory of the response is taken from a permit of [`Self::response_permit`].
+    /// GETs a URL that a customer supplied, under the rules of webhooks. The memory of the response is taken from a
+    /// permit of [`Self::response_permit`].
     ///
     /// # Errors
     /// The URL is not allowed, the request fails, or the permit is exhausted.

@@ -58,11 +58,6 @@ impl ReplyAction {
         }
         Ok(action)
     }
-
-    /// True if the action suspends the destination. The refused recipient is then retried after the suspension.
-    pub fn suspends(self) -> bool {
-        matches!(self, Self::BackOff | Self::Pause(_))
-    }
 }
 
 impl fmt::Display for ReplyAction {
