@@ -1,7 +1,8 @@
 //! Retention: purges emails and all rows about them at the end of their retention time.
 //!
-//! Once an hour each account's oldest emails are read. Ids are ordered by time, so the scan stops at the first one that
-//! is young enough. An email with a queued recipient is not purged.
+//! Once an hour each account's oldest emails are read. Ids are ordered by time of acceptance, so the scan stops at the
+//! first one that is young enough. Of those before it, an email is purged if its last recipient finished long enough
+//! ago.
 //!
 //! The same job purges expired received emails, sessions, sign-in links and idempotency keys. It also purges old
 //! request logs, metrics, product events, event logs, deliveries, reports and affiliate visits.
@@ -14,8 +15,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use model::affiliate::visit::COUNTS_RETENTION;
-use model::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
+use model::id::{AccountId, ApprovalId, DeliveryId, EmailId, ProductEventId, RequestId};
 use model::metric::Hour;
+use model::recipient::Recipient;
 use queue::delivery::delivery_policy::SharedDeliveryPolicy;
 use queue::services::Services;
 use store::affiliate::{click_count, processor_event, self_referral_guard, visit};
@@ -95,18 +97,16 @@ impl RetentionJob {
         }
         self.purge_shared_rows().await?;
         let Ok(oldest_kept) = self.services.clock.now().checked_sub(retention) else { return Ok(0) };
-        let before = EmailId::new(oldest_kept, 0);
-        let runs_before = RunId::new(oldest_kept, 0);
         let mut purged = 0;
         let mut after = None;
         loop {
             let accounts = store::account::list_ids(&self.services.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
                 self.purge_account_rows(*account).await?;
-                automation_runs::purge_runs(&self.services, *account, runs_before).await?;
+                automation_runs::purge_runs(&self.services, *account, oldest_kept).await?;
                 self.purge_product_events(*account, oldest_kept).await?;
                 self.purge_affiliate_visits(*account).await?;
-                purged += self.purge_emails(*account, before).await?;
+                purged += self.purge_emails(*account, oldest_kept).await?;
                 purged += self.purge_received_emails(*account, oldest_kept).await?;
             }
             after = accounts.last().copied();
@@ -328,7 +328,12 @@ impl RetentionJob {
         if batch.is_empty() { Ok(()) } else { self.services.store.commit(batch).await }
     }
 
-    async fn purge_emails(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
+    /// Purges emails whose last recipient finished before `oldest_kept`. Their age counts from then and not from
+    /// acceptance, so that an email that was scheduled or on hold for long is shown, and its bounces are recorded, for
+    /// as long as those of any other.
+    async fn purge_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
+        let before = EmailId::new(oldest_kept, 0);
+        let is_over = |r: &Recipient| r.state.is_terminal() && r.last_event.1 < oldest_kept;
         let mut purged = 0;
         let mut from = None;
         loop {
@@ -337,7 +342,7 @@ impl RetentionJob {
             let mut finished = Vec::with_capacity(old.len());
             for id in &old {
                 let email = store::email::get(&self.services.store, account, *id).await?;
-                if email.is_some_and(|email| email.recipients.iter().all(|r| r.state.is_terminal())) {
+                if email.is_some_and(|email| email.recipients.iter().all(is_over)) {
                     finished.push(*id);
                 }
             }

@@ -1,6 +1,7 @@
 //! Retention of runs: a finished run and its events are deleted when they are older than the account's retention time.
 
 use events::automations::RUN_EVENTS_MAX;
+use jiff::Timestamp;
 use model::automation::run::AutomationRun;
 use model::automation::{AUTOMATIONS_MAX, person_key};
 use model::event::EventKind;
@@ -13,8 +14,13 @@ use super::RetentionError;
 /// Runs deleted in one commit.
 const BATCH_RUNS: usize = 100;
 
-/// Deletes finished runs of an account that were created before `before`.
-pub(super) async fn purge_runs(services: &Services, account: AccountId, before: RunId) -> Result<(), RetentionError> {
+/// Deletes runs of an account that ended before `oldest_kept`.
+pub(super) async fn purge_runs(
+    services: &Services,
+    account: AccountId,
+    oldest_kept: Timestamp,
+) -> Result<(), RetentionError> {
+    let before = RunId::new(oldest_kept, 0);
     let automations = store::automation::list(&services.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
     for automation in automations.0 {
         let mut after = None;
@@ -24,7 +30,7 @@ pub(super) async fn purge_runs(services: &Services, account: AccountId, before: 
             after = found.last().map(|found| found.run.id);
             let is_last = found.len() < BATCH_RUNS || after >= Some(before);
             let mut batch = Batch::progress();
-            let over = found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
+            let over = found.iter().filter(|found| found.run.completed_at.is_some_and(|at| at < oldest_kept));
             for found in over {
                 purge_answer(services, &mut batch, &found.run).await?;
                 store::automation_run::delete(&mut batch, found);
