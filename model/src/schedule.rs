@@ -38,6 +38,8 @@ pub struct Schedule {
     pub smtputf8: bool,
     /// The client requested REQUIRETLS.
     pub require_tls: bool,
+    /// Recipients that are suppressed when the email is due do not keep it from the others (`on_suppressed: skip`).
+    pub skips_suppressed: bool,
     /// DSN options per recipient; empty if none were given.
     pub notify: Vec<DsnOptions>,
 }

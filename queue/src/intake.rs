@@ -117,7 +117,7 @@ pub struct SubmitReceipt {
 impl SubmitReceipt {
     fn from_prepared(prepared: &PreparedMessage) -> Self {
         let status = match prepared.disposition {
-            Disposition::Schedule(_) => EmailStatus::Scheduled,
+            Disposition::Schedule(..) => EmailStatus::Scheduled,
             _ => EmailStatus::Sent,
         };
         let skipped = prepared.recipients.iter().filter(|to| to.suppressed);
@@ -351,7 +351,7 @@ impl Intake {
         for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
             message.log();
             match message.disposition {
-                Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
+                Disposition::Schedule(at, _) => self.release_timers.schedule(partition, at),
                 Disposition::Reject(..) => self.services.outcome_recorded.notify_waiters(),
                 Disposition::Deliver => {}
             }

@@ -8,6 +8,7 @@ use model::event::EventKind;
 use model::id::EmailId;
 use model::recipient::RecipientState;
 use serde_json::json;
+use store::email::EmailWithRecipients;
 
 use crate::world::TestWorld;
 
@@ -52,6 +53,33 @@ async fn a_scheduled_email_is_sent_at_its_time_and_not_before() {
     assert!(view["email"]["sent_at"].as_str() >= view["email"]["scheduled_at"].as_str(), "{view}");
     world.server.clock.advance(HOUR / 2);
     world.wait(moved, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+/// `on_suppressed` counts when the email is due, too: by default, one recipient that was suppressed since fails it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_suppressed_since_fails_a_scheduled_email_or_is_skipped() {
+    let world = TestWorld::start().await;
+    let at = (world.server.clock.now() + HOUR).to_string();
+    let mut emails = Vec::new();
+    for on_suppressed in ["fail", "skip"] {
+        let body = json!({
+            "from": "ada@acme.example", "to": ["b@dest.example", "gone@dest.example"], "subject": "s", "text": "t",
+            "scheduled_at": at, "on_suppressed": on_suppressed,
+        });
+        let (status, response) = world.call("POST", "/emails", &body.to_string()).await;
+        assert_eq!(status, 200, "{response}");
+        emails.push(response["id"].as_str().unwrap().parse::<EmailId>().unwrap());
+    }
+    world.call("POST", "/suppressions", r#"{"email": "gone@dest.example"}"#).await;
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
+    let states = |email: &EmailWithRecipients| email.recipients.iter().map(|r| r.state).collect::<Vec<_>>();
+    let failed = world.wait(emails[0], |e| e.recipients.iter().all(|r| r.state.is_terminal())).await;
+    assert_eq!(states(&failed), [RecipientState::Failed, RecipientState::Suppressed]);
+    let events = store::event::list(&world.server.store, world.account, emails[0], 10).await.unwrap();
+    assert_eq!(events.last().unwrap().kind, EventKind::Suppressed);
+    let sent = world.wait(emails[1], |e| e.recipients.iter().all(|r| r.state.is_terminal())).await;
+    assert_eq!(states(&sent), [RecipientState::Delivered, RecipientState::Suppressed]);
     world.end().await;
 }
 

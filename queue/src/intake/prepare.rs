@@ -63,7 +63,7 @@ impl Intake {
                     let reserved = self.reserve_plan_quota(&sender, id, is_metered, &addressees, now).await?;
                     self.reserve_client_sends(tenant, &addressees, now).await?;
                     match scheduled_at {
-                        Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
+                        Some(at) => (Disposition::Schedule(at, draft.options.on_suppressed), built.chunks, reserved),
                         None => (Disposition::Deliver, self.signer.sign(&sender, built.chunks, now).await?, reserved),
                     }
                 }
@@ -82,7 +82,7 @@ impl Intake {
             envelope_id: draft.envelope.envelope_id,
             return_full: draft.envelope.return_full,
             unsubscribe: unsubscribe_url.is_some(),
-            scheduled: matches!(disposition, Disposition::Schedule(_)),
+            scheduled: matches!(disposition, Disposition::Schedule(..)),
             expires_in: draft.options.expires_in,
             late_in_s,
             priority: draft.options.priority,

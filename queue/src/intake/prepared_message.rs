@@ -10,6 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use model::account::Plan;
+use model::draft::OnSuppressed;
 use model::email::{Email, Ingress};
 use model::event::{Event, EventKind};
 use model::id::EventId;
@@ -57,8 +58,8 @@ pub(crate) struct DeliveryRequirements {
 pub(crate) enum Disposition {
     /// Deliver now.
     Deliver,
-    /// Deliver at this time.
-    Schedule(Timestamp),
+    /// Deliver at this time, unless recipients are suppressed by then.
+    Schedule(Timestamp, OnSuppressed),
     /// Do not deliver; record this event with these data.
     Reject(EventKind, Value),
 }
@@ -116,7 +117,7 @@ impl PreparedMessage {
         let (word, scheduled_at) = match (&self.disposition, &self.scheduled) {
             (Disposition::Deliver, None) => ("accepted", None),
             (Disposition::Deliver, Some(_)) => ("released", None),
-            (Disposition::Schedule(at), _) => ("scheduled", Some(*at)),
+            (Disposition::Schedule(at, _), _) => ("scheduled", Some(*at)),
             (Disposition::Reject(..), _) => ("not sent", None),
         };
         let email = &self.email;
@@ -138,7 +139,7 @@ impl PreparedMessage {
         let first = self.recipients.first().and_then(|to| choose(to.address.domain()))?;
         let tasks = match self.disposition {
             Disposition::Deliver => self.build_tasks(choose)?,
-            Disposition::Schedule(_) | Disposition::Reject(..) => Vec::new(),
+            Disposition::Schedule(..) | Disposition::Reject(..) => Vec::new(),
         };
         Some(PartitionAssignment { partition: tasks.first().map_or(first, |task| task.partition), tasks })
     }
@@ -197,8 +198,8 @@ impl PreparedMessage {
             store::task::put_new(batch, task);
         }
         let key = (email.account, email.id);
-        if let Disposition::Schedule(at) = self.disposition {
-            store::schedule::create(batch, key, &self.schedule_row(at, placed.partition));
+        if let Disposition::Schedule(at, on_suppressed) = self.disposition {
+            store::schedule::create(batch, key, &self.schedule_row(at, on_suppressed, placed.partition));
         }
         if let Some(ScheduledRef { schedule: found, .. }) = &self.scheduled {
             let state = match self.disposition {
@@ -212,7 +213,7 @@ impl PreparedMessage {
         event
     }
 
-    fn schedule_row(&self, at: Timestamp, partition: u16) -> Schedule {
+    fn schedule_row(&self, at: Timestamp, on_suppressed: OnSuppressed, partition: u16) -> Schedule {
         let has_notify = self.recipients.iter().any(|to| !to.notify.is_default());
         Schedule {
             scheduled_at: at,
@@ -221,6 +222,7 @@ impl PreparedMessage {
             partition,
             smtputf8: self.requirements.smtputf8,
             require_tls: self.requirements.require_tls,
+            skips_suppressed: on_suppressed == OnSuppressed::Skip,
             notify: if has_notify { self.recipients.iter().map(|to| to.notify.clone()).collect() } else { Vec::new() },
         }
     }
@@ -241,7 +243,7 @@ impl PreparedMessage {
                     (EventKind::Sent, detail)
                 }
             },
-            Disposition::Schedule(at) => {
+            Disposition::Schedule(at, _) => {
                 (EventKind::Scheduled, json!({"scheduled_at": timestamp::to_rfc3339(*at), "recipients_count": count}))
             }
             Disposition::Reject(kind, detail) => (*kind, detail.clone()),
@@ -271,7 +273,7 @@ impl PreparedMessage {
         let (state, event) = match &self.disposition {
             _ if to.suppressed => (RecipientState::Suppressed, EventKind::Suppressed),
             Disposition::Deliver => (RecipientState::Queued, EventKind::Sent),
-            Disposition::Schedule(_) => (RecipientState::Scheduled, EventKind::Scheduled),
+            Disposition::Schedule(..) => (RecipientState::Scheduled, EventKind::Scheduled),
             Disposition::Reject(kind, _) => (RecipientState::Failed, *kind),
         };
         Recipient {

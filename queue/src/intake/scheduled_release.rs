@@ -150,6 +150,8 @@ impl ScheduledRelease {
     ) -> Result<(), SubmitError> {
         let now = self.services.clock.now();
         let email = &found.email;
+        let skips_suppressed = stored_schedule.schedule.skips_suppressed;
+        let on_suppressed = if skips_suppressed { OnSuppressed::Skip } else { OnSuppressed::Fail };
         let tenant = store::access::service_tenant(&self.services.store, email.account).await;
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
         let sender = self.intake.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
@@ -159,10 +161,10 @@ impl ScheduledRelease {
         let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, chunks, Disposition::Deliver, now);
         prepared.requirements.tls_enforced = sender.enforces_tls();
         prepared.requirements.plan = Some(sender.account().plan);
-        // Recipients that were suppressed since are skipped; the others still get it.
+        // Recipients may have been suppressed since.
         let (store, recipients) = (&self.services.store, &mut prepared.recipients);
         let blocked = mark_suppressed(store, email.account, email.category, recipients, now).await?;
-        match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
+        match suppressed_disposition(&blocked, on_suppressed, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
                 prepared.chunks = self.intake.signer.sign(&sender, header::replace_date(body, now), now).await?;
