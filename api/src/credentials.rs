@@ -176,7 +176,7 @@ pub async fn create<K: CredentialKind>(
     if let Some(domain) = request.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
-        return Err(Problem::field("domain_id", "is not one of your domains"));
+        return Err(Problem::not_found("domain"));
     }
     let now = state.services.clock.now();
     if request.terms.expires_at.is_some_and(|end| end <= now) {

@@ -75,9 +75,7 @@ async fn find_domains(state: &AppState, tenant: &Tenant, ids: &[DomainId]) -> Re
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
         let found = store::domain::get(&state.services.store, tenant.account().id, *id).await?;
-        let Some(domain) = found else {
-            return Err(Problem::field("domain_ids", format!("{id} is not a domain of this account")));
-        };
+        let domain = found.ok_or_else(|| Problem::not_found("domain"))?;
         domains.push((*id, domain.name));
     }
     Ok(domains)

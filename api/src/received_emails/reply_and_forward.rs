@@ -42,8 +42,14 @@ pub struct ReplyFields {
 type ReplyToReceivedEmail = (ReceivedEmailPath, (GivenKey, ReplyFields));
 
 fn check_reply(reply: &ReplyFields, _: &ObjectFields<'_>, notes: &mut FieldDiagnostics) {
-    if reply.html.is_none() && reply.text.is_none() && notes.errors.is_empty() {
+    if !notes.errors.is_empty() {
+        return;
+    }
+    let is_empty = |content: &Option<String>| content.as_ref().is_none_or(String::is_empty);
+    if reply.html.is_none() && reply.text.is_none() {
         notes.errors.add("html", "`html` or `text` is required");
+    } else if is_empty(&reply.html) && is_empty(&reply.text) {
+        notes.errors.add("html", "`html` or `text` must not be empty");
     }
 }
 

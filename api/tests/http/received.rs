@@ -203,6 +203,8 @@ async fn received_emails_are_isolated_between_accounts() {
 async fn reply_keeps_the_thread_and_forward_attaches() {
     let world = World::start().await;
     let id = arrive(&world, 1, |_| {}).await.id;
+    let empty = world.post(&format!("/received-emails/{id}/reply"), r#"{"text": ""}"#).await;
+    assert!(empty.json()["error"]["details"]["fields"]["html"].is_string(), "{empty:?}");
     let response = world.post(&format!("/received-emails/{id}/reply"), r#"{"text": "Good."}"#).await;
     assert_eq!(response.status, StatusCode::OK, "{response:?}");
     let sent = response.json()["id"].as_str().unwrap().to_owned();
