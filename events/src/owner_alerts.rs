@@ -164,7 +164,8 @@ impl OwnerAlerter {
                 found.remove(batch);
             }
         };
-        match mailer.send_with(&self.intake, alert_email(&owner, notice, &self.facts), &extend_commit).await {
+        let email = alert_email(&owner, notice, &self.facts, self.intake.links.base_url());
+        match mailer.send_with(&self.intake, email, &extend_commit).await {
             Ok(None | Some(Ok(_) | Err(SubmitError::Suppressed { .. }))) => Ok(()),
             Ok(Some(Err(refusal @ (SubmitError::Message(_) | SubmitError::Invalid { .. })))) => {
                 Err(OwnerAlertError::Permanent(refusal.to_string()))
@@ -189,14 +190,14 @@ impl OwnerAlerter {
     }
 }
 
-fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts) -> SystemEmail {
+fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts, base_url: Option<&str>) -> SystemEmail {
     let (subject, text) = match &notice.about {
         AlertSubject::Endpoint { webhook, url, what: alert } => {
             let (subject, text) = endpoint_alert(*webhook, url, *alert);
             (subject.to_owned(), text)
         }
         AlertSubject::Claim { claimed, grace_ends_at } => claim_alert(owner, claimed, *grace_ends_at, facts),
-        AlertSubject::Application { affiliate, applicant } => application_alert(*affiliate, applicant),
+        AlertSubject::Application { affiliate, applicant } => application_alert(*affiliate, applicant, base_url),
         AlertSubject::Approval { operation, approval_url, .. } => approval_alert(operation, approval_url),
     };
     SystemEmail::new(owner.email.clone(), subject, text)
@@ -216,11 +217,19 @@ fn claim_alert(owner: &Account, name: &DomainName, ends_at: Timestamp, facts: &S
     (format!("Another account has claimed your domain {name}"), text)
 }
 
-/// The applicant chose all other fields freely, so only the address is quoted in the mail.
-fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, String) {
+/// The applicant chose all other fields freely, so only the address is quoted in the mail. Without a base URL, the mail
+/// names the requests that decide.
+fn application_alert(affiliate: PartnerId, applicant: &Address, base_url: Option<&str>) -> (String, String) {
+    let decide = match base_url {
+        Some(base_url) => {
+            format!("Review the application and decide:\n\n{base_url}/dashboard/affiliate/partners/{affiliate}")
+        }
+        None => {
+            format!("To decide: POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.")
+        }
+    };
     let text = format!(
-        "{applicant} applied to your partner program and is waiting for your decision ({affiliate}).\n\nTo decide: \
-         POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.\n"
+        "{applicant} applied to your partner program and is waiting for your decision ({affiliate}).\n\n{decide}\n"
     );
     ("Someone applied to your partner program".to_owned(), text)
 }
@@ -260,5 +269,21 @@ fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'stat
                  replayed (POST /webhooks/{webhook}/replay).\n"
             ),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alert_about_an_application_links_to_the_partner() {
+        let affiliate: PartnerId = "aff_01M8A29EWF0002NZ6TEF05MATW".parse().unwrap();
+        let applicant: Address = "bob@example.org".parse().unwrap();
+        let (_, text) = application_alert(affiliate, &applicant, Some("https://mail.example.com"));
+        let url = format!("\n\nhttps://mail.example.com/dashboard/affiliate/partners/{affiliate}\n");
+        assert!(text.ends_with(&url) && !text.contains("POST"), "{text}");
+        let (_, text) = application_alert(affiliate, &applicant, None);
+        assert!(text.contains(&format!("POST /affiliates/{affiliate}/approve")), "{text}");
     }
 }

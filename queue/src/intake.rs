@@ -83,7 +83,7 @@ pub struct Intake {
     pub sender_authorization: Arc<SenderAuthorization>,
     pub(crate) signer: MessageSigner,
     pub limits: Arc<AccountLimits>,
-    pub(crate) links: ServiceLinks,
+    pub links: ServiceLinks,
     /// Next release of scheduled emails in each partition.
     pub(crate) release_timers: Arc<PartitionTimers>,
     /// Largest message accepted over SMTP, in bytes.

@@ -7,7 +7,7 @@ use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::partner;
 use crate::portal::{Browser, affiliate_service, text, update_program};
 use crate::portal_pages::{find_link, program_with_sender, sent_emails, stored_emails};
-use crate::world::{TestResponse, TestSession, World};
+use crate::world::{BASE_URL, TestResponse, TestSession, World};
 
 /// A malicious owner's text for strangers.
 const EVIL: &str = "Your parcel waits: https://evil.example/pay";
@@ -241,7 +241,8 @@ async fn owner_is_notified_of_an_application() {
     let raw = store::email::get_body(&world.services.store, account.id, stored[0].email.id).await.unwrap().unwrap();
     let raw = String::from_utf8(raw.to_vec()).unwrap();
     assert!(raw.contains("To: <owner1@example.com>") && raw.contains("bob@example.org"), "{raw}");
-    assert!(raw.contains(bob["id"].as_str().unwrap()) && !raw.contains("evil"), "{raw}");
+    let page = format!("{BASE_URL}/dashboard/affiliate/partners/{}", bob["id"].as_str().unwrap());
+    assert!(raw.contains(&page) && !raw.contains("evil"), "{raw}");
     world.end().await;
 }
 
