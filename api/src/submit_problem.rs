@@ -12,6 +12,9 @@ use queue::intake::storage_quota::StorageQuotaError;
 use queue::intake::submit_error::SubmitError;
 use serde_json::json;
 
+/// Addresses that a message names; the details of the error have all.
+const NAMED_MAX: usize = 5;
+
 /// The response to an error of the intake.
 pub(crate) fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> Problem {
     match refusal {
@@ -111,10 +114,10 @@ fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[Blocke
     };
     let suppressed = addresses_blocked_by(|reason| matches!(reason, BlockReason::Suppressed { .. }));
     let opted_out = addresses_blocked_by(|reason| matches!(reason, BlockReason::OptedOut { .. }));
-    let message = match suppressed.len() {
-        0 => "Recipients have opted out of this category",
-        1 => "Recipient is suppressed",
-        _ => "Recipients are suppressed",
+    let message = match suppressed.as_slice() {
+        [] => format!("Recipients have opted out of this category: {}", named_addresses(&opted_out)),
+        [only] => format!("Recipient is suppressed: {only}"),
+        several => format!("Recipients are suppressed: {}", named_addresses(several)),
     };
     let mut details = json!({"email_id": id});
     if !suppressed.is_empty() {
@@ -127,8 +130,44 @@ fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[Blocke
     Problem::new(ErrorCode::RECIPIENT_BLOCKED, message).with_details(details)
 }
 
+/// The first addresses of a list, and the number of the others.
+fn named_addresses(addresses: &[&Address]) -> String {
+    let named: Vec<String> = addresses.iter().copied().take(NAMED_MAX).map(ToString::to_string).collect();
+    match addresses.len().saturating_sub(NAMED_MAX) {
+        0 => named.join(", "),
+        others => format!("{} and {others} more", named.join(", ")),
+    }
+}
+
 /// 504: it is unknown whether the email was accepted.
 pub(crate) fn unconfirmed(id: EmailId) -> Problem {
     Problem::new(ErrorCode::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
         .with_details(json!({"email_id": id, "idempotency_key_released": false}))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::id::SuppressionId;
+    use model::suppression::SuppressionReason;
+
+    use super::*;
+
+    #[test]
+    fn suppressed_recipients_are_named() {
+        let message = |count: usize| {
+            let blocked: Vec<BlockedRecipient> = (0..count)
+                .map(|n| BlockedRecipient {
+                    address: format!("{n}@example.net").parse().unwrap(),
+                    reason: BlockReason::Suppressed {
+                        id: SuppressionId::from_bytes([0; 16]),
+                        reason: SuppressionReason::Manual,
+                    },
+                })
+                .collect();
+            recipients_blocked(None, Category::Transactional, &blocked).message().to_owned()
+        };
+        assert_eq!(message(1), "Recipient is suppressed: 0@example.net");
+        assert_eq!(message(2), "Recipients are suppressed: 0@example.net, 1@example.net");
+        assert!(message(7).ends_with(", 4@example.net and 2 more"), "{}", message(7));
+    }
 }

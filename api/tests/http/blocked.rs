@@ -22,6 +22,7 @@ async fn suppressed_recipient_blocks_the_email() {
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let refused = world.post("/emails", email_body(json!(["gone@example.net", "b@example.net"]), json!({}))).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"));
+    assert_eq!(refused.json()["error"]["message"], "Recipient is suppressed: gone@example.net");
     let details = refused.json()["error"]["details"].clone();
     assert_eq!(details["suppressed"], json!(["gone@example.net"]));
     let blocked = show(&world, &details["email_id"]).await;
@@ -57,7 +58,7 @@ async fn an_opt_out_counts_for_its_category_alone() {
     let refused = world.post("/emails", email_body(json!("b@example.net"), json!({"category": "newsletter"}))).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
     let error = refused.json()["error"].clone();
-    assert_eq!(error["message"], "Recipients have opted out of this category");
+    assert_eq!(error["message"], "Recipients have opted out of this category: b@example.net");
     assert_eq!(error["details"]["category_unsubscribed"], json!(["b@example.net"]));
     assert_eq!(error["details"]["category"], "newsletter");
     assert!(error["details"]["suppressed"].is_null());
