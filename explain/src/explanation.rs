@@ -123,11 +123,15 @@ pub fn utc(time: Timestamp) -> String {
     time.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
-/// Explains how it stands for a recipient.
-pub fn explain(recipient: &RecipientDelivery) -> Explanation {
+/// The last event of an email that was not sent because a recipient is suppressed or has opted out.
+const SUPPRESSED_EVENT: &str = "email.suppressed";
+
+/// Explains how it stands for a recipient. `last_event` is the latest event of the email, or of the recipient.
+pub fn explain(recipient: &RecipientDelivery, last_event: &str) -> Explanation {
     let explained = match recipient.status.as_str() {
         "delivered" => delivered(recipient),
         "bounced" => bounced(recipient),
+        "failed" if last_event == SUPPRESSED_EVENT => blocked_by_another_recipient(),
         "failed" => failed(recipient),
         "suppressed" => suppressed(),
         "cancelled" => stopped(
@@ -239,6 +243,17 @@ fn suppressed() -> Explanation {
              your mail.",
             Some(NextStep::ShowSuppression),
         )
+    }
+}
+
+fn blocked_by_another_recipient() -> Explanation {
+    Explanation {
+        reason: Some(
+            "Nobody got this email, because another recipient is on your suppression list or has opted out of this \
+             category."
+                .into(),
+        ),
+        ..stopped("It was not sent: no delivery was attempted.", "Send the email again without that recipient.", None)
     }
 }
 

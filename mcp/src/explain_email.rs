@@ -50,7 +50,7 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
 /// Explains a recipient in the words of the command line and the dashboard.
 fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
-    let explanation = explain(&standing);
+    let explanation = explain(&standing, email["last_event"].as_str().unwrap_or_default());
     let said =
         explanation.last_words.as_ref().map(|words| format!("{}: {}", words.lead(), fence.enclose(&cut(words.text()))));
     let next = explanation.next_step.map(|step| next_tools(step, &standing, email)).unwrap_or_else(|| json!([]));

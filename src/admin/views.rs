@@ -204,7 +204,8 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
 fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
     // The sentences of the dashboard, the command line and the assistants' tools.
     let standing = json!(RecipientView::from_recipient(recipient, None, wait));
-    let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery));
+    let last_event = recipient.last_event.0.name();
+    let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery, last_event));
     json!({
         "explanation": explanation.as_ref().map(Explanation::statement),
         "advice": explanation.as_ref().map(|explanation| &explanation.advice),
@@ -331,6 +332,12 @@ mod tests {
             "{sentences:?}"
         );
         assert!(sentences.1.starts_with("Read the mail host's reply"), "{sentences:?}");
+        let blocked = Recipient {
+            last_event: (EventKind::Suppressed, Timestamp::UNIX_EPOCH),
+            ..recipient(RecipientState::Failed, 0)
+        };
+        let text = recipient_view(&blocked, None)["explanation"].to_string();
+        assert!(text.contains("Nobody got this email"), "{text}");
         let wait = WaitStatus {
             recipient: 0,
             cause: WaitCause::AccountSuspended,

@@ -26,7 +26,9 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let target = format!("/emails/{}", encode(run.text("id").unwrap_or_default()));
     let answer = client.call(&Call::get(target)).await?.json()?;
     let email = &answer["email"];
-    let recipients: Vec<Value> = email["recipients"].as_array().into_iter().flatten().map(explanation).collect();
+    let last_event = email["last_event"].as_str().unwrap_or_default();
+    let recipients = email["recipients"].as_array().into_iter().flatten();
+    let recipients: Vec<Value> = recipients.map(|recipient| explanation(recipient, last_event)).collect();
     if run.format() != Format::Text {
         return output::print_json(&json!({"id": email["id"], "status": email["status"], "recipients": recipients}));
     }
@@ -42,9 +44,9 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 }
 
 /// Explains a recipient in the words that the dashboard shows too.
-fn explanation(recipient: &Value) -> Value {
+fn explanation(recipient: &Value, last_event: &str) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
-    let explained = explain(&standing);
+    let explained = explain(&standing, last_event);
     let command = match explained.next_step {
         Some(NextStep::Resend) => " Use `postrider emails resend ID`.",
         Some(NextStep::ShowSuppression) => " Use `postrider suppressions get ADDRESS`.",
@@ -73,7 +75,7 @@ mod tests {
             "next_attempt_at": "2026-01-01T10:00:00.000Z",
             "waits_for": {"cause": "schedule", "text": "the next attempt (number 3)", "until": null},
         });
-        let explained = explanation(&recipient);
+        let explained = explanation(&recipient, "email.delivery_delayed");
         let text = explained["explanation"].as_str().unwrap();
         assert!(text.starts_with("It is in the queue after 2 attempts."), "{text}");
         assert!(text.ends_with("1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 greylisted”."), "{text}");

@@ -5,7 +5,21 @@ use serde_json::{Value, json};
 use super::*;
 
 fn explained(recipient: Value) -> Explanation {
-    explain(&serde_json::from_value(recipient).unwrap())
+    explain(&serde_json::from_value(recipient).unwrap(), "email.sent")
+}
+
+#[test]
+fn a_recipient_is_told_that_another_one_blocked_the_email() {
+    let failed: RecipientDelivery = serde_json::from_value(json!({"status": "failed", "attempts": 0})).unwrap();
+    let explanation = explain(&failed, "email.suppressed");
+    assert_eq!(
+        explanation.paragraph(),
+        "It was not sent: no delivery was attempted. Nobody got this email, because another recipient is on your \
+         suppression list or has opted out of this category. Send the email again without that recipient."
+    );
+    assert_eq!(explanation.next_step, None, "the same recipients would be refused again");
+    let other_cause = explain(&failed, "email.failed");
+    assert_eq!((other_cause.reason, other_cause.next_step), (None, Some(NextStep::Resend)));
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(super) struct WholeEmail {
     pub template: Option<UsedTemplate>,
     pub resent_from: Option<String>,
     pub size: u64,
+    pub last_event: String,
     pub recipients: Vec<RecipientDelivery>,
 }
 

@@ -15,8 +15,8 @@ pub(super) struct Standings<'c> {
 
 impl Renderable for Standings<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let recipients = self.email.recipients.iter();
-        let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient))).collect();
+        let (recipients, last_event) = (self.email.recipients.iter(), &self.email.last_event);
+        let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event))).collect();
         explained.sort_by_key(|(_, explanation)| match explanation.standing {
             DeliveryState::Stopped => 0,
             DeliveryState::Waiting => 1,
@@ -36,7 +36,8 @@ impl Renderable for Standings<'_> {
 
 impl Standings<'_> {
     fn title(&self) -> &'static str {
-        let has = |standing| self.email.recipients.iter().any(|one| explain(one).standing == standing);
+        let email = self.email;
+        let has = |standing| email.recipients.iter().any(|one| explain(one, &email.last_event).standing == standing);
         match (has(DeliveryState::Waiting), has(DeliveryState::Stopped), has(DeliveryState::Arrived)) {
             (true, ..) if self.email.item.is_scheduled() => "When it is sent",
             (true, ..) => "Why it has not arrived yet",

@@ -52,6 +52,17 @@ fn with_email(status: &str) -> FakeBackend {
 }
 
 #[test]
+fn a_recipient_learns_that_another_one_is_suppressed() {
+    let mut email = whole("failed");
+    email["email"]["last_event"] = "email.suppressed".into();
+    let page = html(with_email("failed").answer("get_email", email.clone()).get("/emails/msg_1"));
+    assert!(page.contains("Nobody got this email, because another recipient is on your suppression list"), "{page}");
+    email["email"]["last_event"] = "email.failed".into();
+    let page = html(with_email("failed").answer("get_email", email).get("/emails/msg_1"));
+    assert!(!page.contains("Nobody got this email"), "{page}");
+}
+
+#[test]
 fn the_list_shows_and_filters() {
     let backend = FakeBackend::new()
         .answer("list_emails", json!({"emails": [item("scheduled")], "has_more": true, "next_cursor": "next"}))
