@@ -103,12 +103,16 @@ pub fn explain_domain(domain: &DomainStanding, dmarc: Option<&DmarcStanding>) ->
     }
     findings.extend(dmarc.into_iter().flat_map(dmarc::findings));
     findings.sort_by_key(|finding| finding.severity);
-    DomainExplanation { can_send, statement: statement(domain, can_send, findings.is_empty()), findings }
+    DomainExplanation { can_send, statement: statement(domain, can_send, &findings), findings }
 }
 
-fn statement(domain: &DomainStanding, can_send: bool, is_clean: bool) -> String {
+fn statement(domain: &DomainStanding, can_send: bool, findings: &[DomainFinding]) -> String {
     let name = &domain.name;
-    let mut sentences = vec![match (can_send, is_clean) {
+    // Records that were never checked are no problem yet.
+    let is_unchecked = domain.last_checked_at.is_none()
+        && findings.iter().all(|finding| finding.severity == FindingSeverity::Improves);
+    let mut sentences = vec![match (can_send, findings.is_empty()) {
+        (true, _) if is_unchecked => format!("{name} can send."),
         (true, true) => format!("{name} can send, and all its records are correct."),
         (true, false) => format!("{name} can send, but has problems."),
         (false, true) => format!("{name} cannot send yet. Its records were found, so check it again."),
@@ -225,6 +229,18 @@ mod tests {
                         2026, 10:00 UTC.";
         assert_eq!((explanation.can_send, explanation.statement.as_str()), (true, expected));
         assert_eq!(explanation.findings, []);
+    }
+
+    #[test]
+    fn a_domain_that_was_never_checked_has_no_problems() {
+        let mut domain = json!({
+            "name": "example.com", "status": "verified", "dkim_ready": true, "last_checked_at": null,
+            "records": [record("dkim", true, "pending"), record("tracking", false, "pending")],
+        });
+        let expected = "example.com can send. Its records have not been checked yet.";
+        assert_eq!(explained(domain.clone()).statement, expected);
+        domain["dkim_ready"] = false.into();
+        assert!(explained(domain).statement.starts_with("example.com can send, but has problems."));
     }
 
     #[test]

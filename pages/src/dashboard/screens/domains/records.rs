@@ -106,6 +106,7 @@ fn state(domain: &SendingDomain) -> (Tone, String) {
     let explanation = explain_domain(&domain.standing(), None);
     let is_urgent = |finding: &DomainFinding| finding.severity < FindingSeverity::Improves;
     let tone = match (explanation.can_send, explanation.findings.iter().any(is_urgent)) {
+        (true, false) if domain.last_checked_at.is_none() => Tone::Neutral,
         (true, false) => Tone::Good,
         _ if domain.last_checked_at.is_none() && domain.wrong_records().next().is_none() => Tone::Active,
         (false, false) => Tone::Active,

@@ -74,6 +74,17 @@ fn a_domain_shows_its_wrong_record() {
 }
 
 #[test]
+fn a_verified_domain_that_was_never_checked_has_no_warning() {
+    let mut domain = domain();
+    domain["status"] = "verified".into();
+    domain["records"] = json!([record("spf", "pending", &[])]);
+    let page = html(backend().answer("get_domain", json!({"domain": domain})).get("/domains/example.com"));
+    let notice =
+        "<div class=\"notice\" role=\"status\"><p>example.com can send. Its records have not been checked yet.";
+    assert!(page.contains(notice), "{page}");
+}
+
+#[test]
 fn records_are_published_with_saved_and_with_one_time_access() {
     let backend = backend();
     let page = html(backend.post(
