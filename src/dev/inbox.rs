@@ -33,6 +33,10 @@ const PREVIEW_CHARS: usize = 140;
 /// Bytes of a message that a search covers.
 const SEARCHED_BYTES: usize = 16 << 10;
 
+/// Elements of HTML whose text stands on lines of its own.
+const BLOCKS: &str = "address article aside blockquote center dd div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 \
+                      header hr li main ol p pre section table td th ul";
+
 /// File with the highest number used, so that numbers of removed messages are not used again.
 const LAST_ID_FILE: &str = "last_id";
 /// Extension of a file while it is written.
@@ -143,9 +147,24 @@ impl Entry {
 pub(super) fn text_of(reading: &ParsedReceivedEmail) -> String {
     match (&reading.text, &reading.html) {
         (Some(text), _) => text.clone(),
-        (None, Some(html)) => mail_parser::decoders::html::html_to_text(html),
+        (None, Some(html)) => mail_parser::decoders::html::html_to_text(&separate_blocks(html)),
         (None, None) => String::new(),
     }
+}
+
+/// Puts a space before each tag of a block, so that its text is separate from the text beside it.
+fn separate_blocks(html: &str) -> String {
+    let mut pieces = html.split('<');
+    let mut separated = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let name = piece.trim_start_matches('/').split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        if BLOCKS.split(' ').any(|block| block.eq_ignore_ascii_case(name)) {
+            separated.push(' ');
+        }
+        separated.push('<');
+        separated.push_str(piece);
+    }
+    separated
 }
 
 /// Text of a message in one line.
@@ -411,6 +430,18 @@ mod tests {
         second.clear().unwrap();
         let left = std::fs::read_dir(directory.path().join("inbox")).unwrap().map(|file| file.unwrap().file_name());
         assert_eq!(left.collect::<Vec<_>>(), [LAST_ID_FILE]);
+    }
+
+    #[test]
+    fn the_preview_separates_blocks() {
+        let preview = |html: &str| {
+            let raw = format!("From: ada@example.com\r\nContent-Type: text/html\r\n\r\n{html}\r\n");
+            plain_text(&read(&raw.into()))
+        };
+        assert_eq!(preview("<h1>Hi Ada</h1><p>Thanks for signing up</p>"), "Hi Ada Thanks for signing up");
+        let table = "<TABLE><tr><td>Total</td><td>5 <b>EU</b>R</td></tr></TABLE>Bye<div class=\"a\">Ada</div>";
+        assert_eq!(preview(table), "Total 5 EUR Bye Ada");
+        assert_eq!(preview("so <!-- <div>no</div> -->it is"), "so it is");
     }
 
     #[test]

@@ -13,7 +13,7 @@ import { start as serve } from "./server.mjs";
 import { start } from "./stand_in.mjs";
 import { World } from "./world.mjs";
 
-const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle", "reference", "dashboard", "templates", "reauthentication", "console", "portal", "connected_app"];
+const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle", "reference", "dashboard", "templates", "reauthentication", "console", "portal", "connected_app", "inbox"];
 const SITES = ["shop.localhost", "other.localhost", "shop.co.uk", "shop.github.io", "localhost", "127.0.0.1"];
 const SCRIPT = new URL("../../web/stx.js", import.meta.url);
 const SCRIPT_BYTES_MAX = 4 << 10;

@@ -205,6 +205,7 @@ fn the_inbox_and_the_api_share_a_port() {
     let dev = Dev::start(home.path(), &[]);
     let (status, head, page) = dev.request("GET /", "", "");
     assert!(status == 200 && head.contains("text/html") && page.contains("<title>Inbox"), "{head}");
+    assert!(page.contains("<noscript><p class=\"empty\">The inbox needs JavaScript."), "{page}");
     let (status, head, _) = dev.request("GET /emails", "", "");
     assert!(status == 401 && head.contains("application/json"), "{head}");
     assert_eq!(dev.request("POST /inbox/messages", "", "").0, 405);
