@@ -36,16 +36,15 @@ impl PartnerActivity<'_> {
         let values = self.money.iter().map(|sum| Some(as_f64(u64::try_from(*sum).unwrap_or(0)) / minor_units));
         let title = format!("Earnings by day, {}", self.currency.as_str().to_uppercase());
         Chart::new(ChartKind::Bars, title, unit, "Day", self.labels(self.money.len()))
-            .note(format!("{} earned in the last 90 days", texts::format_money(total, self.currency)))
+            .note(format!("{} in commissions in the last 90 days", texts::format_money(total, self.currency)))
             .series(Series::new("Earned", values.collect()))
     }
 
     fn clicks(&self) -> Chart {
         let total = self.clicks.iter().copied().fold(0, u64::saturating_add);
-        let plural = if total == 1 { "click" } else { "clicks" };
         let values = self.clicks.iter().map(|count| Some(as_f64(*count)));
         Chart::new(ChartKind::Lines, "Clicks by day", Unit::Count, "Day", self.labels(self.clicks.len()))
-            .note(format!("{total} {plural} in the last 90 days"))
+            .note(format!("{} in the last 90 days", texts::format_count(total, "click")))
             .series(Series::new("Clicks", values.collect()))
     }
 
@@ -86,7 +85,7 @@ mod tests {
         }
         let activity = PartnerActivity { currency, money: &[0, 1_250], clicks: &[0, 1], now };
         let text = render(activity.charts());
-        for expected in ["21 Nov", "22 Nov", "12.50 USD earned", "1 click in", ">12.50<"] {
+        for expected in ["21 Nov", "22 Nov", "12.50 USD in commissions in the last 90 days", "1 click in", ">12.50<"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

@@ -54,7 +54,7 @@ fn commission_table(lines: &[Commission]) -> Table {
 
 /// The sale and the formula of a commission.
 pub(super) fn commission_details(line: &Commission) -> impl Renderable + use<> {
-    let (label, formula) = (commission_label(line), line.formula().to_string());
+    let (label, formula) = (commission_label(line), line.formula_with(texts::format_money, texts::format_currency));
     maud! { p { (label) } p.small.soft { (formula) } }
 }
 

@@ -11,6 +11,7 @@ use model::affiliate::referral::ReferralCounts;
 
 use super::field::{TextField, shared_address};
 use super::layout::{PageContext, submit_button};
+use super::texts;
 use crate::state::AppState;
 
 pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
@@ -45,7 +46,9 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
 }
 
 fn link_counts(clicks: u64, ReferralCounts { leads, customers }: ReferralCounts) -> impl Renderable {
-    maud! { p { (clicks) " clicks · " (leads) " referrals · " (customers) " customers" } }
+    let counts = [(clicks, "click"), (leads, "referral"), (customers, "customer")];
+    let text = counts.map(|(number, noun)| texts::format_count(number, noun)).join(" · ");
+    maud! { p { (text) } }
 }
 
 /// The input fields of a link. `id` is unique on the page.

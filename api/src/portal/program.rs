@@ -28,7 +28,7 @@ pub(super) async fn find_program(
 pub(super) fn no_program_page(key: &str) -> PortalPage {
     let text = if key.is_empty() {
         "The address has no program key (?key=pk_…). Open the page from the product that you are a partner of, or \
-         from one of its emails. Only on a program's own host (portal_domain) is no key needed."
+         from one of its emails."
     } else {
         "No partner program has the key in this address."
     };

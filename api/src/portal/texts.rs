@@ -25,7 +25,17 @@ pub(super) fn format_money(amount: i64, currency: Currency) -> String {
         }
         grouped.push(digit);
     }
-    format!("{sign}{grouped}{rest} {}", currency.as_str().to_uppercase())
+    format!("{sign}{grouped}{rest} {}", format_currency(currency))
+}
+
+/// A currency: `USD`.
+pub(super) fn format_currency(currency: Currency) -> String {
+    currency.as_str().to_uppercase()
+}
+
+/// A number with its noun: `1 click`, `2 clicks`.
+pub(super) fn format_count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A date in UTC: `22 Nov 2026`.
@@ -154,6 +164,12 @@ mod tests {
         assert_eq!(written("jpy", 1_000), "1,000 JPY");
         assert_eq!(written("kwd", -770), "−0.770 KWD");
         assert_eq!(written("eur", 99_999), "999.99 EUR");
+    }
+
+    #[test]
+    fn one_has_no_plural() {
+        let written = [0, 1, 2].map(|number| format_count(number, "referral"));
+        assert_eq!(written, ["0 referrals", "1 referral", "2 referrals"]);
     }
 
     #[test]

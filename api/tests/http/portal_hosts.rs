@@ -33,6 +33,7 @@ async fn page_without_a_key_names_the_missing_key() {
         let nothing = Browser::new(&world).get(&format!("/portal/{page}")).await;
         assert_eq!(nothing.status, StatusCode::NOT_FOUND);
         assert!(text(&nothing).contains("has no program key (?key=pk_"), "{}", text(&nothing));
+        assert!(!text(&nothing).contains("portal_domain"), "{}", text(&nothing));
         let invalid = Browser::new(&world).get(&format!("/portal/{page}?key=pk_1")).await;
         assert_eq!(invalid.status, StatusCode::NOT_FOUND);
         assert!(text(&invalid).contains("No partner program has the key"), "{}", text(&invalid));

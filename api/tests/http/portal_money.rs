@@ -57,13 +57,13 @@ async fn commissions_show_their_formula() {
     let (_, ada) = partner_with_commission(&world).await;
     let browser = Browser::of(&world, &ada).await;
     let page = text(&browser.get("/portal/earnings").await);
-    for expected in ["20 % of 49.00 usd = 9.80 usd (the campaign's rate)", "246.80 USD", "earned"] {
+    for expected in ["20 % of 49.00 USD = 9.80 USD (the campaign's rate)", "246.80 USD", "earned"] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's ids are not shown to partners");
     let home = text(&browser.get("/portal/home").await);
     assert!(home.contains("<dt>Earned</dt><dd class=\"tile-value\">256.60 <small>USD</small>"), "{home}");
-    assert!(home.contains("<svg class=\"plot\"") && home.contains("256.60 USD earned"), "{home}");
+    assert!(home.contains("<svg class=\"plot\"") && home.contains("256.60 USD in commissions"), "{home}");
     world.end().await;
 }
 
@@ -82,7 +82,7 @@ async fn payout_has_a_receipt_and_an_email() {
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd class=\"tile-value\">256.60"));
     ledger.payouts.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
-    for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
+    for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1,234.00 USD", "https://shop.example", "paid"] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(page.contains("href=\"../settings\"") && page.contains("href=\"../style.css"), "{page}");

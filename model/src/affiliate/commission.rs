@@ -151,7 +151,16 @@ impl Commission {
 
     /// Explains the amount in one line: `20 % of 49.00 usd = 9.80 usd (tier from 21 customers)`.
     pub fn formula(&self) -> String {
-        snapshot::formula(self)
+        snapshot::formula(self, snapshot::money_text, |currency| currency.to_string())
+    }
+
+    /// Same as [`Self::formula`], with a page's formats of amounts in minor units and of currencies.
+    pub fn formula_with(
+        &self,
+        format_money: fn(i64, Currency) -> String,
+        format_currency: fn(Currency) -> String,
+    ) -> String {
+        snapshot::formula(self, format_money, format_currency)
     }
 
     /// When the scheduler must process this pending commission next: to query the charge, or to earn it.

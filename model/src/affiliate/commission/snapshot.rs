@@ -99,53 +99,57 @@ impl CommissionCalculation {
 }
 
 /// Explains the amount of a commission in one line.
-pub(super) fn formula(line: &Commission) -> String {
-    let total = money_text(line.amount, line.currency);
+pub(super) fn formula(
+    line: &Commission,
+    format_money: fn(i64, Currency) -> String,
+    format_currency: fn(Currency) -> String,
+) -> String {
+    let total = format_money(line.amount, line.currency);
+    let share_text = |group: &RateGroup, base: i64, calculation: &CommissionCalculation| {
+        let base = format_money(base, calculation.currency);
+        match group.share {
+            RateShare::Percent(points) => format!("{} of {base}", percent_text(points)),
+            RateShare::Flat(amount) => format!("{} for a sale of {base}", format_money(amount, line.currency)),
+            RateShare::OtherCurrency(_) => {
+                let currency = format_currency(line.currency);
+                format!("a fixed amount in another currency, not paid in {currency}, for a sale of {base}")
+            }
+            RateShare::Excluded => format!("no commission on {base}"),
+        }
+    };
     let CommissionOrigin::Sale(sold) = &line.origin else { return format!("{total} for a lead") };
     let SoldInvoice { amount, calculation, .. } = &**sold;
     let mut text = String::new();
     let parts = calculation.parts(*amount).unwrap_or_default();
     match (calculation.groups.as_slice(), parts.as_slice()) {
         ([only], [base]) => {
-            let (share, rule) = (share_text(only, *base, calculation, line.currency), rate_source_text(&only.rule));
+            let (share, rule) = (share_text(only, *base, calculation), rate_source_text(&only.rule));
             let _ = write!(text, "{share} = {total} ({rule})");
         }
         (groups, parts) => {
             for (group, base) in groups.iter().zip(parts) {
-                let (plus, share) =
-                    (if text.is_empty() { "" } else { " + " }, share_text(group, *base, calculation, line.currency));
+                let (plus, share) = (if text.is_empty() { "" } else { " + " }, share_text(group, *base, calculation));
                 let _ = write!(text, "{plus}{share} ({})", rate_source_text(&group.rule));
             }
             let _ = write!(text, " = {total}");
         }
     }
     if let Some(cap) = calculation.cap {
-        let max_text = money_text(cap.most, cap.currency);
+        let max_text = format_money(cap.most, cap.currency);
         let cap_text = match cap.effect {
             CapEffect::Unreached => String::new(),
             CapEffect::Hit => format!("; capped at {max_text} per sale"),
-            CapEffect::OtherCurrency => format!("; the cap of {max_text} does not apply in {}", line.currency),
+            CapEffect::OtherCurrency => {
+                format!("; the cap of {max_text} does not apply in {}", format_currency(line.currency))
+            }
         };
         text.push_str(&cap_text);
     }
     if *amount != calculation.base {
-        let before = money_text(calculation.base, calculation.currency);
+        let before = format_money(calculation.base, calculation.currency);
         let _ = write!(text, "; the base was {before} before refunds");
     }
     text
-}
-
-/// The rate and the base of one group: `20 % of 49.00 usd`.
-fn share_text(group: &RateGroup, base: i64, calculation: &CommissionCalculation, currency: Currency) -> String {
-    let base = money_text(base, calculation.currency);
-    match group.share {
-        RateShare::Percent(points) => format!("{} of {base}", percent_text(points)),
-        RateShare::Flat(amount) => format!("{} for a sale of {base}", money_text(amount, currency)),
-        RateShare::OtherCurrency(_) => {
-            format!("a fixed amount in another currency, not paid in {currency}, for a sale of {base}")
-        }
-        RateShare::Excluded => format!("no commission on {base}"),
-    }
 }
 
 /// The source of a rate for display.
@@ -162,7 +166,7 @@ fn rate_source_text(rule: &RateSource) -> String {
     }
 }
 
-fn money_text(amount: i64, currency: Currency) -> String {
+pub(super) fn money_text(amount: i64, currency: Currency) -> String {
     format!("{} {currency}", currency.format_amount(amount))
 }
 

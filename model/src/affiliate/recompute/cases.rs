@@ -326,6 +326,10 @@ fn the_formula_explains_the_amount() {
         world.lines.iter().map(|line| line.formula()).collect::<Vec<_>>().join(" | ")
     };
     assert_eq!(why(|_| {}), "20 % of 49.00 usd = 9.80 usd (the campaign's rate)");
+    let mut world = Scenario::new();
+    world.then();
+    let on_a_page = world.lines[0].formula_with(|amount, _| format!("${amount}"), |currency| currency.to_string());
+    assert_eq!(on_a_page, "20 % of $4900 = $980 (the campaign's rate)");
     assert_eq!(
         why(|w| { w.terms.tiers = vec![tier(21, percent(20))]; w.paying_customers = 30; }),
         "20 % of 49.00 usd = 9.80 usd (tier from 21 customers)"
