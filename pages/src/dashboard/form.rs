@@ -8,7 +8,7 @@ use super::context::Context;
 pub use super::form_field::{ChoiceGroup, Control, Empty, Field, choices};
 use super::form_key;
 use super::identity_proof::{PROOF, proof_field};
-use super::kit::text::input_value;
+use super::kit::text::{input_value, sentence_case};
 use super::request::Fields;
 use super::seen_version;
 
@@ -180,7 +180,7 @@ impl Renderable for FormErrors<'_> {
                     p { (plain(&failure.message)) }
                 }
                 @if !others.is_empty() {
-                    ul { @for (name, message) in &others { li { code { (name) } ": " (plain(message)) } } }
+                    ul { @for (name, message) in &others { li { (field_in_words(name)) ": " (plain(message)) } } }
                 }
                 @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
             }
@@ -194,9 +194,9 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }
 
-/// A message of the API without its marks of code.
+/// A message of the API without its marks of code, with `html` as its field's label has it.
 pub fn plain(message: &str) -> String {
-    message.replace('`', "")
+    message.replace("`html`", "HTML").replace('`', "")
 }
 
 /// An error of a field as a sentence. The API's messages follow the field's name: `is shorter than 10 characters`.
@@ -217,6 +217,15 @@ fn part_in_words(part: &str) -> String {
         Some((number, "")) => format!("Entry {}", number.saturating_add(1)),
         Some((number, rest)) => format!("Entry {}, {}", number.saturating_add(1), rest.trim_start_matches('.')),
         None => part.trim_start_matches('.').to_owned(),
+    }
+}
+
+/// The name of a field that the form does not have: `steps[1].wait` is "Steps, entry 2, wait".
+fn field_in_words(name: &str) -> String {
+    let (field, part) = name.split_at(name.find(['[', '.']).unwrap_or(name.len()));
+    match part {
+        "" => sentence_case(field),
+        part => format!("{}, {}", sentence_case(field), part_in_words(part).replacen("Entry", "entry", 1)),
     }
 }
 
@@ -461,5 +470,8 @@ mod tests {
         assert_eq!(error_sentence("is `x`"), "This is x");
         assert_eq!(error_sentence("there is no such domain"), "There is no such domain");
         assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
+        assert_eq!(error_sentence("`html` or `text` is required"), "HTML or text is required");
+        let names = ["steps", "reply_to", "steps[1].wait", "trigger.event"].map(field_in_words);
+        assert_eq!(names, ["Steps", "Reply to", "Steps, entry 2, wait", "Trigger, event"]);
     }
 }
