@@ -19,7 +19,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
 use httpd::problem::Problem;
-use httpd::response::Response;
+use httpd::response::{Response, attachment_disposition};
 use jiff::Timestamp;
 use pages::dashboard::answer::{PageAnswer, PageContent};
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
@@ -270,7 +270,7 @@ pub(crate) fn page_response(answer: PageAnswer) -> Response {
             (html, text.into())
         }
         PageContent::File { media_type, file_name, content } => {
-            headers.extend(disposition(&file_name));
+            headers.push((CONTENT_DISPOSITION, attachment_disposition(&file_name)));
             (media_type, content.into())
         }
         PageContent::Asset { media_type, content } => {
@@ -308,16 +308,10 @@ fn policy_with_form_target(origin: &str) -> HeaderValue {
 
 /// The answer of an operation as a file.
 fn download(response: Response, file_name: &str) -> Response {
-    let mut headers = vec![
+    let headers = vec![
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(Policy::Foreign.header())),
+        (CONTENT_DISPOSITION, attachment_disposition(file_name)),
     ];
-    headers.extend(disposition(file_name));
     Response { headers, ..response }
-}
-
-/// `Content-Disposition: attachment` with a name in UTF-8 (RFC 6266 5, RFC 8187 3.2).
-fn disposition(file_name: &str) -> Option<(HeaderName, HeaderValue)> {
-    let value = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{}", encode(file_name))).ok()?;
-    Some((CONTENT_DISPOSITION, value))
 }

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
-use httpd::response::{IntoResponse, Response};
+use httpd::response::{IntoResponse, Response, attachment_disposition};
 
 use crate::prelude::*;
 
@@ -25,22 +25,14 @@ impl IntoResponse for AttachmentDownload {
     }
 
     fn into_response(self) -> Result<Response> {
-        // RFC 6266 4.3, RFC 8187: percent-encoding allows any script and keeps the name inside the field.
-        let name: String = self.name.bytes().map(percent_encoded).collect();
-        let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
-        let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
         Ok(Response::new(
             StatusCode::OK,
             Self::MEDIA_TYPE,
-            vec![(CONTENT_DISPOSITION, disposition), (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))],
+            vec![
+                (CONTENT_DISPOSITION, attachment_disposition(&self.name)),
+                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+            ],
             self.into_body()?,
         ))
-    }
-}
-
-fn percent_encoded(byte: u8) -> String {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
     }
 }

@@ -25,8 +25,8 @@ use crate::clock;
 use crate::connection::{Connection, lost};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
-use crate::operation_command::encode;
 use crate::sign_in::SignIn;
+use mcp::arguments::encode;
 
 /// Attempts of a call.
 const ATTEMPTS_MAX: u32 = 3;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::client::{ApiClient, Call};
 use crate::cursor_trail::CursorTrail;
 use crate::error::CliError;
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 /// The server sends a comment more often than this.
 const SILENCE_MAX: Duration = Duration::from_secs(60);

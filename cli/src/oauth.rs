@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::base_url::BaseUrl;
 use crate::connection::{Connection, lost};
 use crate::error::CliError;
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 /// The id of this program, which every server knows.
 pub(crate) const CLIENT_ID: &str = "postrider-cli";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use mcp::arguments::encode;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{DottedFlags, FieldValues, operation_command};
@@ -17,9 +17,6 @@ use crate::operation::{Operation, OperationTable, Risk};
 use crate::output::{self, Format};
 use crate::profile::Access;
 use crate::secret_file::SecretFile;
-
-/// Characters of a path segment and of a query that are not encoded (RFC 3986 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Makes the client that the shared flags and the environment name.
 ///
@@ -241,11 +238,6 @@ impl OperationRun<'_> {
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
     }
-}
-
-/// Encodes a text for a path segment or a query (RFC 3986 2.1).
-pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 fn selected(entry: &Value, fields: Option<&[String]>) -> Value {

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use message::percent;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
@@ -169,24 +170,10 @@ fn decode_base32(code: &[u8]) -> Option<[u8; RECOVERY_BYTES]> {
 
 /// The URI that authenticator apps read from a QR code (Google Authenticator's "Key URI Format").
 pub fn otpauth_uri(issuer: &str, user: &str, secret: &[u8]) -> String {
-    let (issuer, user, secret) = (percent_encode(issuer), percent_encode(user), base32(secret));
+    let (issuer, user, secret) = (percent::encode(issuer), percent::encode(user), base32(secret));
     format!(
         "otpauth://totp/{issuer}:{user}?secret={secret}&issuer={issuer}&algorithm=SHA1&digits={DIGITS}&period={STEP_SECONDS}"
     )
-}
-
-/// Percent-encodes everything but unreserved characters (RFC 3986 2.3).
-fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push('%');
-            encoded.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -13,16 +13,14 @@
 use std::str::FromStr;
 
 use message::address::DomainName;
+use message::percent::encode;
 use model::domain_setup::{DomainRecord, RecordPurpose};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Publisher, RequestKey};
 use dns::domain_check::{DomainChecker, QueryError, include_mechanisms};
 
-/// Characters that are not percent-encoded in a query (RFC 3986 2.3).
-const ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Maximum length of a URL from the provider's settings, in bytes.
 const ADDRESS_BYTES_MAX: usize = 500;
 /// Maximum length of an id of a template, in bytes.
@@ -236,10 +234,6 @@ fn variables(record: &DomainRecord, domain: &DomainName, keys: &mut usize) -> Ve
         RecordPurpose::Tracking => vec![("trackinghost", label()), ("tracking", value)],
     };
     named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-pub(super) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, ENCODE_SET).to_string()
 }
 
 /// A URL from the provider's settings, without a trailing slash.

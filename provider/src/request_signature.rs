@@ -14,9 +14,9 @@ use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use message::address::DomainName;
+use message::percent;
 use thiserror::Error;
 
-use super::domain_connect::encode;
 use dns::dkim_key::DkimKey;
 
 /// Minimum size of the key in bits; shorter keys are insecure.
@@ -83,7 +83,7 @@ impl RequestKey {
     /// Returns the query with its signature, or unchanged if signing fails.
     pub(super) fn sign(&self, query: &str) -> String {
         let Some(signature) = self.signature(query.as_bytes()) else { return query.to_owned() };
-        format!("{query}&sig={}&key={}", encode(&BASE64.encode(signature)), encode(&self.label))
+        format!("{query}&sig={}&key={}", percent::encode(&BASE64.encode(signature)), percent::encode(&self.label))
     }
 
     fn signature(&self, query: &[u8]) -> Option<Vec<u8>> {
@@ -106,7 +106,6 @@ fn parse_part(text: &str) -> Option<(u32, &str)> {
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
-    use percent_encoding::percent_decode_str;
     use rustls_pki_types::pem::PemObject as _;
 
     use super::*;
@@ -131,7 +130,7 @@ mod tests {
         let data: String = texts.iter().map(|text| text.split_once("d=").unwrap().1).collect();
         let pem = format!("-----BEGIN PUBLIC KEY-----\n{data}\n-----END PUBLIC KEY-----\n");
         let public = rustls_pki_types::SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).unwrap();
-        let signature = BASE64.decode(percent_decode_str(signature).decode_utf8().unwrap().as_bytes()).unwrap();
+        let signature = BASE64.decode(percent::decode(signature).unwrap()).unwrap();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.as_ref());
         assert!(public.verify(query.as_bytes(), &signature).is_ok());
     }

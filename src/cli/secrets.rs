@@ -2,9 +2,9 @@
 //! the API's operations. A secret is printed once; the store contains only its hash.
 
 use clap::{Args, Subcommand};
+use message::percent::encode_segment;
 use serde_json::{Map, Value, json};
 
-use super::affiliate::encode_path_segment;
 use super::listing::next;
 use super::table::{Column, list, table};
 use crate::admin::{AdminError, AdminRequest};
@@ -104,7 +104,7 @@ pub(super) fn build_request(kind: Kind, command: &SecretCommand) -> Result<Admin
     let path = kind.path();
     let (owner, method, target, body) = match command {
         SecretCommand::List { owner, limit, cursor } => {
-            let cursor = cursor.as_deref().map(|cursor| format!("&cursor={}", encode_path_segment(cursor)));
+            let cursor = cursor.as_deref().map(|cursor| format!("&cursor={}", encode_segment(cursor)));
             let target = format!("{path}?limit={limit}{}", cursor.unwrap_or_default());
             (owner, "GET", target, json!({}))
         }
@@ -125,11 +125,9 @@ pub(super) fn build_request(kind: Kind, command: &SecretCommand) -> Result<Admin
             (owner, "POST", path.to_owned(), Value::Object(body))
         }
         SecretCommand::Rotate { id, owner } => {
-            (owner, "POST", format!("{path}/{}/rotate", encode_path_segment(id)), json!({}))
+            (owner, "POST", format!("{path}/{}/rotate", encode_segment(id)), json!({}))
         }
-        SecretCommand::Delete { id, owner } => {
-            (owner, "DELETE", format!("{path}/{}", encode_path_segment(id)), json!({}))
-        }
+        SecretCommand::Delete { id, owner } => (owner, "DELETE", format!("{path}/{}", encode_segment(id)), json!({})),
     };
     Ok(AdminRequest::Owner { account: owner.account.clone(), method: method.to_owned(), target, body })
 }

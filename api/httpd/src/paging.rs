@@ -9,6 +9,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use message::percent;
 
 use crate::problem::{ErrorCode, Problem};
 
@@ -221,10 +222,12 @@ pub fn parse_query(query: &str) -> Result<Vec<(String, String)>, Problem> {
     if query.len() > QUERY_BYTES_MAX {
         return Err(refused());
     }
+    // Queries are `application/x-www-form-urlencoded` (WHATWG URL 5.1), where `+` is a space.
+    let decode = |text: &str| percent::decode(&text.replace('+', " "));
     query
         .split('&')
         .filter_map(|pair| pair.split_once('=').filter(|(_, value)| !value.is_empty()))
-        .map(|(name, value)| Some((percent_decode(name, true)?, percent_decode(value, true)?)))
+        .map(|(name, value)| Some((decode(name)?, decode(value)?)))
         .collect::<Option<_>>()
         .ok_or_else(refused)
 }
@@ -257,25 +260,6 @@ pub fn parse_values<T: FromStr>(
     }
     let refused = || Problem::field(name, format!("must be {expected}, or several separated by commas"));
     values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
-}
-
-/// Percent-decoding (RFC 3986 2.1). Queries are `application/x-www-form-urlencoded` (WHATWG URL 5.1), where `+` is a
-/// space.
-pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' if plus_is_space => b' ',
-            b'%' => hex_digit(rest.next()?)? * 16 + hex_digit(rest.next()?)?,
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn hex_digit(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|n| u8::try_from(n).ok())
 }
 
 #[cfg(test)]

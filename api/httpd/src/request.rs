@@ -8,11 +8,11 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::HeaderValue;
+use message::percent;
 use schema::Schemas;
 use serde_json::Value;
 
 use crate::fields::{self, FieldDiagnostics, FieldLookup, JsonObject, ObjectFields};
-use crate::paging;
 use crate::problem::Problem;
 
 /// Larger bodies are parsed on a blocking thread: at about 1 GB/s they would occupy a runtime thread for more than
@@ -64,7 +64,7 @@ impl Request {
 
     /// The path parameter, percent-decoded (RFC 3986 2.1); `None` if it is not UTF-8.
     pub fn path_text(&self, name: &str) -> Option<String> {
-        paging::percent_decode(self.path_parameter(name), false)
+        percent::decode(self.path_parameter(name))
     }
 
     /// The fields of the body, sorted by name. Unknown fields are reported as warnings

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
+use message::percent;
 use schema::{Schemas, ToSchema};
 use serde::Serialize;
 use serde_json::Value;
@@ -118,5 +119,23 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for T {
     }
     fn into_body(self) -> Result<Bytes, Problem> {
         serde_json::to_vec(&self).map(Bytes::from).map_err(Problem::internal)
+    }
+}
+
+/// `Content-Disposition: attachment` with a name in UTF-8 (RFC 6266 5, RFC 8187 3.2). Percent-encoding allows any script
+/// and keeps the name inside the field.
+pub fn attachment_disposition(file_name: &str) -> HeaderValue {
+    let value = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{}", percent::encode(file_name)));
+    value.unwrap_or_else(|_| HeaderValue::from_static("attachment"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_encoded() {
+        assert_eq!(attachment_disposition("a b.pdf"), "attachment; filename*=UTF-8''a%20b.pdf");
+        assert_eq!(attachment_disposition("ä\"\r\n.txt"), "attachment; filename*=UTF-8''%C3%A4%22%0D%0A.txt");
     }
 }

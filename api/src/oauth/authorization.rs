@@ -4,8 +4,7 @@
 //! client or redirect URI is a problem, which is shown to the person. Other errors come with the client's own redirect
 //! URI, to which the person may go back: nobody is led there without a decision, because anybody can register a client.
 
-use std::fmt::Write as _;
-
+use message::percent;
 use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
@@ -301,33 +300,14 @@ fn response_uri(state: &AppState, redirect_uri: &str, client_state: Option<&str>
         uri.push(if uri.contains('?') { '&' } else { '?' });
         uri.push_str(name);
         uri.push('=');
-        percent_encode_into(&mut uri, value);
+        uri.push_str(&percent::encode(value));
     }
     uri
-}
-
-/// Appends a value of a query (RFC 3986 2.1): all characters are encoded but the unreserved ones.
-fn percent_encode_into(out: &mut String, value: &str) {
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a `String` does not fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_are_encoded() {
-        let mut uri = "https://a.example/cb?x=1&y=".to_owned();
-        percent_encode_into(&mut uri, "a b&c=d\r\n\u{e9}#");
-        assert_eq!(uri, "https://a.example/cb?x=1&y=a%20b%26c%3Dd%0D%0A%C3%A9%23");
-    }
 
     #[test]
     fn a_request_needs_pkce_with_s256() {

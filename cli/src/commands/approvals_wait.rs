@@ -11,7 +11,7 @@ use crate::duration;
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 const PAUSE: Duration = Duration::from_secs(2);
 /// States that are not the last one.

@@ -9,8 +9,8 @@ use crate::error::CliError;
 use crate::event_stream::EventStream;
 use crate::example;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
 use crate::output::{self, Format};
+use mcp::arguments::encode;
 
 /// States of a recipient in which nothing more is awaited.
 const FINAL_STATES: &[&str] = &["delivered", "bounced", "failed", "complained", "cancelled", "suppressed"];

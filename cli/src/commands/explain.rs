@@ -10,8 +10,8 @@ use crate::client::Call;
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
 use crate::output::{self, Format};
+use mcp::arguments::encode;
 
 pub(super) fn command() -> Command {
     Command::new("explain")

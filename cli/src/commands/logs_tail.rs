@@ -11,8 +11,8 @@ use crate::client::Call;
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
 use crate::output::{self, Format};
+use mcp::arguments::encode;
 
 const PAUSE: Duration = Duration::from_secs(1);
 /// Entries of a page; more requests than this within a pause are read on further pages.

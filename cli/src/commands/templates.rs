@@ -28,8 +28,8 @@ use crate::client::{ApiClient, Call};
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
 use crate::output::{self, Format};
+use mcp::arguments::encode;
 
 fn directory_command(name: &'static str, about: &'static str, example: &'static str) -> Command {
     Command::new(name)

@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::example;
 use crate::message_content;
 use crate::operation::OperationTable;
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 /// Longest wait of one request to the inbox.
 const REQUEST_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(20);

@@ -4,10 +4,10 @@
 //! of a message. All functions are pure: the caller looks up the only macro that needs the DNS, `%{p}`
 //! ([`MacroContext::validated`]).
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use message::percent;
 
 /// Maximum length of a name (RFC 1035 2.3.4, RFC 7208 7.3).
 const NAME_BYTES_MAX: usize = 253;
@@ -222,7 +222,7 @@ impl MacroExpand {
         }
         let skipped = self.keep.map_or(0, |keep| parts.len().saturating_sub(keep));
         let value = parts.get(skipped..).unwrap_or_default().join(".");
-        if self.is_for_url { percent_encode(&value) } else { value }
+        if self.is_for_url { percent::encode(&value) } else { value }
     }
 }
 
@@ -235,20 +235,6 @@ fn dotted_address(peer: IpAddr) -> String {
             nibbles.map(|nibble| format!("{nibble:x}")).collect::<Vec<String>>().join(".")
         }
     }
-}
-
-fn percent_encode(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => text.push(char::from(b)),
-            // Writing to a String cannot fail.
-            b => {
-                let _ = write!(text, "%{b:02X}");
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod mime;
 pub mod mta_sts;
 pub mod outcome;
 pub mod pending_dsn;
+pub mod percent;
 pub mod received;
 pub mod reply;
 pub mod row;

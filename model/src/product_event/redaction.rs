@@ -10,6 +10,7 @@
 //! anywhere in a text, including URLs nested in parameters of other URLs. The recursion depth equals the nesting of the
 //! data, which is bounded by [`super::DATA_LEVELS_MAX`] when it is parsed.
 
+use message::percent;
 use serde_json::{Map, Value};
 
 /// Replacement of a secret value.
@@ -103,10 +104,10 @@ impl RedactionRule {
         out.push_str(name);
         out.push('=');
         // Forms nest keys as `user[token]`.
-        if percent_decode(name).split(['[', ']']).any(|key| self.is_secret(key)) {
+        if percent::decode_lenient(name).split(['[', ']']).any(|key| self.is_secret(key)) {
             return out.push_str(if value.is_empty() { "" } else { REDACTED });
         }
-        let plain = percent_decode(value);
+        let plain = percent::decode_lenient(value);
         if plain == value || !plain.contains(['?', '#']) {
             return out.push_str(value);
         }
@@ -115,40 +116,13 @@ impl RedactionRule {
             return out.push_str(REDACTED);
         }
         let redacted = self.redact_text(&plain, level + 1);
-        if redacted == plain { out.push_str(value) } else { encode(&redacted, out) }
+        if redacted == plain { out.push_str(value) } else { out.push_str(&percent::encode(&redacted)) }
     }
 }
 
 /// Characters that end a URL in a text (RFC 3986 C).
 fn ends_url(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`' | '\\' | '^' | '{' | '}' | '|')
-}
-
-/// Lenient percent-decoding (RFC 3986 2.1): invalid escapes stay, and so does the text if the result is not UTF-8.
-pub(super) fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let escape = match (first, after) {
-            (b'%', [high, low, tail @ ..]) => digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low, tail)),
-            _ => None,
-        };
-        let (byte, next) = escape.unwrap_or((*first, after));
-        bytes.push(byte);
-        rest = next;
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-fn encode(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 #[cfg(test)]

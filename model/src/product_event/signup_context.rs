@@ -2,6 +2,7 @@
 //!
 //! All keys are optional, and an invalid value never rejects the event: it is ignored.
 
+use message::percent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ fn parse_cookie(text: &str) -> Value {
         true => None,
         false => serde_json::from_str(text).ok(),
     };
-    read(text).or_else(|| read(&super::redaction::percent_decode(text))).unwrap_or_default()
+    read(text).or_else(|| read(&percent::decode_lenient(text))).unwrap_or_default()
 }
 
 /// The source of a sign-up or subscription.

@@ -5,6 +5,7 @@
 //! ```
 
 use jiff::Timestamp;
+use message::percent;
 use serde::{Deserialize, Serialize};
 
 use super::signup_context::{AdClickIds, truncate};
@@ -109,7 +110,8 @@ impl<'a> PageUrl<'a> {
     fn parameter(&self, name: &str, bytes_max: usize) -> Option<String> {
         let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let (_, value) = pairs.find(|(key, _)| *key == name)?;
-        let plain = super::redaction::percent_decode(&value.replace('+', " "));
+        let value = value.replace('+', " ");
+        let plain = percent::decode_lenient(&value);
         Some(truncate(plain.trim(), bytes_max)).filter(|value| !value.is_empty())
     }
 }

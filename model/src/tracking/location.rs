@@ -3,9 +3,8 @@
 //! A URL in HTML may hold any character. Like a browser, this converts the host to A-labels (RFC 5890) and
 //! percent-encodes everything else that is not visible ASCII, as UTF-8. ASCII characters are unchanged.
 
-use std::fmt::Write as _;
-
 use message::address::DomainName;
+use message::percent::encode_invisible;
 
 /// Converts a URL to ASCII.
 pub fn location_value(url: &str) -> String {
@@ -21,32 +20,22 @@ pub fn location_value(url: &str) -> String {
         _ => (host, None),
     };
     let mut out = String::with_capacity(url.len() + 16);
-    push_visible(&mut out, scheme);
+    out.push_str(&encode_invisible(scheme));
     out.push_str("://");
     if let Some(user) = user {
-        push_visible(&mut out, user);
+        out.push_str(&encode_invisible(user));
         out.push('@');
     }
     match host.parse::<DomainName>() {
         Ok(name) if !host.is_ascii() => out.push_str(name.as_str()),
-        _ => push_visible(&mut out, host),
+        _ => out.push_str(&encode_invisible(host)),
     }
     if let Some(port) = port {
         out.push(':');
         out.push_str(port);
     }
-    push_visible(&mut out, path);
+    out.push_str(&encode_invisible(path));
     out
-}
-
-fn push_visible(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
 }
 
 #[cfg(test)]

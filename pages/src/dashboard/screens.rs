@@ -29,7 +29,7 @@ pub mod templates;
 pub mod visits;
 pub mod webhooks;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+pub use mcp::arguments::encode;
 
 use super::table::PageRow;
 
@@ -82,11 +82,3 @@ pub const ALL: &[&[PageRow]] = &[
     device::PAGES,
     security::PAGES,
 ];
-
-/// The characters of a path segment or a query value that are not encoded.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// Encodes a path segment or a query value.
-pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, KEPT).to_string()
-}

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use jiff::Timestamp;
+use message::percent::encode_segment;
 use serde_json::{Map, Value, json};
 
-use super::{PROGRAM, PageArguments, encode_path_segment, json_object, list_path, read_text_file};
+use super::{PROGRAM, PageArguments, json_object, list_path, read_text_file};
 
 /// Commands of `admin affiliate run`.
 #[derive(Debug, Subcommand)]
@@ -97,7 +98,7 @@ fn total(text: &str) -> Result<(String, i64), String> {
 impl RunCommand {
     /// As [`super::AffiliateCommand::to_request`].
     pub(super) fn to_request(&self) -> Result<(&'static str, String, Value), String> {
-        let path = |id: &str, suffix: &str| format!("{PROGRAM}/payout-runs/{}{suffix}", encode_path_segment(id));
+        let path = |id: &str, suffix: &str| format!("{PROGRAM}/payout-runs/{}{suffix}", encode_segment(id));
         Ok(match self {
             Self::Draft { cutoff } => {
                 let body = json_object([("cutoff", cutoff.as_ref().map(|at| json!(at)))]);
@@ -113,7 +114,7 @@ impl RunCommand {
             Self::Csv { id, method, currency, format } => {
                 let parameters = [("method", method), ("currency", currency), ("format", format)];
                 let pair = |(name, value): (&str, &Option<String>)| {
-                    value.as_ref().map(|value| format!("{name}={}", encode_path_segment(value)))
+                    value.as_ref().map(|value| format!("{name}={}", encode_segment(value)))
                 };
                 let query: Vec<String> = parameters.into_iter().filter_map(pair).collect();
                 ("GET", path(id, &format!("/files?{}", query.join("&"))), json!({}))
@@ -126,7 +127,7 @@ impl RunCommand {
 impl PayoutCommand {
     pub(super) fn to_request(&self) -> (&'static str, String, Value) {
         let Self::Fail { id, reason } = self;
-        ("POST", format!("{PROGRAM}/payouts/{}/fail", encode_path_segment(id)), json!({"reason": reason}))
+        ("POST", format!("{PROGRAM}/payouts/{}/fail", encode_segment(id)), json!({"reason": reason}))
     }
 }
 

@@ -9,8 +9,8 @@ use super::SuppressedAddress;
 use super::csv::write_row;
 use crate::client::{ApiClient, Call};
 use crate::error::CliError;
-use crate::operation_command::encode;
 use crate::progress::ProgressBar;
+use mcp::arguments::encode;
 
 /// Addresses of a batch; the API takes lists up to 16 MiB.
 const BATCH_MAX: usize = 20_000;

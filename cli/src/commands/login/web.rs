@@ -13,7 +13,7 @@ use super::random::random_text;
 use crate::browser;
 use crate::error::CliError;
 use crate::oauth::{AuthorizationServer, CLIENT_ID, Metadata, TokenReply};
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 /// Longest wait for the user.
 const WAIT_MAX: Duration = Duration::from_secs(5 * 60);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::client::{ApiClient, Call};
 use crate::error::CliError;
-use crate::operation_command::encode;
+use mcp::arguments::encode;
 
 /// How the API compares versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::encoded_word::decode_encoded_words;
@@ -80,26 +81,7 @@ fn extended_value(value: &str) -> Option<&str> {
 
 /// Decodes `%2e` to a dot, as a client does that takes the name for an extended parameter (RFC 2231 4).
 fn decode_percent(name: &str) -> Cow<'_, str> {
-    if !name.contains('%') {
-        return Cow::Borrowed(name);
-    }
-    let bytes = name.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        match hex.filter(|_| *byte == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                at += 3;
-            }
-            None => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+    percent_decode_str(name).decode_utf8_lossy()
 }
 
 #[cfg(test)]

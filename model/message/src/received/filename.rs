@@ -5,6 +5,7 @@
 //! RFC 2047 5 forbids them.
 
 use mail_parser::decoders::charsets::map::charset_decoder;
+use percent_encoding::percent_decode_str;
 
 use super::header::{fields, is_named};
 use crate::attachment_policy::{mime_parameter, unfold_value};
@@ -73,7 +74,7 @@ fn join_continuations(pieces: &[(u32, bool, String)]) -> Option<String> {
     let mut bytes = Vec::new();
     for (is_encoded, text) in texts {
         match is_encoded {
-            true => push_percent_decoded(text.as_bytes(), &mut bytes),
+            true => bytes.extend(percent_decode_str(text)),
             false => bytes.extend_from_slice(text.as_bytes()),
         }
     }
@@ -82,23 +83,6 @@ fn join_continuations(pieces: &[(u32, bool, String)]) -> Option<String> {
         None => String::from_utf8_lossy(&bytes).into_owned(),
     };
     (!text.is_empty()).then_some(text)
-}
-
-fn push_percent_decoded(text: &[u8], out: &mut Vec<u8>) {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match (byte, digit(text.get(at + 1)), digit(text.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.extend(u8::try_from(high * 16 + low).ok());
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
+use crate::percent;
 
 /// Maximum number of destinations per record; further ones are ignored.
 const DESTINATIONS_MAX: usize = 5;
@@ -53,21 +54,6 @@ fn parse_destination(uri: &str) -> Option<ReportDestination> {
         return None;
     }
     let address = rest.split('?').next().unwrap_or_default();
-    percent_decode(address)?.parse().ok().map(ReportDestination::Mail)
-}
-
-/// Decodes percent-encoding, which `mailto` uses for commas, exclamation marks and semicolons.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
+    // `mailto` encodes commas, exclamation marks and semicolons.
+    percent::decode(address)?.parse().ok().map(ReportDestination::Mail)
 }
