@@ -1,9 +1,8 @@
 //! `RequestFingerprint`: a SHA-256 over the content of a request that identifies a repeated request
 //! with the same key. It is computed only for requests with an idempotency key.
 
-use std::fmt::Write as _;
-
 use message::address::Mailbox;
+use message::hexadecimal;
 use model::template::{TemplateKey, TemplateUse};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -38,11 +37,7 @@ impl RequestFingerprint {
 
     /// The digest in hexadecimal.
     pub(crate) fn finish(self) -> String {
-        self.0.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hexadecimal::encode(self.0.finalize())
     }
 
     /// Adds pairs of name and value; their order does not matter.

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{digest, rand};
+use message::hexadecimal;
 use thiserror::Error;
 
 /// Length of a key-encryption key in bytes.
@@ -146,25 +147,8 @@ fn key_id(kek: &[u8; KEY_BYTES]) -> [u8; KEY_ID_BYTES] {
 }
 
 fn parse_key(text: &str) -> Result<[u8; KEY_BYTES], SealError> {
-    let digits = text.trim_ascii().as_bytes();
-    if digits.len() != 2 * KEY_BYTES {
-        return Err(SealError::KeyFile);
-    }
-    let mut kek = [0; KEY_BYTES];
-    for (byte, pair) in kek.iter_mut().zip(digits.chunks_exact(2)) {
-        let [high, low] = *pair else { return Err(SealError::KeyFile) };
-        *byte = hex_digit(high)? << 4 | hex_digit(low)?;
-    }
-    Ok(kek)
-}
-
-fn hex_digit(digit: u8) -> Result<u8, SealError> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        b'A'..=b'F' => Ok(digit - b'A' + 10),
-        _ => Err(SealError::KeyFile),
-    }
+    let kek = hexadecimal::decode(text.trim_ascii()).and_then(|kek| kek.try_into().ok());
+    kek.ok_or(SealError::KeyFile)
 }
 
 /// Writes the file atomically and durably: a key in use is never written in part.
@@ -176,7 +160,7 @@ fn write_key(
     let fresh = path.with_extension("new");
     let mut file = create(&fresh)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    let mut text: String = kek.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hexadecimal::encode(kek);
     text.push('\n');
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use message::words;
+use message::{hexadecimal, words};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::client_policy::ApprovalKind;
 use crate::credential::CredentialId;
-use crate::held_email::{HeldEmail, hexadecimal};
+use crate::held_email::HeldEmail;
 use crate::id::{AccountId, ApprovalId, UserId};
 use crate::request_log::redact_path;
 
@@ -109,7 +109,7 @@ impl HeldRequest {
             hash.update(part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
             hash.update(part.unwrap_or_default().as_bytes());
         }
-        hexadecimal(&hash.finalize())
+        hexadecimal::encode(hash.finalize())
     }
 
     /// The request as it is kept once its content was deleted: without query, header fields, and addresses in the path.

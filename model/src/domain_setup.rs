@@ -12,6 +12,7 @@ mod zone_file;
 
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -181,7 +182,7 @@ impl ServiceHosts {
     /// value need not be secret; it only has to be specific to the account.
     pub fn ownership_record(&self, account: AccountId, name: &DomainName) -> DomainRecord {
         let digest = Sha256::digest(format!("ownership {account} {name}"));
-        let token: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let token = hexadecimal::encode(&digest[..16]);
         DomainRecord {
             purpose: RecordPurpose::Ownership,
             record_type: RecordType::Txt,

@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 use message::address::{Address, Mailbox};
 use message::compose::Attachment;
+use message::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -31,7 +32,7 @@ impl HeldAttachment {
             name: file.name.clone(),
             content_type: file.content_type.clone(),
             size_bytes: file.data.len() as u64,
-            sha256: hexadecimal(&Sha256::digest(&file.data)),
+            sha256: hexadecimal::encode(Sha256::digest(&file.data)),
             content_id: file.content_id.clone(),
         }
     }
@@ -99,12 +100,8 @@ impl HeldEmail {
     /// SHA-256 over all fields, in hexadecimal.
     pub fn hash(&self) -> String {
         // Serialization of plain structs into memory cannot fail.
-        hexadecimal(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+        hexadecimal::encode(Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
     }
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The emails that a person approved, while the request that sends them is carried out. No other email is sent then.

@@ -15,7 +15,7 @@ use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as 
 use message::address::Mailbox;
 use message::encoded_word::decode_value;
 use message::header::{HeaderField, is_service_field, parse_fields};
-use message::{compose, mime};
+use message::{compose, hexadecimal, mime};
 use sha2::{Digest as _, Sha256};
 
 use crate::template::RenderedTemplate;
@@ -221,8 +221,7 @@ fn is_content(message: &[u8], field: &HeaderField) -> bool {
 /// Creates a boundary that no part contains, derived from the message's hash: a collision requires a text that contains
 /// its own hash.
 fn unique_boundary(message: &[u8]) -> String {
-    let sum: [u8; 32] = Sha256::digest(message).into();
-    sum.iter().take(16).fold("=_".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    format!("=_{}", hexadecimal::encode(&Sha256::digest(message)[..16]))
 }
 
 #[cfg(test)]

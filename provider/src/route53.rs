@@ -13,6 +13,7 @@ use dns_update::providers::route53::Route53Config;
 use dns_update::{DnsRecord, DnsUpdater, Error, MXRecord};
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::hexadecimal;
 use model::domain_setup::{DomainRecord, RecordType};
 use serde::Deserialize;
 
@@ -213,11 +214,14 @@ impl Route53Client {
         }
         let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
         let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-        let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256_digest(b"")));
+        let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hexadecimal::encode(sha256_digest(b"")));
         let region = keys.region.as_deref().unwrap_or(REGION);
         let scope = format!("{day}/{region}/route53/aws4_request");
-        let to_sign = format!("AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
-        let signature = hex(&hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
+        let to_sign = format!(
+            "AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{}",
+            hexadecimal::encode(sha256_digest(request.as_bytes()))
+        );
+        let signature = hexadecimal::encode(hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
         let id = keys.id.expose();
         let authorization =
             format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
@@ -238,10 +242,6 @@ fn signing_key(secret: &SecretText, day: &str, region: &str) -> Vec<u8> {
     let day = hmac_sha256(format!("AWS4{}", secret.expose()).as_bytes(), day.as_bytes());
     let service = hmac_sha256(&hmac_sha256(&day, region.as_bytes()), b"route53");
     hmac_sha256(&service, b"aws4_request")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn strip_final_dot(name: &str) -> String {

@@ -12,12 +12,11 @@
 //! orders at a time, so that two nodes never validate the same name concurrently. Account and keys are sealed with the
 //! installation's key: a copy of the store alone reveals neither.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use dns::secrets::Vault;
 use instant_acme::AccountCredentials;
 use jiff::Timestamp;
+use message::hexadecimal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use store::engine::{CommitError, Store, Value};
@@ -56,10 +55,7 @@ impl CertificateStore {
         let mut names = names.to_vec();
         names.sort();
         // There may be many names, and a setting's key is short.
-        let mut short = String::with_capacity(32);
-        for byte in digest(&SHA256, names.join(" ").as_bytes()).as_ref().iter().take(16) {
-            let _ = write!(short, "{byte:02x}");
-        }
+        let short = hexadecimal::encode(&digest(&SHA256, names.join(" ").as_bytes()).as_ref()[..16]);
         Self {
             store: server.store.clone(),
             vault: std::sync::Arc::clone(&server.accounts.vault),

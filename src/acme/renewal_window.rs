@@ -134,10 +134,10 @@ mod tests {
     fn the_certificate_identifier_is_that_of_rfc_9773() {
         // Example of RFC 9773 4.1: the first bit of the serial number is set, so DER prepends a zero byte.
         let authority_key = "69885b6b87464041e1b37b847ba0ae2cde01c8d4";
-        let bytes = |n: usize| u8::from_str_radix(&authority_key[2 * n..2 * n + 2], 16).unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_identifier_method = KeyIdMethod::PreSpecified((0..20).map(bytes).collect());
+        authority.key_identifier_method =
+            KeyIdMethod::PreSpecified(message::hexadecimal::decode(authority_key).unwrap());
         let mut params = CertificateParams::new(["example.com".to_owned()]).unwrap();
         params.serial_number = Some(SerialNumber::from_slice(&[0x87, 0x65, 0x43, 0x21]));
         params.use_authority_key_identifier_extension = true;

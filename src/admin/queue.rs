@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::queue::admin::queue_admin::CommandProgress;
 use ::queue::admin::queue_command::QueueCommand;
+use message::hexadecimal;
 use model::destination::{Destination, DestinationOverrides, OperatorSuspension};
 use model::id::EmailId;
 use model::task::Task;
@@ -101,18 +102,10 @@ impl QueueScan<'_> {
     }
 }
 
-fn format_cursor(key: &Key) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn read_cursor(text: &str) -> Result<Key, String> {
-    let error = || format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page");
-    let digits = text.as_bytes().chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    let key: Key = digits.collect::<Option<Vec<u8>>>().ok_or_else(error)?.into();
-    store::task::partition_of_key(&key).map(|_| key.clone()).ok_or_else(error)
+    let key = hexadecimal::decode(text).map(Key::from);
+    key.filter(|key| store::task::partition_of_key(key).is_some())
+        .ok_or_else(|| format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page"))
 }
 
 /// Lists a page of tasks, and the ready queues of destinations.
@@ -140,7 +133,7 @@ pub(super) async fn list_queue(
         "hold": hold_view(server).await?,
         "tasks": scan.tasks.iter().map(|task| views::task_view(task, &server.queue)).collect::<Vec<_>>(),
         "has_more": next.is_some(),
-        "next_cursor": next.as_ref().map(format_cursor),
+        "next_cursor": next.as_ref().map(hexadecimal::encode),
         "tasks_read": walk.rows_read(),
         "damaged": scan.damaged,
         "in_memory": in_memory,

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use message::address::DomainName;
+use message::hexadecimal;
 use model::id::{AccountId, EmailId};
 use model::task::{QueueName, Task, TaskClass, TaskId};
 
@@ -190,7 +191,7 @@ pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)>
     let named = match read_key(at) {
         Ok((queue, due)) => format!("for {} of {}, due {due}", queue.domain, queue.account),
         Err(error) => {
-            let key = at.iter().map(|byte| format!("{byte:02x}")).collect();
+            let key = hexadecimal::encode(at);
             return Some((key, format!("invalid task key: {error}")));
         }
     };

@@ -5,6 +5,7 @@
 
 use aws_lc_rs::{constant_time, hmac};
 use jiff::Timestamp;
+use message::hexadecimal;
 use thiserror::Error;
 
 /// Name of the header field.
@@ -102,7 +103,7 @@ impl<'a> SignatureHeader<'a> {
         for (scheme, value) in header.split(',').filter_map(|part| part.trim().split_once('=')) {
             match scheme {
                 "t" => times.push(value),
-                "v1" => tags.extend(from_hex(value)),
+                "v1" => tags.extend(hexadecimal::decode(value).and_then(|tag| <[u8; TAG_BYTES]>::try_from(tag).ok())),
                 _ => {}
             }
         }
@@ -119,17 +120,6 @@ fn seconds(text: &str) -> Option<Timestamp> {
     let digits = text.len() <= TIME_DIGITS_MAX && text.bytes().all(|byte| byte.is_ascii_digit());
     let seconds = text.parse().ok().filter(|_| digits)?;
     Timestamp::from_second(seconds).ok()
-}
-
-fn from_hex(text: &str) -> Option<[u8; TAG_BYTES]> {
-    let (digits, remainder) = text.as_bytes().as_chunks::<2>();
-    let digits: &[[u8; 2]; TAG_BYTES] = digits.try_into().ok().filter(|_| remainder.is_empty())?;
-    let mut bytes = [0; TAG_BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(digits) {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        *byte = u8::try_from(high? << 4 | low?).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -19,8 +19,7 @@ fn signature(world: &World, secret: &str, body: &str) -> String {
     let now = world.services.clock.now().as_second();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{now}.{body}").as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("t={now},v1={hex}")
+    format!("t={now},v1={}", message::hexadecimal::encode(tag))
 }
 
 /// Posts a body with this signature.

@@ -8,13 +8,13 @@
 //! The rows are in the partitions of the nodes that aggregated the events. The partition's owner posts them and commits
 //! the outcome with a fence. After a crash an open export is posted again with the same id.
 
-use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use message::hexadecimal;
 use model::product_event::conversion::Conversion;
 use net::http_client::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 use queue::services::Services;
@@ -112,11 +112,7 @@ fn export_body(conversion: &Conversion, email_hash: bool) -> Value {
 
 /// SHA-256 in hexadecimal.
 fn sha256_hex(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing to a `String` does not fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hexadecimal::encode(Sha256::digest(text))
 }
 
 /// Decides what follows from the response to an export.

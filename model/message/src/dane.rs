@@ -5,6 +5,8 @@
 
 use sha2::{Digest as _, Sha256, Sha512};
 
+use crate::hexadecimal;
+
 /// TLSA certificate usage (RFC 6698 2.1.1, RFC 7218 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaUsage {
@@ -83,7 +85,7 @@ impl Tlsa {
 
     /// The data of a `3 1 1` record for a public key in hex, as a host publishes it (RFC 7672 3.1.1).
     pub fn public_key_digest(public_key: &[u8]) -> String {
-        Sha256::digest(public_key).iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal::encode(Sha256::digest(public_key))
     }
 }
 
@@ -103,8 +105,7 @@ impl std::fmt::Display for Tlsa {
             TlsaMatchingType::Sha256 => 1,
             TlsaMatchingType::Sha512 => 2,
         };
-        write!(f, "{usage} {selector} {matching} ")?;
-        self.data.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{usage} {selector} {matching} {}", hexadecimal::encode(&self.data))
     }
 }
 

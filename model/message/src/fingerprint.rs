@@ -4,14 +4,12 @@
 //! The fingerprint ignores these, and the transfer encoding of each part. Everything else counts, including the
 //! `Service-*` fields, because another template or other variables make another email.
 
-use std::fmt::Write as _;
-
 use mail_parser::{ContentType, Message, MessageParser, MimeHeaders as _, PartType};
 use sha2::{Digest as _, Sha256};
 
 use crate::address::Address;
 use crate::header::parse_fields;
-use crate::mime;
+use crate::{hexadecimal, mime};
 
 /// Fields that differ between retries, and MIME fields that are hashed per part instead.
 const IGNORED_FIELDS: &[&str] = &[
@@ -46,11 +44,7 @@ pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, me
         Some(parsed) => sum.add_parts(&parsed),
         None => sum.add_bytes(message.get(body..).unwrap_or_default()),
     }
-    let mut text = String::with_capacity(64);
-    for byte in sum.0.finalize() {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hexadecimal::encode(sum.0.finalize())
 }
 
 struct FingerprintHasher(Sha256);

@@ -17,6 +17,7 @@ pub mod dsn;
 pub mod encoded_word;
 pub mod fingerprint;
 pub mod header;
+pub mod hexadecimal;
 pub mod inbound_message;
 pub mod mime;
 pub mod mta_sts;

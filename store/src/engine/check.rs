@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::Bytes;
+use message::hexadecimal;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -149,7 +150,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         if let Some((id, fault)) = crate::task::describe_damage(at, row) {
             self.report.problem(Object::Task, id, fault);
         } else if is_damaged(at, row) {
-            self.report.problem(Object::Index, hex(at), "the row with this key cannot be decompressed");
+            self.report.problem(Object::Index, hexadecimal::encode(at), "the row with this key cannot be decompressed");
         }
         if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.report_progress() } else { Ok(()) }
     }
@@ -183,10 +184,6 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
     }
 }
 
-fn hex(at: &Key) -> String {
-    at.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Type and id of a body's owner, as operators see it.
 fn name_of(at: &Key) -> (Object, String) {
     let id_in = |space: Space| {
@@ -200,5 +197,5 @@ fn name_of(at: &Key) -> (Object, String) {
     if let Some(id) = id_in(Space::ReceivedBody) {
         return (Object::ReceivedEmail, model::id::ReceivedId::from_bytes(id).to_string());
     }
-    (Object::Body, hex(at))
+    (Object::Body, hexadecimal::encode(at))
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use message::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -272,6 +273,5 @@ fn compare(
         }
     }
     step(CopyProgress::Compared(done));
-    let sum = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((done, sum))
+    Ok((done, hexadecimal::encode(sum.finalize())))
 }

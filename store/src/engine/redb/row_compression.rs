@@ -274,8 +274,10 @@ mod tests {
         use sha2::{Digest, Sha256};
         let row = golden("email.email").remove(0);
         let digest = Sha256::digest(include_bytes!("row_compression/dictionary-1.txt"));
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(digest, "3eedfb9941f397dcb4de8576534fea6c07585ef5021b2cf4d7dce882ab70226b");
+        assert_eq!(
+            message::hexadecimal::encode(digest),
+            "3eedfb9941f397dcb4de8576534fea6c07585ef5021b2cf4d7dce882ab70226b"
+        );
         let stored: &[u8] =
             b"\xf5\x01\xbb\x03\x0c\xb2\x02\x80HF7YATCG8\x0b\x07\x02\x00\x1f8\xca\x02\x01\x02,\x00\x07&\x00\x02\
               \x02\x00\x07\xe2\x02\x0f\xa4\x02\x05YFrom2\xda\x03\x16}\xb6\x02\x02\xfd\x06\x0a\xb4\x02\x1c]e\
