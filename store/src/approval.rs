@@ -29,7 +29,7 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key, successor};
 use crate::rows;
 
-account_rows!(Approval, ApprovalId, Approval);
+account_rows!(Approval, ApprovalId, Approval, list);
 
 /// Number of requests that were held on a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,17 +262,6 @@ pub async fn find_by_idempotency_key(
     };
     let id: [u8; 16] = id.as_ref().try_into().map_err(|_| codec::damaged("an invalid id of an approval"))?;
     get(store, account, ApprovalId::from_bytes(id)).await
-}
-
-/// Lists an account's approvals before `before`, newest first, at most `limit`.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    before: Option<ApprovalId>,
-    limit: usize,
-) -> Result<Vec<Approval>> {
-    let range = key(Space::Approval).account(account).range_before(before.map(ApprovalId::to_bytes));
-    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 fn index_parts(space: Space, row_key: &[u8]) -> Result<(AccountId, ApprovalId), KeyDecodeError> {

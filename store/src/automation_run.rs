@@ -116,7 +116,7 @@ pub fn put_sealed(batch: &mut Batch, about: RunKey, sealed: Vec<u8>) {
 
 /// Returns whether the conflicting key is a run, or an answer sent by one.
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
+    Space::AutomationRun.holds(conflict) || run_indexes::is_answer_conflict(conflict)
 }
 
 pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>> {

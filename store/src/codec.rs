@@ -43,8 +43,22 @@ macro_rules! stored {
 }
 
 /// Declares a noun whose rows are stored under account and id: its stored shape, `key_of`, `get` and `check_unchanged`.
+/// `list` is declared if it is named.
 macro_rules! account_rows {
-    ($noun:ty, $id:ty, $space:ident) => {
+    (@list $noun:ty, $id:ty, $space:ident) => {
+        /// Lists an account's rows before `before`, newest first, at most `limit`.
+        pub async fn list(
+            store: &$crate::engine::Store,
+            account: model::id::AccountId,
+            before: Option<$id>,
+            limit: usize,
+        ) -> $crate::engine::Result<Vec<$noun>> {
+            let rows = $crate::key::key($crate::key::Space::$space).account(account);
+            let range = rows.range_before(before.map(<$id>::to_bytes));
+            $crate::rows::scan(store, range, $crate::engine::ScanOrder::Descending, limit).await
+        }
+    };
+    ($noun:ty, $id:ty, $space:ident $(, $method:ident)*) => {
         $crate::codec::stored!($noun);
 
         pub(crate) fn key_of(account: model::id::AccountId, id: $id) -> $crate::engine::Key {
@@ -63,6 +77,8 @@ macro_rules! account_rows {
         pub fn check_unchanged(batch: &mut $crate::engine::Batch, read: &$noun) {
             batch.check(key_of(read.account, read.id), Some($crate::codec::encode(read)));
         }
+
+        $($crate::codec::account_rows!(@$method $noun, $id, $space);)*
     };
 }
 

@@ -10,7 +10,7 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::rows;
 
-account_rows!(DomainClaim, ClaimId, DomainClaim);
+account_rows!(DomainClaim, ClaimId, DomainClaim, list);
 
 fn key_by_name(account: AccountId, name: &DomainName) -> Key {
     key(Space::DomainClaimByName).text(name.as_str()).account(account).build()
@@ -31,17 +31,6 @@ pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
     if !after.is_open() {
         batch.delete(key_by_name(after.account, &after.name));
     }
-}
-
-/// Lists an account's claims before `before`, newest first, at most `limit`.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    before: Option<ClaimId>,
-    limit: usize,
-) -> Result<Vec<DomainClaim>> {
-    let range = key(Space::DomainClaim).account(account).range_before(before.map(ClaimId::to_bytes));
-    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Finds an account's open claim to a name.

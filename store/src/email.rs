@@ -231,7 +231,7 @@ pub fn update_recipient(
 }
 
 pub fn is_recipient_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Recipient as u8))
+    Space::Recipient.holds(conflict)
 }
 
 /// Lists the first recipients of an email, at most `limit`.

@@ -60,7 +60,7 @@ fn by_time(at: Timestamp, row_key: &Key) -> Key {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Idempotency as u8))
+    Space::Idempotency.holds(conflict)
 }
 
 /// Deletes records older than a time, oldest first, at most `limit`. Returns the number of index entries deleted.

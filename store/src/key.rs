@@ -306,6 +306,13 @@ pub enum Space {
     ApprovalCount = 198,
 }
 
+impl Space {
+    /// Returns whether a key is in this space.
+    pub(crate) fn holds(self, key: &[u8]) -> bool {
+        key.first() == Some(&(self as u8))
+    }
+}
+
 impl From<Space> for u8 {
     fn from(space: Space) -> u8 {
         space as u8

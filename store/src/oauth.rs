@@ -20,8 +20,9 @@ pub mod token;
 
 use jiff::Timestamp;
 
-use crate::engine::{Batch, Key, Result, ScanOrder, Store};
+use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 /// Deletes the rows of a space whose keys begin with a time before `before`, at most `limit`. Returns their number.
 async fn purge_before(
@@ -31,12 +32,7 @@ async fn purge_before(
     before: Timestamp,
     limit: usize,
 ) -> Result<usize> {
-    let rows = store.scan(range_before(space, before), ScanOrder::Ascending, limit).await?;
-    let count = rows.len();
-    for (row_key, _) in rows {
-        batch.delete(row_key);
-    }
-    Ok(count)
+    rows::delete_range(store, batch, range_before(space, before), limit).await
 }
 
 fn range_before(space: Space, before: Timestamp) -> std::ops::Range<Key> {

@@ -51,7 +51,7 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::OptOut as u8))
+    Space::OptOut.holds(conflict)
 }
 
 /// Lists an address's opt-outs of these categories.

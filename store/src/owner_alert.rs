@@ -51,7 +51,7 @@ impl QueuedOwnerAlert {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::OwnerAlert as u8))
+    Space::OwnerAlert.holds(conflict)
 }
 
 /// Due alerts of a partition.

@@ -59,7 +59,7 @@ pub fn delete(batch: &mut Batch, about: ScheduleKey) {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Schedule as u8))
+    Space::Schedule.holds(conflict)
 }
 
 /// Reads the schedule of an email, if it was scheduled.

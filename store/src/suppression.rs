@@ -105,7 +105,7 @@ pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Suppression as u8))
+    Space::Suppression.holds(conflict)
 }
 
 /// Returns the addresses that mail of this category must not be sent to, with the reason: a suppression of the address,

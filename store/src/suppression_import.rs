@@ -46,7 +46,7 @@ pub fn update(batch: &mut Batch, before: &StoredImport, after: &SuppressionImpor
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::SuppressionImport as u8))
+    Space::SuppressionImport.holds(conflict)
 }
 
 pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>> {

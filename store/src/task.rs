@@ -185,7 +185,7 @@ pub(crate) fn read(at: &Key, row: &Value) -> Result<Task> {
 
 /// For the integrity check: describes the task and its fault, if the row is a damaged task.
 pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)> {
-    if at.first() != Some(&(Space::Task as u8)) {
+    if !Space::Task.holds(at) {
         return None;
     }
     let named = match read_key(at) {

@@ -20,7 +20,7 @@ use crate::task::PARTITIONS;
 /// Page size of a scan.
 const PAGE_ROWS: usize = 100;
 
-account_rows!(Backfill, BackfillId, Backfill);
+account_rows!(Backfill, BackfillId, Backfill, list);
 
 fn open_key(account: AccountId) -> Key {
     let [.., last] = account.to_bytes();
@@ -39,17 +39,6 @@ pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
     if after.status != BackfillStatus::Running {
         batch.delete(open_key(before.account));
     }
-}
-
-/// Lists an account's backfills before one, newest first, at most `limit`.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    before: Option<BackfillId>,
-    limit: usize,
-) -> Result<Vec<Backfill>> {
-    let range = key(Space::Backfill).account(account).range_before(before.map(BackfillId::to_bytes));
-    rows::scan(store, range, ScanOrder::Descending, limit).await
 }
 
 /// Lists the running backfills of these partitions, at most `limit`.

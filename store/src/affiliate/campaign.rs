@@ -21,7 +21,7 @@ fn key_by_name(account: AccountId, name: &str) -> Key {
 
 /// Returns whether the conflicting key is a campaign's name.
 pub fn is_name_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::CampaignByName as u8))
+    Space::CampaignByName.holds(conflict)
 }
 
 fn reserve_name(batch: &mut Batch, campaign: &Campaign) {

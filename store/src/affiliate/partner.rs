@@ -50,7 +50,7 @@ fn key_by_email(account: AccountId, email: &Address) -> Key {
 
 /// Returns whether the conflicting key is a partner's email address.
 pub fn is_email_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::PartnerByEmail as u8))
+    Space::PartnerByEmail.holds(conflict)
 }
 
 /// Writes a new partner. The commit conflicts if another partner has the address.

@@ -61,7 +61,7 @@ impl QueuedPartnerEmail {
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::PartnerEmail as u8))
+    Space::PartnerEmail.holds(conflict)
 }
 
 /// Lists the emails of these partitions that are due at `now`, at most `limit`. Rows that cannot be decoded are logged,

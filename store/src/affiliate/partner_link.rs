@@ -59,7 +59,7 @@ pub async fn find_free_token(
 
 /// Returns whether the conflicting key is a token, that is, a concurrent commit took it.
 pub fn is_token_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::PartnerLinkByToken as u8))
+    Space::PartnerLinkByToken.holds(conflict)
 }
 
 /// Writes a new link with a free token. The commit conflicts if the token was taken since it was checked.

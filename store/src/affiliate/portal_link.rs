@@ -44,7 +44,7 @@ fn key_of_links(account: AccountId, partner: PartnerId, purpose: &PortalLinkPurp
 
 /// Returns whether the conflicting key is a portal link, that is, it was used or replaced.
 pub fn caused_conflict(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::PortalLink as u8))
+    Space::PortalLink.holds(conflict)
 }
 
 /// A new link, with the links that it revokes.

@@ -86,10 +86,9 @@ fn is_compressed(key: &[u8]) -> bool {
 fn hint(key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len() + 4 * ID_CHARACTERS);
     out.extend_from_slice(key);
-    let is_in = |space: Space| key.first() == Some(&(space as u8));
     let from_end = |bytes: usize| key.len().checked_sub(bytes);
     // A task's key ends with account, due time, email and recipient. The other keys begin with account and ids.
-    let places = match is_in(Space::Task) {
+    let places = match Space::Task.holds(key) {
         true => [from_end(42), from_end(18), None],
         false => [Some(1), Some(17), Some(33)],
     };
@@ -97,7 +96,7 @@ fn hint(key: &[u8]) -> Vec<u8> {
     for id in places.into_iter().flatten().filter_map(id_at) {
         push_id(&mut out, id);
     }
-    if let Some(id) = id_at(17).filter(|_| is_in(Space::Email)) {
+    if let Some(id) = id_at(17).filter(|_| Space::Email.holds(key)) {
         // The Message-ID begins with the email's id.
         let start = out.len();
         push_id(&mut out, id);
