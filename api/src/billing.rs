@@ -34,12 +34,12 @@ pub struct SignedBillingEvent {
 impl FromRequest for SignedBillingEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(EVENT_BYTES_MAX);
     const MEDIA: Media = Media::Signed;
+    const BODY: Option<BodySchema> =
+        Some(|schemas| schemas.component("ProcessorEventBody", |_| schema::processor_event()));
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
+    fn parameters() -> Vec<Value> {
         let description = "`t=…,v1=…`: the payment processor's signature of the time and the body";
-        let parameters = vec![schema::header_parameter(HEADER, description)];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        vec![schema::header_parameter(HEADER, description)]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -8,9 +8,8 @@ macro_rules! id_path {
         $visibility struct $name(pub(crate) $id);
 
         impl ::httpd::request::FromRequest for $name {
-            fn describe(_: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
-                let parameters = vec![schema::path_parameter("id", $description)];
-                ::httpd::request::RequestSpec { parameters, ..Default::default() }
+            fn parameters() -> Vec<::serde_json::Value> {
+                vec![schema::path_parameter("id", $description)]
             }
 
             fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {

@@ -60,8 +60,8 @@ impl GivenKey {
 }
 
 impl FromRequest for GivenKey {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![header_parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![header_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

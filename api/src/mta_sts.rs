@@ -29,10 +29,6 @@ pub fn operations() -> Vec<Operation> {
 pub struct MtaStsPolicyQuery(Option<DomainName>);
 
 impl FromRequest for MtaStsPolicyQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec::default()
-    }
-
     fn read(call: &Request) -> Result<Self> {
         let host = call.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let name = host.and_then(|host| host.host().to_ascii_lowercase().strip_prefix("mta-sts.")?.parse().ok());

@@ -163,10 +163,9 @@ fn attachment_not_found() -> Problem {
 }
 
 impl FromRequest for GetAttachment {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut request_spec = ReceivedEmailPath::describe(schemas);
-        request_spec.parameters.push(schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)"));
-        request_spec
+    fn parameters() -> Vec<Value> {
+        let attachment = schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)");
+        [ReceivedEmailPath::parameters(), vec![attachment]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -106,9 +106,8 @@ pub enum SuppressionPath {
 const ID_OR_EMAIL: &str = "id_or_email";
 
 impl FromRequest for SuppressionPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter(ID_OR_EMAIL, "The suppression's id (`sup_…`), or the address");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter(ID_OR_EMAIL, "The suppression's id (`sup_…`), or the address")]
     }
 
     /// Text that is neither an id nor an address is answered 404.

@@ -59,9 +59,8 @@ pub struct TrackedRequest {
 }
 
 impl FromRequest for TrackedRequest {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let token = schema::path_parameter(TOKEN, "Signed token: the recipient and, for a link, its target");
-        RequestSpec { parameters: vec![token], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter(TOKEN, "Signed token: the recipient and, for a link, its target")]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -95,8 +95,8 @@ fn token_parameter() -> Value {
 }
 
 impl FromRequest for UnsubscribeTokenPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![token_parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![token_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -111,11 +111,13 @@ pub struct OneClickUnsubscribe(String);
 impl FromRequest for OneClickUnsubscribe {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::Form;
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    const BODY: Option<BodySchema> = Some(|_| {
         let one_click = json!({"type": "string", "enum": ["One-Click"]});
-        let body = json!({"type": "object", "properties": {"List-Unsubscribe": one_click}});
-        RequestSpec { parameters: vec![token_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        json!({"type": "object", "properties": {"List-Unsubscribe": one_click}})
+    });
+
+    fn parameters() -> Vec<Value> {
+        vec![token_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -135,14 +137,16 @@ const NEWSLETTER: &str = "newsletter";
 impl FromRequest for SetPreferences {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::Form;
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    const BODY: Option<BodySchema> = Some(|_| {
         let checkbox_schema = || json!({"type": "string", "enum": ["on"]});
-        let body = json!({"type": "object", "required": [FORM.0], "properties": {
+        json!({"type": "object", "required": [FORM.0], "properties": {
             FORM.0: {"type": "string", "enum": [FORM.1]},
             PRODUCT: checkbox_schema(), NEWSLETTER: checkbox_schema(), NOTHING: checkbox_schema(),
-        }});
-        RequestSpec { parameters: vec![token_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        }})
+    });
+
+    fn parameters() -> Vec<Value> {
+        vec![token_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -133,10 +133,7 @@ fn parse_visitor_id(value: &RawValue) -> Result<String, String> {
 impl FromRequest for ReportSiteVisit {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Beacon;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<VisitFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(VisitFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         // Warnings about ignored fields are not sent: nobody reads the response.

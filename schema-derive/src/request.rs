@@ -120,10 +120,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             impl #generics ::httpd::request::FromRequest for #name #arguments #conditions {
                 const BODY_BYTES_MAX: Option<usize> = Some(#bytes_max);
                 const MEDIA: ::httpd::request::Media = ::httpd::request::Media::#media;
-
-                fn describe(schemas: &mut ::schema::Schemas) -> ::httpd::request::RequestSpec {
-                    ::httpd::request_object::body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-                }
+                const BODY: Option<::httpd::request::BodySchema> =
+                    Some(<Self as ::httpd::request_object::RequestObject>::schema);
 
                 fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
                     ::httpd::request_object::#read

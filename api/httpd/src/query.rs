@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::paging::{self, LIMIT_DEFAULT, LIMIT_MAX, PageParameters};
 use crate::problem::{Problem, Result};
-use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request::{FromRequest, Request};
 
 /// Input that is read from the query alone.
 pub trait RequestQuery: Sized + Send + 'static {
@@ -26,11 +26,11 @@ pub trait RequestQuery: Sized + Send + 'static {
 }
 
 impl<T: RequestQuery> FromRequest for T {
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    fn parameters() -> Vec<Value> {
         let mut query = Query { given: Vec::new(), described: Some(Vec::new()) };
         // An error means that a required parameter is missing. It does not matter here.
         let _ = T::read_query(&mut query);
-        RequestSpec { parameters: query.described.unwrap_or_default(), ..RequestSpec::default() }
+        query.described.unwrap_or_default()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -160,15 +160,31 @@ impl RequestSpec {
     }
 }
 
+/// Writes the schema of a body.
+pub type BodySchema = fn(&mut Schemas) -> Value;
+
 /// The input of a handler, parsed from a request.
 pub trait FromRequest: Sized + Send + 'static {
     /// Maximum body size; `None` if the operation takes no body.
     const BODY_BYTES_MAX: Option<usize> = None;
     /// Accepted media types.
     const MEDIA: Media = Media::Json;
+    /// The body in the OpenAPI document; `None` if the operation takes none.
+    const BODY: Option<BodySchema> = None;
+
+    /// The parameters of path, query and headers, for the OpenAPI document.
+    fn parameters() -> Vec<Value> {
+        Vec::new()
+    }
 
     /// The input's part of the OpenAPI document.
-    fn describe(schemas: &mut Schemas) -> RequestSpec;
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        RequestSpec {
+            parameters: Self::parameters(),
+            body: Self::BODY.map(|schema| schema(schemas)),
+            body_bytes_max: Self::BODY_BYTES_MAX,
+        }
+    }
 
     /// Parses the input.
     fn read(call: &Request) -> Result<Self, Problem>;
@@ -183,12 +199,12 @@ pub trait FromRequest: Sized + Send + 'static {
 impl<P: FromRequest, T: FromRequest> FromRequest for (P, T) {
     const BODY_BYTES_MAX: Option<usize> = T::BODY_BYTES_MAX;
     const MEDIA: Media = T::MEDIA;
+    const BODY: Option<BodySchema> = T::BODY;
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let (path, mut rest) = (P::describe(schemas), T::describe(schemas));
-        rest.parameters.splice(..0, path.parameters);
-        rest
+    fn parameters() -> Vec<Value> {
+        [P::parameters(), T::parameters()].concat()
     }
+
     fn read(call: &Request) -> Result<Self, Problem> {
         let rest = T::read(call)?;
         Ok((P::read(call)?, rest))
@@ -200,9 +216,6 @@ impl<P: FromRequest, T: FromRequest> FromRequest for (P, T) {
 pub struct NoInput;
 
 impl FromRequest for NoInput {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec::default()
-    }
     fn read(_: &Request) -> Result<Self, Problem> {
         Ok(Self)
     }

@@ -16,7 +16,7 @@ use crate::fields::{self, FieldDiagnostics, FieldLookup, ObjectFields};
 pub use schema_derive::RequestObject;
 
 use crate::problem::Problem;
-use crate::request::{Request, RequestSpec};
+use crate::request::Request;
 
 /// A field of an object, for the names that are accepted and for the OpenAPI document.
 pub enum FieldSpec {
@@ -240,15 +240,6 @@ pub fn read_nested_list<T: RequestObject>(
     let entries = fields::parse_list(fields.value(name)?, entries_max);
     let entries = entries.map_err(|error| notes.errors.add(name, error)).ok()?.into_iter().enumerate();
     Some(entries.filter_map(|(index, entry)| read_nested(entry, &format!("{name}[{index}]"), notes)).collect())
-}
-
-/// The document's part of an operation with this body.
-pub fn body_spec<T: RequestObject>(
-    schemas: &mut Schemas,
-    parameters: Vec<Value>,
-    body_bytes_max: Option<usize>,
-) -> RequestSpec {
-    RequestSpec { parameters, body: Some(T::schema(schemas)), body_bytes_max }
 }
 
 /// The schema of an object with these fields.

@@ -31,9 +31,8 @@ impl RequestQuery for ImportFlags {
 impl FromRequest for ImportPartners {
     const BODY_BYTES_MAX: Option<usize> = Some(LIST_BYTES_MAX);
     const MEDIA: Media = Media::Csv;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("AffiliateList", |_| {
+    const BODY: Option<BodySchema> = Some(|schemas| {
+        schemas.component("AffiliateList", |_| {
             json!({
                 "type": "string",
                 "description": "CSV in UTF-8. The first line must name the columns. `email` is required; `first_name`, \
@@ -42,9 +41,11 @@ impl FromRequest for ImportPartners {
                     (`name`, `paypal`) are accepted. At most 5,000 rows; invalid rows are skipped and listed",
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
-        });
-        let parameters = ImportFlags::describe(schemas).parameters;
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        })
+    });
+
+    fn parameters() -> Vec<Value> {
+        ImportFlags::parameters()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -87,10 +87,7 @@ pub struct SetPayoutMethod(PayoutDestination);
 
 impl FromRequest for SetPayoutMethod {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<PayoutMethodFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(PayoutMethodFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let PayoutMethodFields { method, destination } = read_body(call)?;

@@ -220,10 +220,7 @@ pub struct CreatePartner(PartnerDraft);
 
 impl FromRequest for CreatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<NewPartnerFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(NewPartnerFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let NewPartnerFields { email, partner, token, status, paypal_email, send_invite } =
@@ -335,10 +332,7 @@ pub struct UpdatePartner(PartnerChange);
 
 impl FromRequest for UpdatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ChangedPartnerFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(ChangedPartnerFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let change: ChangedPartnerFields = read_body_rejecting(call, CREATE_ONLY_FIELDS)?;

@@ -15,9 +15,8 @@ macro_rules! in_path {
         }
 
         impl FromRequest for $name {
-            fn describe(_: &mut Schemas) -> RequestSpec {
-                let parameters = vec![schema::path_parameter("id", $about)];
-                RequestSpec { parameters, ..RequestSpec::default() }
+            fn parameters() -> Vec<Value> {
+                vec![schema::path_parameter("id", $about)]
             }
 
             fn read(call: &Request) -> Result<Self> {
@@ -40,10 +39,8 @@ in_path! { ReferralPath(ReferralId) "The referral's id (`ref_…`)" }
 pub struct PartnerLinkPath(pub(super) PartnerPath, pub(super) Option<PartnerLinkId>);
 
 impl FromRequest for PartnerLinkPath {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut spec = PartnerPath::describe(schemas);
-        spec.parameters.push(schema::path_parameter("link_id", "The link's id (`afl_…`)"));
-        spec
+    fn parameters() -> Vec<Value> {
+        [PartnerPath::parameters(), vec![schema::path_parameter("link_id", "The link's id (`afl_…`)")]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

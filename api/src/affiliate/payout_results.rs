@@ -19,9 +19,8 @@ pub struct PayoutResultsFile(Vec<PayoutResultRow>);
 impl FromRequest for PayoutResultsFile {
     const BODY_BYTES_MAX: Option<usize> = Some(FILE_BYTES_MAX);
     const MEDIA: Media = Media::Csv;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("AffiliatePayoutResults", |_| {
+    const BODY: Option<BodySchema> = Some(|schemas| {
+        schemas.component("AffiliatePayoutResults", |_| {
             json!({
                 "type": "string",
                 "description": "CSV in UTF-8, as exported by PayPal and Wise. The first line names the columns: \
@@ -29,9 +28,8 @@ impl FromRequest for PayoutResultsFile {
                     `reason`. The cell with a payout's id assigns the row to that payout. At most 20,000 rows",
                 "examples": ["id,status,reference,reason\npay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E,paid,PP-1,\n"],
             })
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+        })
+    });
 
     fn read(call: &Request) -> Result<Self> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;

@@ -26,14 +26,14 @@ pub struct SignedProcessorEvent {
 impl FromRequest for SignedProcessorEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(EVENT_BYTES_MAX);
     const MEDIA: Media = Media::Signed;
+    const BODY: Option<BodySchema> =
+        Some(|schemas| schemas.component("ProcessorEventBody", |_| schema::processor_event()));
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
-        let parameters = vec![
+    fn parameters() -> Vec<Value> {
+        vec![
             schema::path_parameter("id", "The program's id (`prog_…`)"),
             schema::header_parameter(HEADER, "`t=…,v1=…`: the payment processor's signature of the time and the body"),
-        ];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        ]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -156,9 +156,8 @@ pub async fn list(
 pub struct ProcessorEventPath(Option<String>);
 
 impl FromRequest for ProcessorEventPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The payment processor's event id (`evt_…`)");
-        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter("id", "The payment processor's event id (`evt_…`)")]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -144,10 +144,7 @@ pub struct ConnectProcessor(ProcessorConnection);
 
 impl FromRequest for ConnectProcessor {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ProcessorFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(ProcessorFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let ProcessorFields { webhook_secrets, api_base, restricted_key, account_id } = read_body(call)?;

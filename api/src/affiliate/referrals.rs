@@ -122,10 +122,7 @@ pub struct CreateReferral(ReferralDraft);
 
 impl FromRequest for CreateReferral {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<ReferralFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(ReferralFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let ReferralFields { affiliate_id, token, email, processor_customer_id, sub_id } =

@@ -69,14 +69,15 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
 impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for ProgramRequest<I, ONCE, SEEN> {
     const BODY_BYTES_MAX: Option<usize> = I::BODY_BYTES_MAX;
     const MEDIA: Media = I::MEDIA;
+    const BODY: Option<BodySchema> = I::BODY;
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut request_spec = I::describe(schemas);
-        request_spec.parameters.extend(ONCE.then(idempotency::header_parameter));
+    fn parameters() -> Vec<Value> {
+        let mut parameters = I::parameters();
+        parameters.extend(ONCE.then(idempotency::header_parameter));
         let description = "The version that the object must still have: the `etag` of a response, or `updated_at` (for a \
                     link, its partner's). If it has changed since, the request fails with 409 `conflict`";
-        request_spec.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", description)));
-        request_spec
+        parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", description)));
+        parameters
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -233,10 +233,7 @@ fn parse_host(value: &RawValue) -> Result<DomainName, String> {
 
 impl FromRequest for UpdateProgramSettings {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(Self::schema);
 
     fn read(call: &Request) -> Result<Self> {
         read_strict_body(call)

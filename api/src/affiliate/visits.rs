@@ -92,9 +92,8 @@ pub struct ReportReferralVisit {
 impl FromRequest for ReportReferralVisit {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Beacon;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("TellAffiliateVisit", |_| {
+    const BODY: Option<BodySchema> = Some(|schemas| {
+        schemas.component("TellAffiliateVisit", |_| {
             let fields = [
                 ("key", schema::string("The program's publishable key (`pk_…`)")),
                 ("token", schema::string("The link's token, or a visit's id (`vis_…`)")),
@@ -123,9 +122,11 @@ impl FromRequest for ReportReferralVisit {
                 "referrer": "https://blog.example/", "sub_id": "june",
             }]);
             visit
-        });
-        let origin = schema::header_parameter("Origin", "The page's origin; set by browsers");
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, parameters: vec![origin] }
+        })
+    });
+
+    fn parameters() -> Vec<Value> {
+        vec![schema::header_parameter("Origin", "The page's origin; set by browsers")]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -200,10 +201,6 @@ pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<V
 pub struct CorsPreflight(BrowserClient);
 
 impl FromRequest for CorsPreflight {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec::default()
-    }
-
     fn read(call: &Request) -> Result<Self> {
         Ok(Self(BrowserClient::from_request(call)))
     }

@@ -115,8 +115,8 @@ fn challenge_parameter() -> Value {
 pub struct ChallengePath(());
 
 impl FromRequest for ChallengePath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![challenge_parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![challenge_parameter()]
     }
 
     fn read(_: &Request) -> Result<Self> {
@@ -140,9 +140,10 @@ pub struct CodeSignIn {
 impl FromRequest for CodeSignIn {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::Form;
+    const BODY: Option<BodySchema> = Some(CodeField::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<CodeField>(schemas, vec![challenge_parameter()], Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        vec![challenge_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

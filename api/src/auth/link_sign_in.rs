@@ -67,9 +67,8 @@ pub struct LoginLinkPath {
 }
 
 impl FromRequest for LoginLinkPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let token = schema::path_parameter("token", "The token of the link");
-        RequestSpec { parameters: vec![token], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter("token", "The token of the link")]
     }
 
     fn read(call: &Request) -> Result<Self> {

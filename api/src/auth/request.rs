@@ -12,10 +12,6 @@ pub struct SignInClient {
 }
 
 impl FromRequest for SignInClient {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec::default()
-    }
-
     fn read(call: &Request) -> Result<Self> {
         let user_agent = call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
         Ok(Self { client_ip: call.client_ip, user_agent: user_agent.map(str::to_owned) })

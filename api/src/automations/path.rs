@@ -22,8 +22,8 @@ impl AutomationPath {
 }
 
 impl FromRequest for AutomationPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![Self::parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -170,10 +170,7 @@ struct AutomationFields {
 
 impl FromRequest for CreateAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<AutomationFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(AutomationFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let mut definition = None;
@@ -227,10 +224,7 @@ impl AutomationChangeFields {
 
 impl FromRequest for AutomationChange {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<AutomationChangeFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(AutomationChangeFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let AutomationChangeFields { action, name, trigger, steps } =

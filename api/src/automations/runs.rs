@@ -52,9 +52,8 @@ pub async fn list(
 pub struct AutomationRunPath(Option<RunId>);
 
 impl FromRequest for AutomationRunPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let run = schema::path_parameter("run", "The run's id (`run_…`)");
-        RequestSpec { parameters: vec![run], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter("run", "The run's id (`run_…`)")]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -175,11 +175,8 @@ fn id_parameter<K: CredentialKind>() -> Value {
 
 impl<K: CredentialKind> FromRequest for CreateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = if K::HAS_SCOPE { ApiKeyFields::schema(schemas) } else { CredentialFields::schema(schemas) };
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+    const BODY: Option<BodySchema> =
+        Some(|schemas| if K::HAS_SCOPE { ApiKeyFields::schema(schemas) } else { CredentialFields::schema(schemas) });
 
     fn read(call: &Request) -> Result<Self> {
         let ApiKeyFields { credential, scope } = match K::HAS_SCOPE {
@@ -200,8 +197,8 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
 }
 
 impl<K: CredentialKind> FromRequest for CredentialPath<K> {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter::<K>()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![id_parameter::<K>()]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -211,9 +208,10 @@ impl<K: CredentialKind> FromRequest for CredentialPath<K> {
 
 impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const BODY: Option<BodySchema> = Some(CredentialChange::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<CredentialChange>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        vec![id_parameter::<K>()]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -227,9 +225,10 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
 impl<K: CredentialKind> FromRequest for RotateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::OptionalJson;
+    const BODY: Option<BodySchema> = Some(Rotation::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Rotation>(schemas, vec![id_parameter::<K>()], Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        vec![id_parameter::<K>()]
     }
 
     fn read(call: &Request) -> Result<Self> {

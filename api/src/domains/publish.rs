@@ -72,10 +72,10 @@ pub struct ApplyDnsChanges {
 
 impl FromRequest for ApplyDnsChanges {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const BODY: Option<BodySchema> = Some(Publication::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let parameters = DomainKey::describe(schemas).parameters;
-        body_spec::<Publication>(schemas, parameters, Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        DomainKey::parameters()
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -251,9 +251,10 @@ pub struct SaveDnsCredentials(ProviderCredentials);
 
 impl FromRequest for SaveDnsCredentials {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const BODY: Option<BodySchema> = Some(DnsCredentialFields::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<DnsCredentialFields>(schemas, vec![provider_parameter()], Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        vec![provider_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -314,8 +315,8 @@ pub async fn list_credentials(state: State, tenant: Tenant, _: NoInput) -> Resul
 pub struct DnsProviderPath(Provider);
 
 impl FromRequest for DnsProviderPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![provider_parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![provider_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

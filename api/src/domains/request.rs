@@ -27,9 +27,8 @@ pub enum DomainKey {
 }
 
 impl FromRequest for DomainKey {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let domain = schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name");
-        RequestSpec { parameters: vec![domain], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name")]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -138,10 +137,7 @@ pub struct CreateDomain(pub(super) NewDomain);
 
 impl FromRequest for CreateDomain {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<NewDomainFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(NewDomainFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |fields: &NewDomainFields, _, notes| {

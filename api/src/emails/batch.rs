@@ -43,19 +43,20 @@ pub struct BatchRequest {
 
 impl FromRequest for BatchRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(SEND_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
+    const BODY: Option<BodySchema> = Some(|schemas| {
         schemas.component("SendRequest", |_| send_fields::send_schema(IDEMPOTENCY_KEY));
         let email = schemas.component("BatchItem", |_| send_fields::send_schema(ATTACHMENTS));
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
         let description = "The emails, without attachments. The body may also be the list alone";
-        let body = schema::object(description, [("emails", emails)]);
+        schema::object(description, [("emails", emails)])
+    });
+
+    fn parameters() -> Vec<Value> {
         let strict = schema::header_parameter(
             "Batch-Validation",
             "`strict`: all emails are accepted or none; `permissive` (default): each email separately",
         );
-        let parameters = vec![idempotency::header_parameter(), strict];
-        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        vec![idempotency::header_parameter(), strict]
     }
 
     fn read(call: &Request) -> Result<Self> {

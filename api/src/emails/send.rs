@@ -73,14 +73,11 @@ impl SendRequest {
 
 impl FromRequest for SendRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(SEND_BYTES_MAX);
+    const BODY: Option<BodySchema> =
+        Some(|schemas| schemas.component("SendRequest", |_| send_fields::send_schema(IDEMPOTENCY_KEY)));
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("SendRequest", |_| send_fields::send_schema(IDEMPOTENCY_KEY));
-        RequestSpec {
-            parameters: vec![idempotency::header_parameter()],
-            body: Some(body),
-            body_bytes_max: Self::BODY_BYTES_MAX,
-        }
+    fn parameters() -> Vec<Value> {
+        vec![idempotency::header_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

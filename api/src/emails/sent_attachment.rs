@@ -19,10 +19,9 @@ fn attachment_not_found() -> Problem {
 }
 
 impl FromRequest for SentAttachmentPath {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut spec = EmailPath::describe(schemas);
-        spec.parameters.push(schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)"));
-        spec
+    fn parameters() -> Vec<Value> {
+        let attachment = schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)");
+        [EmailPath::parameters(), vec![attachment]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -42,10 +42,7 @@ pub struct TestEvent {
 
 impl FromRequest for TestEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(Self::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let test: Self = read_body(call)?;

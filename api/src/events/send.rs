@@ -98,9 +98,10 @@ pub struct SendEvent {
 
 impl FromRequest for SendEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+    const BODY: Option<BodySchema> = Some(EventFields::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<EventFields>(schemas, vec![idempotency::header_parameter()], Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        vec![idempotency::header_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

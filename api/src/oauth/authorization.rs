@@ -62,8 +62,8 @@ fn query_parameters() -> Vec<Value> {
 }
 
 impl FromRequest for AuthorizationQuery {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: query_parameters(), ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        query_parameters()
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -79,9 +79,10 @@ pub struct AuthorizationDecision {
 
 impl FromRequest for AuthorizationDecision {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const BODY: Option<BodySchema> = Some(Decision::schema);
 
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Decision>(schemas, query_parameters(), Self::BODY_BYTES_MAX)
+    fn parameters() -> Vec<Value> {
+        query_parameters()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -130,8 +130,8 @@ impl UserCodePath {
 }
 
 impl FromRequest for UserCodePath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![code_parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![code_parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

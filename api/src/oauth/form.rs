@@ -88,12 +88,10 @@ pub struct OAuthForm<F> {
 impl<F: OAuthFields> FromRequest for OAuthForm<F> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
     const MEDIA: Media = Media::Form;
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    const BODY: Option<BodySchema> = Some(|_| {
         let fields = F::FIELDS.iter().map(|(name, description)| (*name, schema::string(description)));
-        let body = schema::object_with(F::ABOUT, F::REQUIRED, fields);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+        schema::object_with(F::ABOUT, F::REQUIRED, fields)
+    });
 
     fn read(call: &Request) -> Result<Self> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not valid UTF-8"))?;

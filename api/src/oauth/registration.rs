@@ -37,8 +37,7 @@ pub struct RegisterClient {
 impl FromRequest for RegisterClient {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::Signed;
-
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    const BODY: Option<BodySchema> = Some(|_| {
         let uris = schema::list(
             schema::string("`https://…`, a loopback address, or a scheme of a program"),
             "1 to 10 redirect URIs",
@@ -48,9 +47,8 @@ impl FromRequest for RegisterClient {
             ("client_name", schema::string("The name that users see, marked as not verified")),
             ("grant_types", schema::list(schema::string("As in the server's metadata"), "The grant types to use")),
         ];
-        let body = schema::object("Client metadata (RFC 7591 2); other fields are ignored", fields);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+        schema::object("Client metadata (RFC 7591 2); other fields are ignored", fields)
+    });
 
     fn read(call: &Request) -> Result<Self> {
         // The derived reader also takes an array of the fields.

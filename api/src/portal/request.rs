@@ -94,6 +94,13 @@ impl PortalRequest {
     }
 }
 
+fn form_schema(_: &mut Schemas) -> Value {
+    json!({
+        "type": "object", "description": "The fields of the page's form",
+        "additionalProperties": {"type": "string"}, "example": {"email": "ada@example.org"},
+    })
+}
+
 /// Declares a request type of a page or form, with one path parameter.
 macro_rules! input {
     ($(#[$doc:meta])* $name:ident, $parameter:literal $about:literal, $words:expr, $form:literal) => {
@@ -104,8 +111,9 @@ macro_rules! input {
         impl FromRequest for $name {
             const BODY_BYTES_MAX: Option<usize> = if $form { Some(FORM_BYTES_MAX) } else { None };
             const MEDIA: Media = if $form { Media::Form } else { Media::Json };
+            const BODY: Option<BodySchema> = if $form { Some(form_schema) } else { None };
 
-            fn describe(_: &mut Schemas) -> RequestSpec {
+            fn parameters() -> Vec<Value> {
                 let words: &[&str] = $words;
                 let mut parameters = Vec::new();
                 if !$parameter.is_empty() {
@@ -115,13 +123,7 @@ macro_rules! input {
                     }
                     parameters.push(parameter);
                 }
-                let text = json!({"type": "string"});
-                let body = json!({
-                    "type": "object", "description": "The fields of the page's form",
-                    "additionalProperties": text, "example": {"email": "ada@example.org"},
-                });
-                let body = $form.then_some(body);
-                RequestSpec { parameters, body, body_bytes_max: Self::BODY_BYTES_MAX }
+                parameters
             }
 
             fn read(call: &Request) -> Result<Self> {

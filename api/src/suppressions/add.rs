@@ -60,10 +60,7 @@ pub struct AddSuppressions {
 
 impl FromRequest for AddSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<SuppressionFields>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(SuppressionFields::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |_: &SuppressionFields, fields, notes| {

@@ -31,10 +31,7 @@ pub struct ImportSuppressions {
 impl FromRequest for ImportSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::JsonOrCsv;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<CsvField>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(CsvField::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

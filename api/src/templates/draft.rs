@@ -410,10 +410,7 @@ impl CompiledEdit {
 
 impl FromRequest for CreateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<TemplateEdit>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(TemplateEdit::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();
@@ -505,10 +502,7 @@ impl DraftUpdate {
 
 impl FromRequest for UpdateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<TemplateChange>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(TemplateChange::schema);
 
     fn read(call: &Request) -> Result<Self> {
         let mut notes = FieldDiagnostics::default();

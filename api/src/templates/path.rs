@@ -22,8 +22,8 @@ impl TemplatePath {
 }
 
 impl FromRequest for TemplatePath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![Self::parameter()]
     }
 
     fn read(call: &Request) -> Result<Self> {

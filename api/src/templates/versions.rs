@@ -51,10 +51,7 @@ pub struct RollBackTemplate {
 
 impl FromRequest for RollBackTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<Self>(schemas, Vec::new(), Self::BODY_BYTES_MAX)
-    }
+    const BODY: Option<BodySchema> = Some(Self::schema);
 
     fn read(call: &Request) -> Result<Self> {
         read_optional_body(call)
@@ -154,9 +151,9 @@ pub async fn list(
 pub struct TemplateVersionPath(TemplateKey, Option<u32>);
 
 impl FromRequest for TemplateVersionPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    fn parameters() -> Vec<Value> {
         let number = schema::path_parameter(NUMBER, "The version's number");
-        RequestSpec { parameters: vec![TemplatePath::parameter(), number], ..RequestSpec::default() }
+        [TemplatePath::parameters(), vec![number]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

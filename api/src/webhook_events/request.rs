@@ -67,11 +67,9 @@ impl ListWebhookEvents {
 }
 
 impl FromRequest for ListWebhookEvents {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut spec = EventStreamQuery::describe(schemas);
+    fn parameters() -> Vec<Value> {
         let text = "For server-sent events: the `id` of the last event received";
-        spec.parameters.push(schema::header_parameter("last-event-id", text));
-        spec
+        [EventStreamQuery::parameters(), vec![schema::header_parameter("last-event-id", text)]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

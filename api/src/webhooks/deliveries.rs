@@ -86,11 +86,9 @@ pub struct WebhookDeliveryPath {
 }
 
 impl FromRequest for WebhookDeliveryPath {
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
+    fn parameters() -> Vec<Value> {
         let delivery = schema::path_parameter(DELIVERY_ID, "The delivery's id (`whd_…`)");
-        let mut spec = WebhookPath::describe(schemas);
-        spec.parameters.push(delivery);
-        spec
+        [WebhookPath::parameters(), vec![delivery]].concat()
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -466,11 +466,8 @@ pub struct CreateCampaign(pub(super) CampaignDraft);
 
 impl FromRequest for CreateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = body_schema(schemas, "CreateAffiliateCampaign", "A new campaign", &["name"]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+    const BODY: Option<BodySchema> =
+        Some(|schemas| body_schema(schemas, "CreateAffiliateCampaign", "A new campaign", &["name"]));
 
     fn read(call: &Request) -> Result<Self> {
         let fields = read_checked_body(call, |_: &CampaignFields, fields, notes| {
@@ -496,11 +493,8 @@ pub struct UpdateCampaign(pub(super) CampaignFields);
 
 impl FromRequest for UpdateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = body_schema(schemas, "UpdateAffiliateCampaign", "The fields of a campaign to change", &[]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+    const BODY: Option<BodySchema> =
+        Some(|schemas| body_schema(schemas, "UpdateAffiliateCampaign", "The fields of a campaign to change", &[]));
 
     fn read(call: &Request) -> Result<Self> {
         Ok(Self(read_body(call)?))
@@ -513,11 +507,8 @@ pub struct SetDefaultCampaign(pub(super) CampaignFields);
 
 impl FromRequest for SetDefaultCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = body_schema(schemas, "DefaultAffiliateCampaign", "The fields of the default campaign", &[]);
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+    const BODY: Option<BodySchema> =
+        Some(|schemas| body_schema(schemas, "DefaultAffiliateCampaign", "The fields of the default campaign", &[]));
 
     fn read(call: &Request) -> Result<Self> {
         Ok(Self(read_body(call)?))

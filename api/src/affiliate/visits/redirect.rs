@@ -35,14 +35,13 @@ pub struct FollowLink {
 }
 
 impl FromRequest for FollowLink {
-    fn describe(_: &mut Schemas) -> RequestSpec {
+    fn parameters() -> Vec<Value> {
         let text = || json!({"type": "string"});
-        let parameters = vec![
+        vec![
             schema::path_parameter("token", "The token of a partner's link"),
             schema::query_parameter("key", "The program's publishable key; not needed on the portal's host", text()),
             schema::query_parameter("sub_id", "The partner's own tag", text()),
-        ];
-        RequestSpec { parameters, ..RequestSpec::default() }
+        ]
     }
 
     fn read(call: &Request) -> Result<Self> {

@@ -31,9 +31,8 @@ pub struct GetReferralScript {
 }
 
 impl FromRequest for GetReferralScript {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let parameter = schema::header_parameter("If-None-Match", "The `ETag` of the cached script");
-        RequestSpec { parameters: vec![parameter], ..RequestSpec::default() }
+    fn parameters() -> Vec<Value> {
+        vec![schema::header_parameter("If-None-Match", "The `ETag` of the cached script")]
     }
 
     fn read(call: &Request) -> Result<Self> {

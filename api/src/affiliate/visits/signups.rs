@@ -28,9 +28,8 @@ pub struct ReportPerson {
 impl FromRequest for ReportPerson {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Any;
-
-    fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("TellAffiliatePerson", |_| {
+    const BODY: Option<BodySchema> = Some(|schemas| {
+        schemas.component("TellAffiliatePerson", |_| {
             let fields = [
                 ("key", schema::string("The program's publishable key (`pk_…`)")),
                 ("referral", schema::string("The visit (`vis_…`)")),
@@ -46,9 +45,8 @@ impl FromRequest for ReportPerson {
                 "email": "grace@example.net", "visitor": "5f1d2c3b4a5968778695a4b3c2d1e0f0",
             }]);
             person
-        });
-        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
-    }
+        })
+    });
 
     fn read(call: &Request) -> Result<Self> {
         let names = names!("key", "referral", "email", "visitor");
