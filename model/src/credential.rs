@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::cidr::IpNetwork;
 use crate::client_policy::ClientPolicy;
 use crate::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId};
+use crate::redacted;
 
 pub const API_KEY_PREFIX: &str = "rnl_";
 /// Former prefix of API keys, which is still accepted.
@@ -57,11 +58,7 @@ impl CredentialSecret {
     }
 }
 
-impl fmt::Debug for CredentialSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(hidden)")
-    }
-}
+redacted!(CredentialSecret, "Secret(hidden)");
 
 fn checksum(random: &[u8]) -> String {
     let digest = Sha256::digest(random);

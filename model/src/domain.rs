@@ -1,13 +1,12 @@
 //! Sending domain: a domain that an account sends from, with its DKIM keys and settings.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, DomainId};
+use crate::redacted;
 
 /// Verification state of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +23,7 @@ pub enum DomainState {
 #[serde(transparent)]
 pub struct SealedSecret(pub String);
 
-impl fmt::Debug for SealedSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SealedKey(hidden)")
-    }
-}
+redacted!(SealedSecret, "SealedKey(hidden)");
 
 fn usual_bits() -> u16 {
     2_048

@@ -42,6 +42,7 @@ pub mod quota;
 pub mod raw_number;
 pub mod received;
 pub mod recipient;
+mod redacted;
 pub mod request_log;
 pub mod rewrite;
 pub mod schedule;

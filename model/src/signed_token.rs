@@ -36,11 +36,7 @@ pub enum TokenPurpose {
 #[derive(Clone)]
 pub struct TokenKey([u8; 32]);
 
-impl std::fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TokenKey(hidden)")
-    }
-}
+crate::redacted!(TokenKey, "TokenKey(hidden)");
 
 impl TokenKey {
     pub fn new(secret: [u8; 32]) -> Self {

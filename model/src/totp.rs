@@ -5,14 +5,13 @@
 //! only once: the last accepted step is stored. A recovery code has 80 random bits and is accepted once. It cannot be
 //! guessed, so its SHA-256 is stored instead of a slow hash.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use message::percent;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
 use crate::domain::SealedSecret;
+use crate::redacted;
 
 /// Length of a secret in bytes, as RFC 4226 4 recommends.
 pub const SECRET_BYTES: usize = 20;
@@ -56,11 +55,7 @@ pub fn acceptable_steps(now: Timestamp) -> impl Iterator<Item = u64> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TotpCode(u32);
 
-impl fmt::Debug for TotpCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TotpCode(hidden)")
-    }
-}
+redacted!(TotpCode, "TotpCode(hidden)");
 
 impl TotpCode {
     /// Truncates an HMAC-SHA-1 value (RFC 4226 5.3).
@@ -80,11 +75,7 @@ impl TotpCode {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecoveryCode([u8; RECOVERY_BYTES]);
 
-impl fmt::Debug for RecoveryCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RecoveryCode(hidden)")
-    }
-}
+redacted!(RecoveryCode, "RecoveryCode(hidden)");
 
 impl RecoveryCode {
     /// Creates a code from random bytes, of which the first ten are used.

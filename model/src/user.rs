@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
+use crate::redacted;
 use crate::session_token::SessionCookieToken;
 use crate::totp::Totp;
 
@@ -87,11 +88,7 @@ impl std::str::FromStr for UserRole {
 #[serde(transparent)]
 pub struct PasswordHash(pub String);
 
-impl fmt::Debug for PasswordHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PasswordHash(hidden)")
-    }
-}
+redacted!(PasswordHash, "PasswordHash(hidden)");
 
 /// A person who may sign in to an account. An address belongs to one account.
 #[message::row::omit_empty]

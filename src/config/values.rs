@@ -94,11 +94,7 @@ impl FromStr for SecretString {
     }
 }
 
-impl fmt::Debug for SecretString {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hidden")
-    }
-}
+model::redacted!(SecretString, "Hidden");
 
 /// Deserializes one string or a list of strings, and parses each.
 pub(super) fn one_or_many<'de, D, T>(input: D) -> Result<Vec<T>, D::Error>

@@ -17,13 +17,9 @@ const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expi
 const BLOCK_REASONS: &[Option<&str>] =
     &[Some("grace_period"), Some("recent_owner_activity"), Some("pending_scheduled_emails"), None];
 
-fn claim_not_found() -> Problem {
-    Problem::not_found("claim")
-}
-
 fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> Problem {
     match error {
-        ClaimError::Unknown => claim_not_found(),
+        ClaimError::Unknown => Problem::not_found("claim"),
         ClaimError::Free(name) => {
             Problem::new(ErrorCode::NOT_FOUND, format!("No account has {name}; add it with POST /domains"))
         }
@@ -138,7 +134,7 @@ pub async fn cancel(state: State, tenant: Tenant, ClaimPath(id): ClaimPath) -> R
 /// `GET /domains/claims/{id}`.
 pub async fn get(state: State, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse> {
     let found = store::domain_claim::get(&state.services.store, tenant.account().id, id).await?;
-    Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))
+    Ok(ClaimResponse::from_claim(&state, found.ok_or_else(|| Problem::not_found("claim"))?, None))
 }
 
 /// `POST /domains/claims/{id}/verify`.

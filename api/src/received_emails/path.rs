@@ -6,15 +6,11 @@ use store::received_email;
 
 id_path! { pub ReceivedEmailPath(ReceivedId), "The received email's id (`inb_…`)", "received email" }
 
-fn received_email_not_found() -> Problem {
-    Problem::new(ErrorCode::NOT_FOUND, "No such received email")
-}
-
 /// Loads a received email of the account. A key that is bound to a domain finds only that domain's.
 pub(crate) async fn find(state: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail> {
     let found = received_email::get(&state.services.store, tenant.account().id, id).await?;
     let is_visible = |email: &ReceivedEmail| tenant.bound_to().is_none_or(|bound_domain| bound_domain == email.domain);
-    found.filter(is_visible).ok_or_else(received_email_not_found)
+    found.filter(is_visible).ok_or_else(|| Problem::not_found("received email"))
 }
 
 /// Loads the stored message, including the trace fields added on receipt.

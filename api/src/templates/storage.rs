@@ -15,13 +15,9 @@ pub(super) const TRIES_MAX: usize = 5;
 /// Approximate stored size of a draft or version without its bodies.
 const SETTINGS_BYTES: u64 = 1 << 10;
 
-fn template_not_found() -> Problem {
-    Problem::not_found("template")
-}
-
 pub(super) async fn find(state: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template> {
     let found = store::template::find(&state.services.store, tenant.account().id, key).await?;
-    found.ok_or_else(template_not_found)
+    found.ok_or_else(|| Problem::not_found("template"))
 }
 
 /// Loads a template and its draft's bodies, consistent with each other.

@@ -15,10 +15,6 @@ const DELIVERY_ID: &str = "delivery_id";
 /// Most deliveries that one page scans, whatever the filter matches.
 const SCANNED_DELIVERIES_MAX: usize = 5_000;
 
-fn delivery_not_found() -> Problem {
-    Problem::not_found("delivery")
-}
-
 /// Parameters of `GET /webhooks/{id}/deliveries`.
 #[derive(Debug)]
 pub struct ListDeliveries {
@@ -93,7 +89,7 @@ impl FromRequest for WebhookDeliveryPath {
 
     fn read(call: &Request) -> Result<Self> {
         let WebhookPath(webhook) = WebhookPath::read(call)?;
-        let id = call.path_parameter(DELIVERY_ID).parse().map_err(|_| delivery_not_found())?;
+        let id = call.path_parameter(DELIVERY_ID).parse().map_err(|_| Problem::not_found("delivery"))?;
         Ok(Self { webhook, id })
     }
 }
@@ -108,7 +104,7 @@ pub async fn get(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Re
         .await
         .map_err(|error| webhook_error_problem(error, &state))?;
     let found = store::webhook_delivery::get(store, account, input.webhook, input.id).await?;
-    let delivery = found.ok_or_else(delivery_not_found)?;
+    let delivery = found.ok_or_else(|| Problem::not_found("delivery"))?;
     let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
     let body = state.accounts.webhooks.delivery_body(&delivery).await?;
     Ok(WebhookDeliveryResponse::from_delivery(&delivery, body.as_deref(), attempts))

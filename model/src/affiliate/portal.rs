@@ -9,7 +9,6 @@
 //! A link carries 32 random bytes and works once; the store holds only their hash. A session cookie carries a
 //! [`PortalToken`].
 
-use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::program::PayoutMethod;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId};
+use crate::redacted;
 use crate::session_token::SessionCookieToken;
 
 /// Lifetime of a login link.
@@ -37,11 +37,7 @@ pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 #[derive(Clone, PartialEq, Eq)]
 pub struct PortalLinkSecret([u8; 32]);
 
-impl fmt::Debug for PortalLinkSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LinkSecret(hidden)")
-    }
-}
+redacted!(PortalLinkSecret, "LinkSecret(hidden)");
 
 impl PortalLinkSecret {
     /// Takes 32 random bytes.
