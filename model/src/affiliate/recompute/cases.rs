@@ -133,6 +133,9 @@ fn currencies_are_not_converted() {
         ("a full refund reverses the fixed amount", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", CommissionRate::Flat(70))]; w.then().returned.refunded = 1_500; }, "1: 200 eur of 1000, reversed refund | 1: 70 usd of 500, reversed refund"),
         ("the recruiter's share is computed from the whole sale", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).recruited(1_000).terms.products = vec![product("prod_b", CommissionRate::Flat(70))]; }, "1: 200 eur of 1000, pending | 2: 150 eur of 1500, pending | 1: 70 usd of 500, pending"),
         ("one line in the fixed amount's currency if there is no share", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", CommissionRate::Flat(70)), product("prod_a", None)]; }, "1: 70 usd of 1500, pending"),
+        // 4 % of 10.00 is 0.40 krónur, which rounds to zero; 10 % of 20.00 is 2.00
+        ("a share that rounds to zero leaves the fixed amount and the recruiter's share", |w| { w.paid(0, "isk").sold(&[("a", 1_000), ("b", 1_000)]).recruited(1_000).terms.products = vec![product("prod_b", CommissionRate::Flat(500))]; w.terms.base = percent(4); }, "1: 500 usd of 1000, pending | 2: 200 isk of 2000, pending"),
+        ("a share of less than half a step of a dinar", |w| { w.paid(0, "kwd").sold(&[("a", 100), ("b", 5_000)]).terms.products = vec![product("prod_b", CommissionRate::Flat(500))]; w.terms.base = percent(4); }, "1: 500 usd of 5000, pending"),
         ("the recruiter's line is a percent share", |w| { w.paid(4_900, "eur").recruited(1_000).terms.base = CommissionRate::Flat(700); }, "1: 700 usd of 4900, pending | 2: 490 eur of 4900, pending"),
     ]);
 }

@@ -63,11 +63,14 @@ pub(super) fn initial_lines(
     let (first, fixed) = split_by_currency(known, groups)?;
     let partner = known.seller.partner;
     let [id, recruiters_id, fixed_id] = known.ids;
-    let sellers = initial_line(
-        known,
-        LineOwner { id, partner, level: CommissionLevel::One, currency: first.currency },
-        first.groups,
-    )?;
+    let sellers_line = |CurrencyGroups { currency, groups }| {
+        initial_line(known, LineOwner { id, partner, level: CommissionLevel::One, currency }, groups)
+    };
+    let (sellers, fixed) = match (sellers_line(first)?, fixed) {
+        // The shares are less than a payout step: the flat amounts are the only line.
+        (None, Some(fixed)) => (sellers_line(fixed)?, None),
+        lines => lines,
+    };
     let Some(sellers) = sellers else { return Ok(Err(NoCommission::ComesToNothing)) };
     let recruiters = match recruiters {
         Some((partner, groups)) => {
