@@ -24,7 +24,6 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
     let corrections =
         service.portal.receipts.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
-    let corrections: Vec<_> = corrections.into_iter().map(|(code, owed)| texts::format_money(owed, code)).collect();
     let link = match all.into_iter().find(|link| link.id == partner.primary_link) {
         Some(link) => link_card(state, view, &link).await,
         None => Fragment::default(),
@@ -33,14 +32,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let activity = activity(state, &partner_balances, &clicks, program.settings.currency);
     let content = maud! {
         (tiles)
-        @for owed in &corrections {
-            div.notice.warning {
-                p {
-                    "Your next payout is reduced by " (owed)
-                    ": customers were refunded after you were paid for their purchases."
-                }
-            }
-        }
+        @for (currency, sum) in &corrections { (correction_notice(*sum, *currency)) }
         (link)
         @if activity.is_empty() {
             div.empty {
@@ -52,6 +44,28 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
         }
     };
     Ok(view.render("home", &format!("Hello, {}", partner.name()), content))
+}
+
+/// A notice about refunds after a payout (`sum` is negative), or about deductions to pay back (positive).
+fn correction_notice(sum: i64, currency: Currency) -> impl Renderable {
+    let amount = texts::format_money(sum.saturating_abs(), currency);
+    maud! {
+        @if sum < 0 {
+            div.notice.warning {
+                p {
+                    "Your next payout is reduced by " (amount)
+                    ": customers were refunded after you were paid for their purchases."
+                }
+            }
+        } @else {
+            div.notice {
+                p {
+                    "Your next payout is raised by " (amount)
+                    ": an earlier deduction was too high, because a refund failed, a dispute was won or a payout failed."
+                }
+            }
+        }
+    }
 }
 
 /// The partner's main link, and what it earns.

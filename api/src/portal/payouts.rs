@@ -158,7 +158,10 @@ fn receipt_lines(receipt: &Receipt) -> impl Renderable + use<> {
     if adjusted != 0 {
         let corrections = maud! {
             p { "Corrections" }
-            p.small.soft { "refunds of purchases that you were already paid for" }
+            p.small.soft {
+                @if adjusted < 0 { "refunds of purchases that you were already paid for" }
+                @else { "earlier deductions that were too high" }
+            }
         };
         table.push(Row::new().cell(texts::dash()).cell(corrections).cell(amount(adjusted)));
     }
