@@ -12,11 +12,12 @@ use model::affiliate::balance::{Balance, BalancePart};
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
 use model::affiliate::partner::{Partner, PartnerLink};
+use model::affiliate::payout::{Payout, PayoutState};
 use model::affiliate::referral::{Referral, ReferralCounts};
 use model::id::PartnerLinkId;
 use model::metric::Hour;
 use store::affiliate::listing::{ListPage, ListPageRequest};
-use store::affiliate::{commission, referral};
+use store::affiliate::{commission, payout, referral};
 use store::engine::ReadError;
 
 use crate::error::Result;
@@ -35,6 +36,7 @@ pub const TAGS_MAX: usize = 200;
 /// A partner's balances and daily earnings.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerBalances {
+    /// Amounts in payouts include their adjustments.
     pub balances: BTreeMap<Currency, Balance>,
     /// Earnings of each of the last [`DAYS`] days, oldest first, without reversed commissions.
     pub days: BTreeMap<Currency, Vec<i64>>,
@@ -80,7 +82,8 @@ impl PartnerStatistics {
     /// Returns a partner's balances and daily earnings.
     pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances> {
         let now = self.sums.context.now();
-        let balances = self.sums.balances((partner.account, partner.id)).await?;
+        let mut balances = self.sums.balances((partner.account, partner.id)).await?;
+        self.add_adjustments(partner, &mut balances).await?;
         let mut sums = PartnerBalances { balances, ..PartnerBalances::default() };
         let since =
             i64::try_from(DAYS).ok().and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
@@ -93,6 +96,29 @@ impl PartnerStatistics {
         let has_more = each_row(list, |line| sums.count(line, now)).await?;
         sums.is_cut = has_more;
         Ok(sums)
+    }
+
+    /// Adds what the partner's payouts net to the amounts that are paid or being paid. The balances sum up the
+    /// commissions only.
+    async fn add_adjustments(&self, partner: &Partner, balances: &mut BTreeMap<Currency, Balance>) -> Result<()> {
+        let states = vec![PayoutState::Open, PayoutState::Paid];
+        let filter = payout::PayoutFilter { partner: Some(partner.id), states, ..payout::PayoutFilter::default() };
+        let is_adjusted = |payout: &Payout| payout.adjusted != 0;
+        let mut before = None;
+        loop {
+            let wanted = ListPageRequest { before, limit: SLICE, from: None };
+            let page =
+                payout::list(&self.sums.context.store, partner.account, &filter, wanted, &is_adjusted).await?;
+            for payout in page.rows {
+                let balance = balances.entry(payout.currency).or_default();
+                let part = if payout.state == PayoutState::Paid { &mut balance.paid } else { &mut balance.in_payout };
+                *part = part.saturating_add(payout.adjusted);
+            }
+            before = page.next;
+            if before.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Sums a partner's referrals by tag.

@@ -104,6 +104,53 @@ async fn payout_has_a_receipt_and_an_email() {
 }
 
 #[tokio::test]
+async fn deductions_are_announced_and_counted_in_what_was_paid() {
+    let world = World::start().await;
+    let (session, ada) = partner_with_commission(&world).await;
+    let set = owner(&world, &session, Method::PATCH, "", json!({"payout_after_refund": "offset"})).await;
+    assert_eq!(set.status, StatusCode::OK);
+    let program = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"]["id"].clone();
+    let ingest = async |id: &str, kind: &str, object: &Value| {
+        let event = event(&world, id, kind, object);
+        assert_eq!(post_event(&world, program.as_str().unwrap(), &event).await.json()["status"], "done");
+        world.services.clock.advance(Duration::from_secs(5));
+    };
+    let account = world.tenant().await.account().id;
+    let ledger = affiliate_service(&world).ledger;
+    let pay = async |reference: &str| {
+        let payout = approve_payout(&world, account).await;
+        ledger.payouts.mark_paid(account, payout, reference, None, &no_extension).await.unwrap();
+        payout
+    };
+    let browser = Browser::of(&world, &ada).await;
+    let home = async || text(&browser.get("/portal/home").await);
+    pay("r1").await;
+    assert!(!home().await.contains("Your next payout is"));
+    let dispute = |status| json!({"id": "dp_1", "object": "dispute", "charge": "ch_in_1", "status": status});
+    ingest("evt_3", "charge.dispute.created", &dispute("needs_response")).await;
+    let page = home().await;
+    assert!(page.contains("Your next payout is reduced by 9.80 USD"), "{page}");
+    ingest("evt_4", "invoice.paid", &invoice(&world, "in_3", "cus_1", 10_000)).await;
+    let payout = approve_payout(&world, account).await;
+    let page = home().await;
+    assert!(page.contains("<dt>Being paid</dt><dd class=\"tile-value\">10.20 "), "{page}");
+    ledger.payouts.mark_paid(account, payout, "r2", None, &no_extension).await.unwrap();
+    // 256.60 and 20.00 − 9.80, not the sum of the commissions.
+    let page = home().await;
+    assert!(page.contains("<dt>Paid</dt><dd class=\"tile-value\">266.80 "), "{page}");
+    ingest("evt_5", "charge.dispute.closed", &dispute("won")).await;
+    let page = home().await;
+    assert!(page.contains("Your next payout is raised by 9.80 USD"), "{page}");
+    let payout = pay("r3").await;
+    let page = home().await;
+    assert!(page.contains("<dt>Paid</dt><dd class=\"tile-value\">276.60 "), "{page}");
+    assert!(!page.contains("Your next payout is"), "{page}");
+    let receipt = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
+    assert!(receipt.contains("9.80 USD") && receipt.contains("earlier deductions that were too high"), "{receipt}");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn two_failed_payouts_notify_the_partner() {
     let world = World::start().await;
     let (_, ada) = partner_with_commission(&world).await;
