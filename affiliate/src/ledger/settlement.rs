@@ -298,9 +298,10 @@ async fn drop_payout(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) ->
     found.trail = Some(LineCursor::default());
     found.touch(now);
     let payout = found.clone();
-    if payout.lines > 0 && payout.amount > 0 {
-        let skipped =
-            SkippedPartner { partner: payout.partner, currency: payout.currency, amount: payout.amount, reason };
+    // If all lines have left the payout, and nothing else is due, there is nothing to skip.
+    if payout.lines > 0 || payout.amount > 0 {
+        let amount = payout.amount.max(0);
+        let skipped = SkippedPartner { partner: payout.partner, currency: payout.currency, amount, reason };
         work.payouts.skipped.push((payout.run, skipped));
     }
     if let Some(run) = work.payouts.run(payout.run).await? {

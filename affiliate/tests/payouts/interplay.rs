@@ -155,6 +155,53 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     world.check_ledger().await;
 }
 
+/// A program that deducts refunds from later payouts, with Ada paid by Wise, and a lead of hers.
+async fn offsetting() -> World {
+    let offset = |settings: &mut model::affiliate::program::ProgramSettings| {
+        settings.payout_after_refund = AfterPayout::Offset;
+    };
+    let world = World::with_settings(fresh().await, terms(), offset).await;
+    world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    world
+}
+
+impl World {
+    /// Drafts and approves a run, and returns Ada's payout as amount, adjustments and lines.
+    async fn approve_all(&self) -> (model::id::PayoutId, (i64, i64, u32)) {
+        let run = self.draft().await;
+        let payout = self.payout_of(self.ada, PayoutStatus::Draft).await.payout;
+        self.approve(&run).await;
+        self.check_ledger().await;
+        (payout.id, (payout.amount, payout.adjusted, payout.lines))
+    }
+}
+
+#[tokio::test]
+pub(crate) async fn a_dropped_payout_whose_deduction_exceeds_its_lines_is_skipped() {
+    let world = offsetting().await;
+    world.sell("in_1", 10_000, 10).await;
+    world.earn().await;
+    let (paid, _) = world.approve_all().await;
+    world.mark_paid(paid, "r").await.unwrap();
+    world.refund("in_1", 10_000, 10_000, 32 * DAY).await;
+    world.sell("in_2", 6_000, 33 * DAY).await;
+    world.sell("in_3", 6_000, 33 * DAY).await;
+    world.advance_days(33);
+    world.end_holds().await;
+    let run = world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((payout.amount, payout.adjusted, payout.lines), (400, -2_000, 2));
+    world.refund("in_2", 6_000, 6_000, 70 * DAY).await;
+    let after = world.run(&run).await;
+    assert_eq!(after.totals.len(), 0);
+    let skipped = world.skipped(&after).await;
+    let ada: Vec<_> = skipped.iter().filter(|skipped| skipped.partner == world.ada).collect();
+    assert!(matches!(ada.as_slice(), [only] if (only.amount, only.reason) == (0, SkipReason::BelowMinimum)), "{skipped:?}");
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.check_ledger().await;
+}
+
 #[tokio::test]
 pub(crate) async fn lines_of_a_failed_payout_return_with_their_current_amounts() {
     let world = earned(payable().await).await;
