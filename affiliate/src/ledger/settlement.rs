@@ -263,7 +263,7 @@ async fn recheck_draft(work: &mut UnitOfWork, id: PayoutId) -> Result<()> {
         &run.phase,
         Some(PayoutRunPhase::Drafting { filling: Some(filling), .. }) if filling.payout == id
     );
-    let meets_minimum = payout.lines > 0 && payout.amount > 0 && payout.amount >= minimum;
+    let meets_minimum = payout.amount > 0 && payout.amount >= minimum;
     if !meets_minimum && !is_filling {
         return drop_payout(work, id, SkipReason::BelowMinimum).await;
     }

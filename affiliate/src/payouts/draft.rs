@@ -1,8 +1,9 @@
 //! Drafting of a run: which partners have earned by the cutoff and can be paid.
 //!
-//! An index lists the earned lines without a payout by partner and currency. A step reads the next lines, decides for
-//! each group, and commits payouts, lines, events, totals and the cursor at once. A group larger than one step is
-//! summed up first, and then drafted in several steps.
+//! Two indexes list the earned lines and the adjustments without a payout, by partner and currency. A step reads the
+//! next of both, decides for each group, and commits payouts, lines, events, totals and the cursor at once. A group
+//! with only adjustments is paid if deductions are to be paid back. A group with more lines than one step is summed up
+//! first, and then drafted in several steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use model::affiliate::payout::{
 };
 use model::affiliate::program::{AffiliateProgram, PaymentProcessor};
 use model::event::EventKind;
-use model::id::{AccountId, EventId, PartnerId, PayoutId};
+use model::id::{AccountId, CommissionId, EventId, PartnerId, PayoutId};
 use store::affiliate::commission::PayableCommission;
 use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
@@ -33,6 +34,13 @@ use crate::ledger::unit_of_work::ADJUSTMENTS_MAX;
 const ADJUSTMENTS_AT_ONCE: usize = 5_000;
 
 pub(super) type PartnerCurrency = (PartnerId, Currency);
+
+/// What a payout to one partner in one currency can include.
+#[derive(Default)]
+struct PayableGroup {
+    lines: Vec<CommissionId>,
+    adjustments: Vec<Adjustment>,
+}
 
 /// State of one step of drafting.
 struct DraftStep<'c> {
@@ -69,46 +77,50 @@ impl DraftStep<'_> {
     async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch> {
         let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
-        let is_last = found.len() < LINES_AT_ONCE;
-        let mut groups = grouped(&found);
-        let Some(first) = groups.first().map(|(partner_currency, _)| *partner_currency) else {
-            return Ok(self.finish());
-        };
-        if !is_last && groups.len() == 1 {
+        // The last group of a full page may continue beyond it.
+        let cut_lines = found.last().filter(|_| found.len() == LINES_AT_ONCE).map(|line| (line.partner, line.currency));
+        let adjustments =
+            adjustment::list_unassigned_after(store, account, after, cut_lines, ADJUSTMENTS_AT_ONCE).await?;
+        let cut_adjustments = adjustments.last().filter(|_| adjustments.len() == ADJUSTMENTS_AT_ONCE);
+        let cut_adjustments = cut_adjustments.map(|adjustment| (adjustment.partner, adjustment.currency));
+        let mut groups = grouped(&found, adjustments);
+        let Some(first) = groups.keys().next().copied() else { return Ok(self.finish()) };
+        if cut_lines == Some(first) {
             return self.start_large_partner(first).await;
         }
-        if !is_last {
-            // The last group may continue beyond the page.
-            groups.pop();
+        if cut_adjustments == Some(first) {
+            // More adjustments than one payout nets; all lines are known.
+            groups.retain(|group, _| *group == first);
+        } else if let Some(cut) = cut_lines.into_iter().chain(cut_adjustments).min() {
+            groups.split_off(&cut);
         }
-        let last = groups.last().map_or(first, |(partner_currency, _)| *partner_currency);
-        let mut adjustments = adjustment::list_unassigned(store, account, first, last, ADJUSTMENTS_AT_ONCE).await?;
-        if adjustments.len() == ADJUSTMENTS_AT_ONCE {
-            groups.truncate(1);
-            adjustments.retain(|adjustment| (adjustment.partner, adjustment.currency) == first);
-        }
-        let lines: Vec<_> = groups.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
+        let last = groups.keys().next_back().copied();
+        self.draft_groups(groups).await?;
+        self.run.phase = Some(PayoutRunPhase::Drafting { after: last.or(after), filling: None });
+        Ok(self.into_batch(true))
+    }
+
+    /// Drafts the payouts of groups whose lines are all known.
+    async fn draft_groups(&mut self, mut groups: BTreeMap<PartnerCurrency, PayableGroup>) -> Result<()> {
+        let (store, account) = (&self.context.store, self.account());
+        // A partner without earned commissions who owes money stays as it is.
+        groups.retain(|_, group| !group.lines.is_empty() || group.adjustments.iter().any(|given| given.amount > 0));
+        let lines: Vec<_> = groups.values().flat_map(|group| group.lines.iter().copied()).collect();
         let mut lines_by_group: BTreeMap<PartnerCurrency, Vec<Commission>> = BTreeMap::new();
         for line in commission::get_each(store, account, &lines).await? {
             lines_by_group.entry((line.partner, line.currency)).or_default().push(line);
         }
-        let partner_currency: Vec<PartnerCurrency> =
-            groups.iter().map(|(partner_currency, _)| *partner_currency).collect();
-        let partners: BTreeSet<PartnerId> = partner_currency.iter().map(|(partner, _)| *partner).collect();
+        let partners: BTreeSet<PartnerId> = groups.keys().map(|(partner, _)| *partner).collect();
         let partners: Vec<PartnerId> = partners.into_iter().collect();
         let found = partner::get_each(store, account, &partners).await?;
-        let found: BTreeMap<_, _> = found.into_iter().flatten().map(|adjustment| (adjustment.id, adjustment)).collect();
-        for group in partner_currency {
+        let found: BTreeMap<_, _> = found.into_iter().flatten().map(|partner| (partner.id, partner)).collect();
+        for (group, PayableGroup { adjustments, .. }) in groups {
             // Lines of a deleted partner are reversed separately.
             let Some(partner) = found.get(&group.0) else { continue };
-            let group_adjustments =
-                adjustments.iter().filter(|adjustment| (adjustment.partner, adjustment.currency) == group);
-            let group_adjustments: Vec<Adjustment> = group_adjustments.take(ADJUSTMENTS_MAX).cloned().collect();
-            self.draft_partner(partner, group.1, lines_by_group.remove(&group).unwrap_or_default(), group_adjustments)?;
+            self.draft_partner(partner, group.1, lines_by_group.remove(&group).unwrap_or_default(), adjustments)?;
         }
         found.values().for_each(|partner| partner::check_unchanged(&mut self.batch, partner));
-        self.run.phase = Some(PayoutRunPhase::Drafting { after: last_key(&groups).or(after), filling: None });
-        Ok(self.into_batch(true))
+        Ok(())
     }
 
     /// Drafts the payout of a partner in one currency, if it is to be paid.
@@ -126,9 +138,10 @@ impl DraftStep<'_> {
                 fit.push(line);
             }
         }
-        if !self.fits(0, currency, group.earned) {
+        let due = group.earned.saturating_add(group.owed.max(0));
+        if !self.fits(0, currency, due) {
             tracing::warn!(partner = %partner.id, "payout run is full; the partner will be paid by the next run");
-            let (amount, reason) = (group.earned, SkipReason::RunFull);
+            let (amount, reason) = (due, SkipReason::RunFull);
             self.skip_partner(&SkippedPartner { partner: partner.id, currency, amount, reason });
             return Ok(());
         }
@@ -300,7 +313,7 @@ impl DraftStep<'_> {
         payout: &mut Payout,
         partner: PartnerId,
         currency: Currency,
-        after: Option<model::id::CommissionId>,
+        after: Option<CommissionId>,
     ) -> Result<Option<PayoutFillCursor>> {
         let (store, account) = (&self.context.store, self.account());
         let found = commission::list_payable_in_group(store, account, partner, currency, after, LINES_AT_ONCE).await?;
@@ -380,20 +393,20 @@ impl DraftStep<'_> {
     }
 }
 
-fn grouped(found: &[PayableCommission]) -> Vec<(PartnerCurrency, Vec<model::id::CommissionId>)> {
-    let mut groups: Vec<(PartnerCurrency, Vec<_>)> = Vec::new();
-    for free in found {
-        let group = (free.partner, free.currency);
-        match groups.last_mut() {
-            Some((last, lines)) if *last == group => lines.push(free.line),
-            _ => groups.push((group, vec![free.line])),
+/// Groups payable lines and unassigned adjustments by partner and currency, in key order. Each group has at most
+/// [`ADJUSTMENTS_MAX`] adjustments.
+fn grouped(lines: &[PayableCommission], adjustments: Vec<Adjustment>) -> BTreeMap<PartnerCurrency, PayableGroup> {
+    let mut groups: BTreeMap<PartnerCurrency, PayableGroup> = BTreeMap::new();
+    for free in lines {
+        groups.entry((free.partner, free.currency)).or_default().lines.push(free.line);
+    }
+    for adjustment in adjustments {
+        let group = groups.entry((adjustment.partner, adjustment.currency)).or_default();
+        if group.adjustments.len() < ADJUSTMENTS_MAX {
+            group.adjustments.push(adjustment);
         }
     }
     groups
-}
-
-fn last_key<T>(groups: &[(PartnerCurrency, T)]) -> Option<PartnerCurrency> {
-    groups.last().map(|(group, _)| *group)
 }
 
 fn sum(adjustments: &[Adjustment]) -> Result<i64> {

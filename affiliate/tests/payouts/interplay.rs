@@ -178,6 +178,64 @@ impl World {
 }
 
 #[tokio::test]
+pub(crate) async fn a_deduction_that_was_undone_is_paid_without_another_sale() {
+    let world = offsetting().await;
+    world.sell("in_1", 10_000, 10).await;
+    world.earn().await;
+    let (paid, _) = world.approve_all().await;
+    world.mark_paid(paid, "r1").await.unwrap();
+    let disputed = |status| processor_objects::dispute("in_1", status);
+    world.ingest_object("charge.dispute.created", 32 * DAY, disputed("needs_response")).await;
+    world.sell("in_2", 20_000, 33 * DAY).await;
+    world.advance_days(33);
+    world.end_holds().await;
+    let (paid, sums) = world.approve_all().await;
+    assert_eq!(sums, (2_000, -2_000, 1));
+    world.mark_paid(paid, "r2").await.unwrap();
+    assert!(world.draft_run(None).await.unwrap().run.is_none());
+    world.ingest_object("charge.dispute.closed", 70 * DAY, disputed("won")).await;
+    let run = world.draft().await;
+    assert_eq!(format!("{:?}", run.totals), "{usd: 2000}");
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.check_ledger().await;
+    let (payout, sums) = world.approve_all().await;
+    assert_eq!(sums, (2_000, 2_000, 0));
+    world.fail(payout, "The account is closed").await.unwrap();
+    world.check_ledger().await;
+    let (payout, sums) = world.approve_all().await;
+    assert_eq!(sums, (2_000, 2_000, 0));
+    world.mark_paid(payout, "r3").await.unwrap();
+    world.check_ledger().await;
+    assert!(world.draft_run(None).await.unwrap().run.is_none());
+}
+
+#[tokio::test]
+pub(crate) async fn a_failed_payout_pays_its_deduction_back() {
+    let world = offsetting().await;
+    world.sell("in_1", 5_000, 10).await;
+    world.earn().await;
+    let (failing, _) = world.approve_all().await;
+    world.refund("in_1", 5_000, 5_000, 32 * DAY).await;
+    world.sell("in_2", 7_500, 33 * DAY).await;
+    world.advance_days(33);
+    world.end_holds().await;
+    let (paid, sums) = world.approve_all().await;
+    assert_eq!(sums, (500, -1_000, 1));
+    world.mark_paid(paid, "r").await.unwrap();
+    world.fail(failing, "The account is closed").await.unwrap();
+    // An amount below the minimum, or without a destination, is skipped with the reason.
+    world.change(world.ada, |partner| partner.payout.as_mut().unwrap().is_able = false).await;
+    let skipped = world.draft_run(None).await.unwrap().skipped;
+    let sums: Vec<_> = skipped.iter().map(|skipped| (skipped.partner, skipped.amount, skipped.reason)).collect();
+    assert!(sums.contains(&(world.ada, 1_000, SkipReason::NotReady)), "{sums:?}");
+    world.change(world.ada, |partner| partner.payout.as_mut().unwrap().is_able = true).await;
+    let (paid, sums) = world.approve_all().await;
+    assert_eq!(sums, (1_000, 1_000, 0));
+    world.mark_paid(paid, "r2").await.unwrap();
+    world.check_ledger().await;
+}
+
+#[tokio::test]
 pub(crate) async fn a_dropped_payout_whose_deduction_exceeds_its_lines_is_skipped() {
     let world = offsetting().await;
     world.sell("in_1", 10_000, 10).await;

@@ -120,6 +120,29 @@ pub async fn list_unassigned(
     load_rows(store, account, at(first)..prefix_end(&at(last)), limit).await
 }
 
+/// Lists unassigned adjustments of the partners and currencies after `after`, up to and including `last`, in key order,
+/// at most `limit`. `None` is before the first or after the last of the account.
+pub async fn list_unassigned_after(
+    store: &Store,
+    account: AccountId,
+    after: Option<(PartnerId, Currency)>,
+    last: Option<(PartnerId, Currency)>,
+    limit: usize,
+) -> Result<Vec<Adjustment>> {
+    let unassigned = || key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Unassigned as u8);
+    let end_of = |(partner, currency): (PartnerId, Currency)| {
+        prefix_end(&unassigned().bytes(&partner_and_currency(partner, currency)).build())
+    };
+    let mut range = unassigned().range();
+    if let Some(after) = after {
+        range.start = end_of(after);
+    }
+    if let Some(last) = last {
+        range.end = end_of(last);
+    }
+    load_rows(store, account, range, limit).await
+}
+
 /// Reads the adjustments that a range of the index names.
 async fn load_rows(store: &Store, account: AccountId, range: Range<Key>, limit: usize) -> Result<Vec<Adjustment>> {
     let found = store.scan(range, ScanOrder::Ascending, limit).await?;

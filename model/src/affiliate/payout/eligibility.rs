@@ -20,7 +20,7 @@ pub struct PayoutCandidate {
     pub under_review: i64,
     /// Sum of lines frozen by a bank's inquiry.
     pub disputed: i64,
-    /// Sum of open adjustments; negative if the partner owes money.
+    /// Sum of open adjustments: negative if the partner owes money, positive if a deduction is to be paid back.
     pub owed: i64,
     /// Sum of lines that were earned after the cutoff.
     pub later: i64,
@@ -71,7 +71,8 @@ impl PayoutCandidate {
         };
         let mut decision = PayoutDecision::default();
         if let Some(reason) = obstacle {
-            let all = all.checked_add(self.later).ok_or(ArithmeticError::TooLarge)?;
+            let all = all.checked_add(self.later).and_then(|all| all.checked_add(self.owed.max(0)));
+            let all = all.ok_or(ArithmeticError::TooLarge)?;
             decision.skipped.extend((all > 0).then_some((reason, all)));
             return Ok(decision);
         }
@@ -81,7 +82,7 @@ impl PayoutCandidate {
             (SkipReason::AfterCutoff, self.later),
         ];
         decision.skipped.extend(withheld.into_iter().filter(|(_, amount)| *amount > 0));
-        if self.earned > 0 {
+        if self.earned > 0 || self.owed > 0 {
             // If the partner owes more than it earned, nothing is paid: both sums wait for the next run.
             if net > 0 && net >= minimum {
                 decision.pays = Some(net);
@@ -161,6 +162,10 @@ mod tests {
             (Active, able(), group(1_000, 0, 0, -1_000), 0, None, vec![(BelowMinimum, 0)]),
             (Active, able(), group(1_000, 0, 0, -1_500), 0, None, vec![(BelowMinimum, 0)]),
             (Active, able(), group(1_000, 0, 0, 250), 0, Some(1_250), vec![]),
+            (Active, able(), group(0, 0, 0, 250), 0, Some(250), vec![]),
+            (Active, able(), group(0, 200, 0, 250), 300, None, vec![(UnderReview, 200), (BelowMinimum, 250)]),
+            (Active, None, group(0, 0, 0, 250), 0, None, vec![(NotReady, 250)]),
+            (Active, None, group(1_000, 0, 0, -250), 0, None, vec![(NotReady, 1_000)]),
             (Active, None, group(1_000, 5, 0, 0), 0, None, vec![(NotReady, 1_005)]),
             (Active, paid_by(PayoutMethod::Stripe, false), group(1_000, 0, 0, 0), 0, None, vec![(NotReady, 1_000)]),
             (Active, paid_by(PayoutMethod::Wise, true), group(1_000, 0, 0, 0), 0, None, vec![(NotReady, 1_000)]),
