@@ -245,6 +245,9 @@ fn refunds_after_the_payout() {
         ("offset: after a failed payout the line itself changes", |w| { w.after_payout = AfterPayout::Offset; w.then().approve().refunded(2_450).then().each(|line, now| line.leave_payout(payout(), now)).is_locked = false; }, "1: 490 usd of 2450, earned"),
         ("offset: both lines", |w| { w.after_payout = AfterPayout::Offset; w.recruited(500).then().pay().refunded(4_900); }, "1: 980 usd of 4900, paid -980 | 2: 245 usd of 4900, paid -245"),
         ("offset: a rejected referral causes no adjustment", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, paid"),
+        ("absorb after offset: a deduction stays, and a further refund is absorbed", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(2_450).then().refunded(4_900).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid -490"),
+        ("absorb after offset: a failed refund undoes its deduction", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(0).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid"),
+        ("absorb after offset: a part of the refund failed", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(2_450).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid -490"),
         ("offset: no refund", |w| { w.after_payout = AfterPayout::Offset; w.then().pay(); }, "1: 980 usd of 4900, paid"),
     ]);
     let mut world = Scenario::new();

@@ -50,9 +50,11 @@ pub(super) fn update_line(
     let mut transitions = LineTransitions::new(ledger_line.line, known.now);
     transitions.set_charge(known.invoice.charge);
     let too_much = if ledger_line.is_out_of_reach() {
+        let overpaid = overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?;
         match known.rules.after_payout {
-            AfterPayout::Absorb => return Ok(LineResult { written: transitions.into_update(), adjustment: None }),
-            AfterPayout::Offset => overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?,
+            // No new deduction, but an earlier one is undone if its refund failed.
+            AfterPayout::Absorb => overpaid.min(ledger_line.adjusted.saturating_neg()),
+            AfterPayout::Offset => overpaid,
         }
     } else {
         transitions.move_to(&target_state(known, lines, ledger_line, sold)?);
