@@ -146,6 +146,10 @@ async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -
         if let Some(charge) = &payment.charge {
             payment_state.add_charge(charge)?;
         }
+        // A checkout session may have counted the payment as a sale of its own, which the invoice replaces.
+        if payment_state.invoices().contains(id) {
+            work.touched.invoices.insert(id.clone());
+        }
     }
     Ok(())
 }

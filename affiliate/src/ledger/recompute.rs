@@ -9,6 +9,7 @@ use model::affiliate::campaign::Campaign;
 use model::affiliate::commission::{Commission, CommissionLevel};
 use model::affiliate::partner::Partner;
 use model::affiliate::payout::LineCursor;
+use model::affiliate::program::AfterPayout;
 use model::affiliate::recompute::{
     self, AccrualStatus, CustomerInput, InvoiceInput, LedgerLine, LineChange, LineUpdate, NoCommission, ProgramRules,
     RecomputeFacts, RecomputeOutcome, RecruiterInput, SaleWorth, SellerInput,
@@ -39,6 +40,8 @@ struct RecomputeInput {
     charge: Option<String>,
     returned: SaleReturns,
     is_excluded: bool,
+    /// True if the sale is a checkout session's, and the invoice of its payment counts instead.
+    is_replaced: bool,
     nothing: Option<NoCommission>,
     partner: Option<Partner>,
     campaign: Campaign,
@@ -217,14 +220,22 @@ pub(crate) async fn recompute_invoice(work: &mut UnitOfWork, id: &str) -> Result
 
 async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: ReferralId) -> Result<Option<RecomputeInput>> {
     let row = work.processor.invoice(id).await?;
-    let Some(paid) = row.paid().cloned() else { return Ok(None) };
-    let Some(referral) = work.referrals.get(referral).await? else {
+    let Some(mut paid) = row.paid().cloned() else { return Ok(None) };
+    let Some(mut referral) = work.referrals.get(referral).await? else {
         return Ok(None);
     };
     let charges = work.processor.charges_of(id).await?;
     let row = work.processor.invoice(id).await?;
-    let returned = returned(row, &charges);
+    let mut returned = returned(row, &charges);
     let payments = row.payments().clone();
+    // The sale of a session is the same sale as its invoice.
+    referral.dealings.first_earning =
+        referral.dealings.first_earning.map(|first| if payments.contains(&first) { id.to_owned() } else { first });
+    let is_replaced = work.processor.is_replaced_by_invoice(id).await?;
+    if is_replaced {
+        // The whole amount moves to the invoice: nothing remains paid here.
+        returned.refunded = returned.refunded.max(std::mem::take(&mut paid.sale.amount_paid));
+    }
     let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
     let lines = work.lines_of(id).await?;
     let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
@@ -250,6 +261,7 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
         charge,
         returned,
         is_excluded,
+        is_replaced,
         nothing,
         recruiter: recruiter_of(work, partner.as_ref(), email.as_ref()).await?,
         campaign: work.campaign(campaign).await?,
@@ -312,11 +324,16 @@ async fn update_referral_revenue(
 ) -> Result<()> {
     let before = work.processor.invoice(id).await?.counted;
     let Some(found) = work.referrals.load(input.referral.id).await? else { return Ok(()) };
+    let paid_at = input.sale.paid_at;
+    if let Some(first) = found.converted_at.as_mut().filter(|_| input.is_replaced) {
+        // The session may have been the first to convert the referral, in another order of arrival.
+        *first = paid_at.min(*first);
+        found.dealings.last_paid_at = found.dealings.last_paid_at.max(Some(paid_at));
+    }
     let mut is_first = false;
     let now = sale_worth.map(|sale_worth| {
         let currency = *found.currency.get_or_insert(input.sale.currency);
         let revenue = if currency == input.sale.currency { sale_worth.remaining } else { 0 };
-        let paid_at = input.sale.paid_at;
         is_first = found.converted_at.is_none();
         found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
         let last = &mut found.dealings.last_paid_at;
@@ -387,8 +404,13 @@ impl RecomputeInput {
         };
         let booked = |line| self.booked(line);
         let lines: Vec<LedgerLine<'_>> = self.lines.iter().map(booked).collect();
+        let mut rules = ProgramRules::from_program(&work.program);
+        if self.is_replaced {
+            // The invoice earns its own commission, so one that was paid for the session is deducted in any case.
+            rules.after_payout = AfterPayout::Offset;
+        }
         let facts = RecomputeFacts {
-            rules: ProgramRules::from_program(&work.program),
+            rules,
             invoice: InvoiceInput {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),

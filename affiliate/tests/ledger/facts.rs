@@ -1,6 +1,7 @@
 //! Facts of the payment processor: one test per kind of event.
 
 use affiliate::ledger::ingest::IngestOutcome;
+use model::affiliate::campaign::{CommissionDuration, CommissionTerms};
 use model::affiliate::referral::{ReferralBlock, ReferralStatus};
 use model::id::ReferralId;
 use serde_json::json;
@@ -103,6 +104,39 @@ async fn a_checkout_without_an_invoice_is_a_sale_if_the_settings_allow_it() {
             assert_eq!(world.outline().await, wanted);
         }
         world.audit().await;
+    }
+}
+
+/// A session without an invoice, the same session with its invoice, and the paid invoice, in any order and repeated:
+/// only the invoice earns.
+#[tokio::test]
+async fn a_payment_of_a_session_and_an_invoice_counts_once() {
+    let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+    let once = CommissionTerms { duration: CommissionDuration::Once, ..terms() };
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0], [0, 2, 0], [2, 0, 2]] {
+        for terms in [terms(), once.clone()] {
+            let world = World::with_settings(Store::memory(), terms, count).await;
+            let lead = world.lead("lin@example.org", Some("cus_1")).await;
+            let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
+            session["amount_total"] = json!(10_000);
+            let early = world.event("checkout.session.completed", 9, session.clone());
+            session["invoice"] = json!("in_1");
+            let late = world.event("checkout.session.async_payment_succeeded", 12, session);
+            let events = [early, late, world.paid("in_1", "cus_1", 10_000, 10)];
+            for index in order {
+                world.try_ingest(&events[index]).await;
+            }
+            let mut outline = world.outline().await;
+            outline.retain(|line| !line.contains("reversed"));
+            assert_eq!(outline, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"], "{order:?}");
+            let referral = world.referral(lead.id).await;
+            assert_eq!((referral.revenue_cents, referral.dealings.invoices), (10_000, 1), "{order:?}");
+            assert_eq!(referral.converted_at, Some(world.second(9)), "{order:?}");
+            world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+            assert!(world.outline().await.iter().all(|line| line.contains("reversed")), "{order:?}");
+            assert_eq!(world.referral(lead.id).await.revenue_cents, 0, "{order:?}");
+            world.audit().await;
+        }
     }
 }
 

@@ -235,6 +235,31 @@ pub(crate) async fn a_failed_payout_pays_its_deduction_back() {
     world.check_ledger().await;
 }
 
+/// The invoice of a payment arrives after the commission of its checkout session was paid: the deduction does not
+/// depend on the setting, because no customer was refunded.
+#[tokio::test]
+pub(crate) async fn a_commission_paid_for_a_session_is_deducted_when_its_invoice_earns() {
+    let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+    let world = World::with_settings(fresh().await, terms(), count).await;
+    world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    let session = processor_objects::checkout("in_1", Some("cus_1"), &lead.id.to_string());
+    world.ingest_object("checkout.session.completed", 10, session).await;
+    world.earn().await;
+    let (paid, sums) = world.approve_all().await;
+    assert_eq!(sums, (1_000, 0, 1));
+    world.mark_paid(paid, "r").await.unwrap();
+    world.sell("in_1", 5_000, 11).await;
+    world.end_holds().await;
+    assert!(world.draft_run(None).await.unwrap().run.is_none());
+    world.check_ledger().await;
+    world.sell("in_2", 5_000, 32 * DAY).await;
+    world.advance_days(33);
+    world.end_holds().await;
+    let (_, sums) = world.approve_all().await;
+    assert_eq!(sums, (1_000, -1_000, 2));
+}
+
 #[tokio::test]
 pub(crate) async fn a_dropped_payout_whose_deduction_exceeds_its_lines_is_skipped() {
     let world = offsetting().await;

@@ -104,6 +104,15 @@ impl ProcessorRows {
         Ok(charges)
     }
 
+    /// True if this is the sale of a checkout session without an invoice, and an invoice of its payment is known. The
+    /// session's sale has the id of the payment intent.
+    pub(crate) async fn is_replaced_by_invoice(&mut self, sale: &str) -> Result<bool, ReadError> {
+        if !self.invoice(sale).await?.payments().contains(sale) {
+            return Ok(false);
+        }
+        Ok(self.payment(sale).await?.invoices().iter().any(|invoice| invoice != sale))
+    }
+
     /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
     pub(crate) async fn payment_sources(&mut self, invoice: &str) -> Result<Vec<PaymentSource>, ReadError> {
         let row = self.invoice(invoice).await?;
