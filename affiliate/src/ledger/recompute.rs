@@ -461,6 +461,7 @@ fn event_of_step(step: &LineChange) -> Option<EventKind> {
         | LineChange::Frozen
         | LineChange::Thawed
         | LineChange::LeftPayout(_)
-        | LineChange::Charge => None,
+        | LineChange::Charge
+        | LineChange::RefundSplit => None,
     }
 }

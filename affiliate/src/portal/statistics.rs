@@ -107,8 +107,7 @@ impl PartnerStatistics {
         let mut before = None;
         loop {
             let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page =
-                payout::list(&self.sums.context.store, partner.account, &filter, wanted, &is_adjusted).await?;
+            let page = payout::list(&self.sums.context.store, partner.account, &filter, wanted, &is_adjusted).await?;
             for payout in page.rows {
                 let balance = balances.entry(payout.currency).or_default();
                 let part = if payout.state == PayoutState::Paid { &mut balance.paid } else { &mut balance.in_payout };

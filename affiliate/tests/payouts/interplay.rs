@@ -235,6 +235,40 @@ pub(crate) async fn a_failed_payout_pays_its_deduction_back() {
     world.check_ledger().await;
 }
 
+/// A refund known while refunds are absorbed stays absorbed, and one that was deducted stays deducted until it fails.
+#[tokio::test]
+pub(crate) async fn a_change_of_the_setting_applies_to_further_refunds() {
+    let refund_event = |id: &str, status: &str| processor_objects::refund("re_1", id, 10_000, status, 1);
+    for first in [AfterPayout::Absorb, AfterPayout::Offset] {
+        let world = offsetting().await;
+        world.set_after_payout(first).await;
+        world.sell("in_1", 10_000, 10).await;
+        world.earn().await;
+        let (paid, _) = world.approve_all().await;
+        world.mark_paid(paid, "r").await.unwrap();
+        world.ingest_object("refund.created", 32 * DAY, refund_event("in_1", "pending")).await;
+        world.sell("in_2", 20_000, 33 * DAY).await;
+        world.advance_days(33);
+        world.end_holds().await;
+        match first {
+            AfterPayout::Absorb => {
+                world.set_after_payout(AfterPayout::Offset).await;
+                world.check_ledger().await;
+                let charge = processor_objects::charge("in_1", 10_000, 10_000);
+                world.ingest_object("charge.refunded", 34 * DAY, charge).await;
+            }
+            AfterPayout::Offset => {
+                world.set_after_payout(AfterPayout::Absorb).await;
+                world.check_ledger().await;
+                world.ingest_object("refund.failed", 34 * DAY, refund_event("in_1", "failed")).await;
+            }
+        }
+        let (_, sums) = world.approve_all().await;
+        assert_eq!(sums, (4_000, 0, 1), "{first:?}");
+        world.check_ledger().await;
+    }
+}
+
 /// The invoice of a payment arrives after the commission of its checkout session was paid: the deduction does not
 /// depend on the setting, because no customer was refunded.
 #[tokio::test]
@@ -280,7 +314,10 @@ pub(crate) async fn a_dropped_payout_whose_deduction_exceeds_its_lines_is_skippe
     assert_eq!(after.totals.len(), 0);
     let skipped = world.skipped(&after).await;
     let ada: Vec<_> = skipped.iter().filter(|skipped| skipped.partner == world.ada).collect();
-    assert!(matches!(ada.as_slice(), [only] if (only.amount, only.reason) == (0, SkipReason::BelowMinimum)), "{skipped:?}");
+    assert!(
+        matches!(ada.as_slice(), [only] if (only.amount, only.reason) == (0, SkipReason::BelowMinimum)),
+        "{skipped:?}"
+    );
     world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.check_ledger().await;
 }

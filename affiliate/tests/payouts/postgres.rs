@@ -50,6 +50,7 @@ fn refunds_and_transfers_behave_alike_on_postgres() {
         interplay::with_offset_a_later_refund_is_netted_in_the_next_payouts,
         interplay::a_deduction_that_was_undone_is_paid_without_another_sale,
         interplay::a_failed_payout_pays_its_deduction_back,
+        interplay::a_change_of_the_setting_applies_to_further_refunds,
         interplay::a_commission_paid_for_a_session_is_deducted_when_its_invoice_earns,
         interplay::a_dropped_payout_whose_deduction_exceeds_its_lines_is_skipped,
         interplay::lines_of_a_failed_payout_return_with_their_current_amounts,

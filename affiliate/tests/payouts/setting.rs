@@ -20,12 +20,12 @@ use jiff::{SignedDuration, Timestamp};
 use model::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
 use model::affiliate::partner::{Partner, PayoutDestination};
 use model::affiliate::payout::{PayoutRun, PayoutStatus, SkippedPartner};
-use model::affiliate::program::PayoutMethod;
+use model::affiliate::program::{AfterPayout, PayoutMethod};
 use model::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
 use model::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use net::entropy::Entropy;
 use store::affiliate::listing::ListPageRequest;
-use store::affiliate::{commission, partner, referral};
+use store::affiliate::{commission, partner, program, referral};
 use store::engine::{Batch, RedbOptions, Store};
 use store::task::PARTITIONS;
 
@@ -73,6 +73,17 @@ impl World {
         change(&mut after);
         let mut batch = Batch::progress();
         partner::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
+    }
+
+    /// Changes the effect of refunds after a payout.
+    pub(crate) async fn set_after_payout(&self, setting: AfterPayout) {
+        let before = program::get(self.store(), self.account).await.unwrap().unwrap();
+        let mut after = before.clone();
+        after.settings.payout_after_refund = setting;
+        after.rev += 1;
+        let mut batch = Batch::progress();
+        program::update(&mut batch, &before, &after);
         self.store().commit(batch).await.unwrap();
     }
 

@@ -21,12 +21,14 @@
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
 
+mod refund_split;
 mod snapshot;
 mod state;
 #[cfg(test)]
 mod transitions;
 mod waiver;
 
+pub use self::refund_split::RefundSplit;
 pub use self::snapshot::{CapEffect, CommissionCalculation, CommissionCap, TermsSnapshot};
 pub use self::state::{CommissionError, CommissionState, FreezeReasons, ReconciliationState, ReversalReason};
 pub use self::waiver::Waiver;
@@ -84,6 +86,9 @@ pub struct SoldInvoice {
     /// The commissionable base after refunds, in minor units of the sale's currency.
     pub amount: i64,
     pub calculation: CommissionCalculation,
+    /// Refunds since the payout was approved.
+    #[serde(default, skip_serializing_if = "RefundSplit::is_empty")]
+    pub refund_split: RefundSplit,
 }
 
 /// One line of the ledger.
@@ -257,6 +262,18 @@ impl Commission {
         self.waived.contains(&Waiver::Reason(reason))
     }
 
+    /// True if another version of the line differs at most in its [`RefundSplit`].
+    pub fn is_equal_without_refund_split(&self, other: &Self) -> bool {
+        let without = |line: &Self| {
+            let mut line = Self { updated_at: self.updated_at, rev: self.rev, ..line.clone() };
+            if let CommissionOrigin::Sale(sold) = &mut line.origin {
+                sold.refund_split = RefundSplit::default();
+            }
+            line
+        };
+        without(self) == without(other)
+    }
+
     fn reset_to_pending(&mut self, now: Timestamp) {
         self.earns_at = self.earns_at.max(now);
         self.set_status(CommissionState::Pending { frozen: FreezeReasons::default() }, now);
@@ -315,6 +332,10 @@ impl Commission {
             | CommissionState::Paid { earned_at, payout: current, .. }
                 if current == payout =>
             {
+                if let CommissionOrigin::Sale(sold) = &mut self.origin {
+                    // From now on refunds change the line itself.
+                    sold.refund_split = RefundSplit::default();
+                }
                 self.set_status(CommissionState::Earned { earned_at, frozen: FreezeReasons::default() }, now);
                 Ok(())
             }

@@ -31,9 +31,10 @@
 //!
 //! # Lines that cannot be changed
 //!
-//! A paid line, or a line in an approved payout, is not changed. With [`AfterPayout::Offset`] an adjustment is written
-//! instead. It is computed as a state too: the adjustments of a line add up to the amount that was paid too much. If a
-//! failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a draft
+//! The amount and status of a paid line, or of a line in an approved payout, are not changed. With
+//! [`AfterPayout::Offset`] an adjustment is written instead. It is computed as a state too: the adjustments of a line add
+//! up to the amount that was paid too much, without what the program absorbed under [`AfterPayout::Absorb`]
+//! ([`RefundSplit`](super::commission::RefundSplit)). If a failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a draft
 //! payout leaves the draft with the first change of its amount.
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
@@ -232,6 +233,8 @@ pub enum LineChange {
     LeftPayout(PayoutId),
     /// The charge's id became known.
     Charge,
+    /// Refunds after the payout are divided in another way between the program and the partner.
+    RefundSplit,
 }
 
 /// A line to write, new or changed.

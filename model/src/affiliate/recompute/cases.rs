@@ -248,6 +248,12 @@ fn refunds_after_the_payout() {
         ("absorb after offset: a deduction stays, and a further refund is absorbed", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(2_450).then().refunded(4_900).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid -490"),
         ("absorb after offset: a failed refund undoes its deduction", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(0).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid"),
         ("absorb after offset: a part of the refund failed", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(2_450).after_payout = AfterPayout::Absorb; }, "1: 980 usd of 4900, paid -490"),
+        ("offset after absorb: an absorbed refund stays absorbed", |w| { w.then().pay().refunded(4_900).then().after_payout = AfterPayout::Offset; }, "1: 980 usd of 4900, paid"),
+        ("offset after absorb: a further refund is deducted", |w| { w.then().pay().refunded(2_450).then().refunded(4_900).after_payout = AfterPayout::Offset; }, "1: 980 usd of 4900, paid -490"),
+        ("offset after absorb: the further refund failed", |w| { w.then().pay().refunded(2_450).then().refunded(4_900).after_payout = AfterPayout::Offset; w.then().refunded(2_450); }, "1: 980 usd of 4900, paid"),
+        ("offset after absorb: a refund that failed before", |w| { w.then().pay().refunded(4_900).then().refunded(0).then().refunded(4_900).after_payout = AfterPayout::Offset; }, "1: 980 usd of 4900, paid -980"),
+        ("offset after absorb: after a failed payout the line itself changes", |w| { w.then().approve().refunded(2_450).then().after_payout = AfterPayout::Offset; w.then().each(|line, now| line.leave_payout(payout(), now)).is_locked = false; w.then().each(|line, now| line.enter_payout(payout(), now)).each(|line, now| line.pay(payout(), now)).refunded(4_900); }, "1: 490 usd of 2450, paid -490"),
+        ("absorb after offset: a refund that replaces a failed one is deducted", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(0).after_payout = AfterPayout::Absorb; w.then().refunded(4_900); }, "1: 980 usd of 4900, paid -980"),
         ("offset: no refund", |w| { w.after_payout = AfterPayout::Offset; w.then().pay(); }, "1: 980 usd of 4900, paid"),
     ]);
     let mut world = Scenario::new();

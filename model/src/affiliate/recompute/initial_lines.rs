@@ -8,7 +8,7 @@ use super::super::arithmetic::{ArithmeticError, base};
 use super::super::campaign::CommissionDuration;
 use super::super::commission::{
     CapEffect, Commission, CommissionCalculation, CommissionCap, CommissionLevel, CommissionOrigin, CommissionState,
-    FreezeReasons, ReconciliationState, SoldInvoice, TermsSnapshot,
+    FreezeReasons, ReconciliationState, RefundSplit, SoldInvoice, TermsSnapshot,
 };
 use super::super::money::Currency;
 use super::super::periods;
@@ -226,7 +226,14 @@ fn initial_line(
         cap.effect = CapEffect::Hit;
     }
     let charge = known.invoice.charge.map(str::to_owned);
-    let sold = SoldInvoice { level: share.level, invoice: sale.invoice.clone(), charge, amount: base, calculation };
+    let sold = SoldInvoice {
+        level: share.level,
+        invoice: sale.invoice.clone(),
+        charge,
+        amount: base,
+        calculation,
+        refund_split: RefundSplit::default(),
+    };
     Ok(Some(Commission {
         id: share.id,
         account: known.rules.account,

@@ -205,6 +205,28 @@ proptest! {
         prop_assert_eq!(lines, others);
     }
 
+    /// The facts after a payout arrive under one setting and then under another.
+    #[test]
+    fn the_order_of_facts_after_the_payout_does_not_matter(
+        (facts, received) in facts(), (then, then_received) in facts(), absorbs in [any::<bool>(), any::<bool>()],
+    ) {
+        let mut world = Scenario::new();
+        world.recruited(100).then().pay();
+        let (mut ordered, mut shuffled) = (FactLedger::new(&world), FactLedger::new(&world));
+        for (absorbs, facts, received) in [(absorbs[0], &facts, &received), (absorbs[1], &then, &then_received)] {
+            let setting = if absorbs { AfterPayout::Absorb } else { AfterPayout::Offset };
+            for (ledger, facts) in [(&mut ordered, facts), (&mut shuffled, received)] {
+                ledger.is_sold = true;
+                let before = ledger.world.adjusted;
+                ledger.world.after_payout = setting;
+                ledger.world.run();
+                prop_assert_eq!(ledger.world.adjusted, before, "a change of the setting moves no money");
+                facts.iter().for_each(|fact| ledger.record(*fact));
+            }
+        }
+        prop_assert_eq!(ordered.ledger(), shuffled.ledger());
+    }
+
     #[test]
     fn parts_add_up_to_the_total(total in 0..=i64::MAX, weights in vec(0_i64..=i64::MAX, 1..9)) {
         let weights: Vec<i128> = weights.into_iter().map(i128::from).collect();

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 
 use super::super::arithmetic::ArithmeticError;
 use super::super::commission::{
-    Commission, CommissionError, CommissionLevel, CommissionOrigin, CommissionState, FreezeReasons, ReversalReason,
-    SoldInvoice,
+    Commission, CommissionError, CommissionLevel, CommissionOrigin, CommissionState, FreezeReasons, RefundSplit,
+    ReversalReason, SoldInvoice,
 };
-use super::super::program::AfterPayout;
 use super::super::sale::{DisputeState, SaleReturns};
 use super::{
     AdjustmentDue, CustomerInput, LedgerLine, LineChange, LineUpdate, RecomputeFacts, ReferralBar, sellers_line,
@@ -51,16 +50,15 @@ pub(super) fn update_line(
     transitions.set_charge(known.invoice.charge);
     let too_much = if ledger_line.is_out_of_reach() {
         let overpaid = overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?;
-        match known.rules.after_payout {
-            // No new deduction, but an earlier one is undone if its refund failed.
-            AfterPayout::Absorb => overpaid.min(ledger_line.adjusted.saturating_neg()),
-            AfterPayout::Offset => overpaid,
-        }
+        let deducted = ledger_line.adjusted.saturating_neg();
+        let (split, too_much) = sold.refund_split.divide(overpaid, deducted, known.rules.after_payout);
+        transitions.set_refund_split(split);
+        too_much
     } else {
         transitions.move_to(&target_state(known, lines, ledger_line, sold)?);
         0
     };
-    // The adjustments of a line must add up to the negative of the overpaid amount.
+    // The adjustments of a line must add up to the negative of what is deducted.
     let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(ledger_line.adjusted));
     let amount = amount.ok_or(ArithmeticError::TooLarge)?;
     let Commission { id: line, partner, currency, .. } = *ledger_line.line;
@@ -234,6 +232,19 @@ impl<'a> LineTransitions<'a> {
             sold.charge = Some(charge.to_owned());
             line.touch(self.now);
             self.steps.push(LineChange::Charge);
+        }
+    }
+
+    /// Stores how refunds after the payout are divided.
+    fn set_refund_split(&mut self, split: RefundSplit) {
+        if self.line.sold_invoice().is_none_or(|sold| sold.refund_split == split) {
+            return;
+        }
+        let line = self.line.to_mut();
+        if let CommissionOrigin::Sale(sold) = &mut line.origin {
+            sold.refund_split = split;
+            line.touch(self.now);
+            self.steps.push(LineChange::RefundSplit);
         }
     }
 
