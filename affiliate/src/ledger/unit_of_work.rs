@@ -210,8 +210,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// True if lines, adjustments or referrals would change. How refunds after a payout are divided is left out: rows of
-    /// release 0.1.0 do not have it before the next event of their invoice.
+    /// True if lines, adjustments or referrals would change. How refunds after a payout are divided is left out: rows
+    /// of release 0.1.0 do not have it before the next event of their invoice.
     pub(crate) fn has_changes(&self) -> bool {
         let is_changed = |TrackedRow { before, now }: &TrackedRow<Commission>| {
             before.as_ref().is_none_or(|before| !before.is_equal_without_refund_split(now))

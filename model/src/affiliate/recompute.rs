@@ -32,8 +32,8 @@
 //! # Lines that cannot be changed
 //!
 //! The amount and status of a paid line, or of a line in an approved payout, are not changed. With
-//! [`AfterPayout::Offset`] an adjustment is written instead. It is computed as a state too: the adjustments of a line add
-//! up to the amount that was paid too much, without what the program absorbed under [`AfterPayout::Absorb`]
+//! [`AfterPayout::Offset`] an adjustment is written instead. It is computed as a state too: the adjustments of a line
+//! add up to the amount that was paid too much, without what the program absorbed under [`AfterPayout::Absorb`]
 //! ([`RefundSplit`](super::commission::RefundSplit)). If a failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a draft
 //! payout leaves the draft with the first change of its amount.
 

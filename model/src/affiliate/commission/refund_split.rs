@@ -2,8 +2,8 @@
 //! the partner.
 //!
 //! The setting can change. What the program absorbed stays absorbed, and what was deducted stays deducted; the new
-//! setting applies to further refunds only. While the setting stays the same, the result depends on the current overpaid
-//! amount alone, and so not on the order of events.
+//! setting applies to further refunds only. While the setting stays the same, the result depends on the current
+//! overpaid amount alone, and so not on the order of events.
 
 use serde::{Deserialize, Serialize};
 
