@@ -292,7 +292,7 @@ const DROP: EndOrder = EndOrder {
     word: "drop",
     title: "Remove from the queue",
     button: "Remove",
-    effect: "The waiting recipients become canceled, and the account gets the event email.cancelled. Nobody gets a \
+    effect: "The waiting recipients become cancelled, and the account gets the event email.cancelled. Nobody gets a \
         bounce message. This cannot be undone.",
     done: "dropped",
 };

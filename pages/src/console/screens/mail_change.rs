@@ -76,7 +76,7 @@ pub(super) const ORDERS: &[QueueOrder] = &[
     QueueOrder {
         word: "drop",
         title: "Remove from the queue",
-        effect: "Nothing is delivered to them: they become canceled, and the accounts get the event email.cancelled. \
+        effect: "Nothing is delivered to them: they become cancelled, and the accounts get the event email.cancelled. \
             Nobody gets a bounce message. This cannot be undone.",
         button: "Remove",
     },

@@ -12,7 +12,7 @@ pub fn done_text(code: &str) -> Option<&'static str> {
         "approved" => "It was approved.",
         "archived" => "It was archived.",
         "booked" => "The event was processed.",
-        "canceled" => "It was canceled.",
+        "cancelled" => "It was cancelled.",
         "changed" => "The change was saved.",
         "connected" => "The payment processor is connected.",
         "created" => "It was created.",

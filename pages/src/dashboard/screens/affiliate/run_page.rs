@@ -272,7 +272,7 @@ async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.act(&Call::new("cancel_affiliate_payout_run").id(context.id()), run_path(context.id()), "canceled").await
+    context.act(&Call::new("cancel_affiliate_payout_run").id(context.id()), run_path(context.id()), "cancelled").await
 }
 
 #[cfg(test)]

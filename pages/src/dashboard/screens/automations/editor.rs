@@ -225,7 +225,7 @@ fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Re
     let runs = format!("{}/runs", path(&automation.id));
     maud! {
         (grouped(counts.running + counts.waiting)) " in progress, " (grouped(counts.completed)) " completed, "
-        (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
+        (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " cancelled. "
         @if counted.has_more {
             "The counts next to the steps are for version " (automation.version) ", in the latest 1,000 runs. "
         } @else {
@@ -278,9 +278,9 @@ fn trigger_summary(fields: &Fields) -> String {
         let more = if fields.get("trigger.filter.all[1].field").is_empty() { "" } else { " …" };
         sentences.push(format!("Only if {field} {operator} {}{more}.", fields.get("trigger.filter.all[0].value")));
     }
-    let canceling = fields.get("trigger.cancel_on_events").lines().collect::<Vec<_>>().join(", ");
-    if !canceling.is_empty() {
-        sentences.push(format!("Canceled by {canceling}."));
+    let cancelling = fields.get("trigger.cancel_on_events").lines().collect::<Vec<_>>().join(", ");
+    if !cancelling.is_empty() {
+        sentences.push(format!("Cancelled by {cancelling}."));
     }
     sentences.join(" ")
 }

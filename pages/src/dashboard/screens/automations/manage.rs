@@ -12,7 +12,7 @@ pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {
         "activate" => "activated",
         "pause" => "paused",
         "archive" => "archived",
-        _ => "canceled",
+        _ => "cancelled",
     };
     Ok(Outcome::done(&context.request.path, notice))
 }
@@ -48,7 +48,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if may_change && automation.status != "archived" {
                 section.card {
                     h2 { "Archive" }
-                    p.help { "Events no longer start runs, and runs in progress are canceled. You can activate it \
+                    p.help { "Events no longer start runs, and runs in progress are cancelled. You can activate it \
                         again." }
                     (archive.within(context))
                 }

@@ -87,7 +87,7 @@ pub fn step_label(word: &str) -> &str {
 /// The badge of a run's or step's status.
 pub fn run_badge(status: &str) -> Badge {
     match status {
-        "cancelled" => Badge::new("Canceled", Tone::Neutral),
+        "cancelled" => Badge::new("Cancelled", Tone::Neutral),
         other => Badge::of(other),
     }
 }
@@ -255,5 +255,5 @@ pub fn step_result(step: &RunStepDetail) -> impl Renderable {
 
 /// Cancels a run.
 pub async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.act(&run_call("cancel_automation_run", context), &context.request.path, "canceled").await
+    context.act(&run_call("cancel_automation_run", context), &context.request.path, "cancelled").await
 }

@@ -247,7 +247,7 @@ fn step_state(counts: Option<&StepCounts>, is_new: bool, is_edited: bool) -> imp
             @if counts.passed > 0 { (Badge::new(format!("{} passed", counts.passed), Tone::Good)) }
             @if counts.ended > 0 { (Badge::new(format!("{} ended here", counts.ended), Tone::Neutral)) }
             @if counts.failed > 0 { (Badge::new(format!("{} failed", counts.failed), Tone::Bad)) }
-            @if counts.cancelled > 0 { (Badge::new(format!("{} canceled", counts.cancelled), Tone::Neutral)) }
+            @if counts.cancelled > 0 { (Badge::new(format!("{} cancelled", counts.cancelled), Tone::Neutral)) }
         }
     }
 }

@@ -203,7 +203,7 @@ fn entered_steps_are_replayed_and_tested_without_being_saved() {
 #[test]
 fn the_runs_are_counted_beside_the_steps() {
     let page = html(fake().get(PATH));
-    for part in ["7 passed", "2 ended here", "5 here", "1 canceled", "in the latest 1,000 runs"] {
+    for part in ["7 passed", "2 ended here", "5 here", "1 cancelled", "in the latest 1,000 runs"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }

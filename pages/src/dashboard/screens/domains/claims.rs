@@ -36,7 +36,7 @@ impl DomainClaim {
             "blocked" => "Proven, waits",
             "completed" => "Completed",
             "expired" => "Expired",
-            "cancelled" => "Canceled",
+            "cancelled" => "Cancelled",
             other => other,
         };
         Badge::new(label, tone)
@@ -54,7 +54,7 @@ impl DomainClaim {
             }
             ("completed", _) => "The domain now belongs to this account.",
             ("expired", _) => "The record was not found in time. Add the domain again to start a new claim.",
-            ("cancelled", _) => "The claim was canceled; the domain stays with the other account.",
+            ("cancelled", _) => "The claim was cancelled; the domain stays with the other account.",
             (_, Some("grace_period")) => {
                 "The other account was notified and can object until the end of its grace period. Keep the record."
             }
@@ -129,5 +129,5 @@ pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.act(&Call::new("cancel_domain_claim").id(context.id()), CLAIMS, "canceled").await
+    context.act(&Call::new("cancel_domain_claim").id(context.id()), CLAIMS, "cancelled").await
 }

@@ -59,7 +59,7 @@ pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
         .act(
             &domain_call("cancel_domain_dkim_rotation", context),
             format!("{}/keys", domain_page(context.id())),
-            "canceled",
+            "cancelled",
         )
         .await
 }

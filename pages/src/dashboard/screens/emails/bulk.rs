@@ -132,7 +132,7 @@ async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) ->
         table.push(Row::new().link(email_path(id), id).cell(badge).cell(reason));
     }
     if failed == 0 {
-        let notice = if done == "Cancelled" { "canceled" } else { "sent" };
+        let notice = if done == "Cancelled" { "cancelled" } else { "sent" };
         return Ok(Outcome::done(LIST, notice));
     }
     let body = maud! {

@@ -44,7 +44,7 @@ pub(super) async fn show_cancel(context: &Context<'_>) -> Result<View, Failure> 
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context.act(&Call::new("cancel_email").id(context.id()), email_path(context.id()), "canceled").await
+    context.act(&Call::new("cancel_email").id(context.id()), email_path(context.id()), "cancelled").await
 }
 
 fn reschedule_form(email: Option<&WholeEmail>) -> Form<'static> {

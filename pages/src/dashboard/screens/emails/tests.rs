@@ -168,7 +168,7 @@ fn emails_are_changed() {
     for page in ["cancel", "reschedule"] {
         assert_harmless(&html(backend.get(&format!("/emails/msg_1/{page}"))));
     }
-    assert_eq!(location(backend.post("/emails/msg_1/cancel", "cancel", &[])), "/dashboard/emails/msg_1?done=canceled");
+    assert_eq!(location(backend.post("/emails/msg_1/cancel", "cancel", &[])), "/dashboard/emails/msg_1?done=cancelled");
     backend.post("/emails/msg_1/reschedule", "reschedule", &[("scheduled_at", "2026-12-02T08:30")]);
     let body = json!({"scheduled_at": "2026-12-02T08:30:00Z"});
     assert_eq!(backend.calls("update_email")[0].body, CallBody::Json(body));
@@ -244,7 +244,7 @@ fn several_emails_are_changed_at_once() {
     assert_harmless(&page);
     assert!(page.contains("Cancel 1 email") && !page.contains("Resend 1 email"));
     let answer = backend.post("/emails/selected", "cancel", &[("ids", "msg_1 msg_2")]);
-    assert_eq!(location(answer), "/dashboard/emails?done=canceled");
+    assert_eq!(location(answer), "/dashboard/emails?done=cancelled");
     let failure = Failure { status: 409, message: HOSTILE.into(), ..Failure::default() };
     let backend = with_email("delivered").answer("list_emails", other).refuse("resend_email", failure);
     let page = html(backend.post("/emails/selected", "resend", &[("ids", "msg_1")]));
