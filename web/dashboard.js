@@ -7,6 +7,9 @@
 //   main[data-live=URL]      replaces all fragments when an event arrives on the stream at URL
 //   ol[data-reorder=FORM]    dragging an entry submits the form with the fields `from` and `to`
 //   button[data-palette]     opens the palette, as Ctrl-K does
+//   main[data-location]      the address of the object that a form made: a reload shows it, and sends nothing again
+// Leaving a page with text that was not sent asks first. A form that was sent after the session had ended is filled in
+// again after sign-in.
 "use strict";
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -16,7 +19,7 @@
 
   // Times
   const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
-  const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const local = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
   const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   function showTimes(within = document) {
     for (const element of all("time[datetime]", within)) {
@@ -39,6 +42,39 @@
     for (const list of all("[data-reorder]", within)) for (const entry of list.children) entry.draggable = true;
   }
 
+  // Unsaved text. Passwords and codes are neither kept nor asked about.
+  const TEXTS = "textarea, input:is([type=text], [type=email], [type=url], [type=number], [type=datetime-local]):not([autocomplete=one-time-code])";
+  const textsOf = (form) => [...form.elements].filter((control) => control.matches(TEXTS) && control.name);
+  const formName = (form) => form.elements.form?.value;
+  const SENT = "postrider-sent";
+  const isSignIn = (path) => /\/sign-in(\/|$)/.test(path);
+  const isSigningIn = isSignIn(location.pathname);
+  let isUnsaved = false;
+  addEventListener("beforeunload", (event) => isUnsaved && event.preventDefault());
+  /** Keeps what a form sends, for the case that it leads to the sign-in page. */
+  function keepTexts(form) {
+    isUnsaved = false;
+    if (isSigningIn) return;
+    const texts = textsOf(form).map(({ name, value }) => [name, value]);
+    try {
+      sessionStorage.setItem(SENT, JSON.stringify([location.pathname, formName(form), texts]));
+    } catch {
+      // The browser stores nothing, or not so much.
+    }
+  }
+  function restoreTexts() {
+    if (isSigningIn) return;
+    const [path, name, texts] = JSON.parse(sessionStorage.getItem(SENT)) ?? [];
+    sessionStorage.removeItem(SENT);
+    if (path !== location.pathname || !document.referrer || !isSignIn(new URL(document.referrer).pathname)) return;
+    const form = all("form[method=post]").find((form) => formName(form) === name);
+    for (const [n, control] of (form ? textsOf(form) : []).entries()) {
+      if (texts[n]?.[0] !== control.name || texts[n][1] === control.value) continue;
+      control.value = texts[n][1];
+      isUnsaved = true;
+    }
+  }
+
   // Fragments
   const isChanged = (control) => control.checked !== control.defaultChecked || control.value !== control.defaultValue;
   // The number of the latest request of each kind: an older answer does not replace a newer one.
@@ -49,7 +85,7 @@
     const response = await fetch(request);
     const type = response.headers.get("content-type") ?? "";
     if (number !== latest[kind] || !type.startsWith("text/html")) return;
-    if (response.redirected && new URL(response.url).pathname.endsWith("/sign-in")) return location.reload();
+    if (response.redirected && new URL(response.url).pathname.endsWith("/sign-in")) return isUnsaved || location.reload();
     const page = parse(await response.text());
     for (const old of all("[data-fragment]")) {
       const name = old.dataset.fragment;
@@ -95,6 +131,7 @@
     const form = target.form;
     if (form?.dataset.swap) later(form, 250, () => filter(form));
     if (form?.dataset.preview) later(form, 400, () => preview(form));
+    if (!isSigningIn && form?.method === "post" && target.matches(TEXTS)) isUnsaved = true;
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -102,6 +139,7 @@
       event.preventDefault();
       filter(form);
     } else if (form.method === "post" && !event.submitter?.formTarget) {
+      keepTexts(form);
       // After the fields are collected, so that the button's own value is sent.
       setTimeout(() => all("button", form).forEach((button) => (button.disabled = true)));
     }
@@ -121,7 +159,16 @@
     }
     if (event.target.closest("button[data-palette]")) openPalette();
     for (const box of all("details.menu-box[open]")) if (!box.contains(event.target)) box.open = false;
+    if (!event.target.closest(".top, .sidebar")) closeMenu();
   });
+
+  // Navigation: the drawer of narrow screens closes, and the entry of the page is in sight.
+  function closeMenu() {
+    const menu = document.getElementById("menu");
+    if (menu) menu.checked = false;
+  }
+  document.addEventListener("keydown", ({ key }) => key === "Escape" && closeMenu());
+  document.querySelector(".sidebar [aria-current]")?.scrollIntoView({ block: "nearest" });
 
   // Live rows: one tab reads the stream and tells the others.
   const live = document.querySelector("main[data-live]");
@@ -237,6 +284,13 @@
     form.requestSubmit();
   });
 
+  const made = document.querySelector("main[data-location]");
+  if (made) history.replaceState(null, "", made.dataset.location);
+  try {
+    restoreTexts();
+  } catch {
+    // The browser stores nothing.
+  }
   prepare();
   setInterval(showTimes, 30000);
 })();

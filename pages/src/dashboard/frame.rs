@@ -7,7 +7,6 @@ use super::backend::Failure;
 use super::context::{Context, raw};
 use super::form::plain;
 use super::identity_proof::proof_field;
-use super::kit::badge::Tone;
 use super::kit::notice::{self, Notice};
 use super::kit::same_as::SameAs;
 use super::page::{Page, render};
@@ -92,11 +91,13 @@ impl Renderable for Frame<'_> {
                 header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
             }
         };
+        let done = context.query().get("done");
         let main = maud! {
-            main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")] {
+            main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")]
+                data-location=[page.location.as_deref()] {
                 (title_bar(self))
-                @if let Some(text) = notice::done_text(context.query().get("done")).filter(|_| !context.request.is_post) {
-                    (Notice { tone: Tone::Good, text })
+                @if let Some(text) = notice::done_text(done).filter(|_| !context.request.is_post) {
+                    (Notice { tone: notice::done_tone(done), text })
                 }
                 @if let Some(refused) = context.stray_failure() {
                     div.notice.bad role="alert" { p { (plain(&refused.message)) } }

@@ -21,6 +21,8 @@ pub struct Page {
     pub same_as: Vec<Call>,
     /// Reload the content when an event arrives.
     pub live: bool,
+    /// The address of the object that a form made: a reload shows it instead of sending the form again.
+    pub location: Option<String>,
     /// Another origin to which the answer of a form may lead, as a source expression of the content security policy.
     pub form_target: Option<String>,
 }
@@ -46,6 +48,13 @@ impl Page {
     #[must_use]
     pub fn actions(mut self, actions: impl Renderable) -> Self {
         self.actions = render(actions);
+        self
+    }
+
+    /// Sets the address that a reload shows.
+    #[must_use]
+    pub fn location(mut self, path: impl Into<String>) -> Self {
+        self.location = Some(path.into());
         self
     }
 

@@ -7,9 +7,10 @@ use super::context::{Context, RefusedForm};
 use super::form::Form;
 use super::frame::{self, Frame};
 use super::identity_proof::{PROOF, REAUTHENTICATE, REAUTHENTICATION_REQUIRED, proof};
+use super::kit::notice;
 use super::page::Page;
-use super::request::PageRequest;
-use super::screens::{self, assets, sign_in};
+use super::request::{Fields, PageRequest};
+use super::screens::{assets, sign_in};
 use super::table::{self, FormRow, Outcome, PageAccess, PageRow, View};
 use super::viewer::Viewer;
 
@@ -162,13 +163,14 @@ fn role_failure() -> Failure {
     }
 }
 
-/// Leads to the sign-in page, which leads back.
+/// Leads to the sign-in page, which leads back. After a form, it says that nothing was saved.
 fn sign_in_first(request: &PageRequest) -> PageAnswer {
-    if request.is_post || request.path == PATH {
-        return PageAnswer::see_other(SIGN_IN);
-    }
-    let next = screens::encode(&request.target());
-    PageAnswer::see_other(format!("{SIGN_IN}?next={next}"))
+    let target = request.target();
+    let next = Some(target.as_str()).filter(|target| *target != PATH).unwrap_or_default();
+    let done = if request.is_post { notice::SESSION_ENDED } else { "" };
+    let query = Fields::default().with("next", next).with("done", done).to_query();
+    let mark = if query.is_empty() { "" } else { "?" };
+    PageAnswer::see_other(format!("{SIGN_IN}{mark}{query}"))
 }
 
 fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> PageAnswer {
@@ -226,5 +228,20 @@ mod tests {
         for path in ["/", "/dashboards", "/dashboard/api", "/dashboard/api/affiliate-program"] {
             assert!(!is_dashboard(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_form_after_the_end_of_the_session_leads_back_to_its_page() {
+        let request = |path: &str, is_post| {
+            let query = Fields::parse(b"template=tpl_1&done=changed");
+            PageRequest { is_post, path: path.into(), query, ..PageRequest::default() }
+        };
+        let target = |request| super::super::fake_backend::location(sign_in_first(&request));
+        let next = "next=%2Fdashboard%2Femails%2Fnew%3Ftemplate%3Dtpl_1";
+        let path = "/dashboard/emails/new";
+        assert_eq!(target(request(path, true)), format!("{SIGN_IN}?{next}&done=session_ended"));
+        assert_eq!(target(request(path, false)), format!("{SIGN_IN}?{next}"));
+        assert_eq!(target(PageRequest { path: PATH.into(), ..PageRequest::default() }), SIGN_IN);
+        assert!(notice::done_text(notice::SESSION_ENDED).is_some());
     }
 }

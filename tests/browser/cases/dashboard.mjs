@@ -166,13 +166,27 @@ const signIn = (javaScriptEnabled) => async (w) => {
   const byPassword = page.locator("form", { has: page.getByLabel("Password") });
   await byPassword.getByLabel("Email address").fill(owner);
   await byPassword.getByLabel("Password").fill("a wrong password");
-  await byPassword.getByRole("button").click();
+  await press("Sign in");
   await page.getByRole("alert").waitFor();
   await byPassword.getByLabel("Password").fill(PASSWORD);
-  await byPassword.getByRole("button").click();
+  await press("Sign in");
   await page.getByLabel("Code from your authenticator app").fill(codes[0]);
   await press("Sign in");
   await page.waitForURL("**/dashboard/domains?name=x");
+
+  await visit("/dashboard/templates/new");
+  await page.getByLabel("Name", { exact: true }).fill("Written before");
+  await context.clearCookies();
+  await press("Create and edit");
+  await page.getByText("Your session has ended. Nothing was saved").waitFor();
+  await byPassword.getByLabel("Email address").fill(owner);
+  await byPassword.getByLabel("Password").fill(PASSWORD);
+  await press("Sign in");
+  await page.getByLabel("Code from your authenticator app").fill(codes[2]);
+  await press("Sign in");
+  await page.waitForURL("**/dashboard/templates/new");
+  const name = await page.getByLabel("Name", { exact: true }).inputValue();
+  assert.equal(name, javaScriptEnabled ? "Written before" : "");
   await context.clearCookies();
 
   await visit("/dashboard/metrics?range=7");
@@ -230,6 +244,54 @@ export const withServer = {
       await page.goto(w.program.url + "/dashboard/emails");
       await w.program.api("POST", "/emails", { from: "ada@example.com", to: ["live@example.net"], subject: "Live row", text: "x" });
       await page.getByText("Live row").first().waitFor();
+    });
+  },
+
+  async "leaving a page with text that was not sent asks first"(w) {
+    const context = await w.context.browser().newContext();
+    const page = await context.newPage();
+    await page.goto(w.program.session().url);
+    await page.getByRole("button").click();
+    await page.waitForURL("**/dashboard");
+    await page.goto(w.program.url + "/dashboard/emails/new");
+    await page.getByLabel("Subject").pressSequentially("Not sent");
+    const asked = page.waitForEvent("dialog");
+    const left = page.getByRole("link", { name: "Metrics", exact: true }).click({ noWaitAfter: true });
+    const dialog = await asked;
+    assert.equal(dialog.type(), "beforeunload");
+    await dialog.dismiss();
+    await left;
+    assert.equal(await page.getByLabel("Subject").inputValue(), "Not sent");
+    await context.close();
+  },
+
+  async "a reload after a new secret creates no second one"(w) {
+    await open(w, {}, async (page) => {
+      await page.goto(w.program.url + "/dashboard/api-keys/new");
+      await page.getByLabel("Name", { exact: true }).fill("Created once");
+      await page.getByRole("button", { name: "Create API key" }).click();
+      await page.locator(".secret code").waitFor();
+      await page.waitForURL(/\/dashboard\/api-keys\/key_\w+$/);
+      await page.reload();
+      assert.equal(await page.locator(".secret code").count(), 0);
+      await page.goto(w.program.url + "/dashboard/api-keys");
+      assert.equal(await page.getByRole("link", { name: "Created once" }).count(), 1);
+    });
+  },
+
+  async "the navigation shows the page, and the drawer closes"(w) {
+    await open(w, { viewport: { width: 1280, height: 700 } }, async (page) => {
+      await page.goto(w.program.url + "/dashboard/security");
+      const current = page.locator(".sidebar [aria-current=page]");
+      const shown = await current.evaluate((entry) => entry.getBoundingClientRect().bottom <= innerHeight);
+      assert.ok(shown, "the entry of the page is below the edge");
+      await page.setViewportSize({ width: 320, height: 700 });
+      for (const close of [() => page.keyboard.press("Escape"), () => page.mouse.click(310, 500)]) {
+        await page.locator("label.menu").click();
+        await current.waitFor();
+        await close();
+        await current.waitFor({ state: "hidden" });
+      }
     });
   },
 

@@ -1,6 +1,15 @@
 //! Notices: what was done, and what needs attention.
 
+use html::badge::Tone;
 pub use html::notice::Notice;
+
+/// The code of a form that came after the end of the session.
+pub const SESSION_ENDED: &str = "session_ended";
+
+/// The tone of a code's sentence.
+pub fn done_tone(code: &str) -> Tone {
+    if code == SESSION_ENDED { Tone::Warning } else { Tone::Good }
+}
 
 /// The sentence of a code in the query field `done`; `None` for unknown codes, which anybody can write into a link.
 pub fn done_text(code: &str) -> Option<&'static str> {
@@ -36,6 +45,7 @@ pub fn done_text(code: &str) -> Option<&'static str> {
         "reversed" => "The commission is reversed.",
         "rolled_back" => "The earlier version has been published again.",
         "sent" => "The email was accepted.",
+        SESSION_ENDED => "Your session has ended. Nothing was saved; sign in and send the form again.",
         "signed_out" => "You are signed out.",
         "suspended" => "The partner is suspended.",
         "tested" => "The test was sent.",
