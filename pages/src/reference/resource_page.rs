@@ -57,8 +57,8 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
     }
 }
 
-/// The summary up to the first comma, for the navigation.
-fn short_summary(summary: &str) -> &str {
+/// The summary up to the first comma, for navigation and tables.
+pub(crate) fn short_summary(summary: &str) -> &str {
     summary.split([',', ';', '(', ':']).next().unwrap_or(summary).trim_end()
 }
 

@@ -35,8 +35,18 @@ impl Filter {
 
     /// One of these words of the API, or all.
     pub fn words(name: &'static str, label: &'static str, words: &[&str]) -> Self {
+        Self::labelled(name, label, words, super::text::sentence_case)
+    }
+
+    /// One of these words of the API, or all, with the labels that the list shows.
+    pub fn labelled(
+        name: &'static str,
+        label: &'static str,
+        words: &[&str],
+        label_of: impl Fn(&str) -> String,
+    ) -> Self {
         let all = (String::new(), "All".to_owned());
-        let choices = words.iter().map(|word| ((*word).to_owned(), super::text::sentence_case(word)));
+        let choices = words.iter().map(|word| ((*word).to_owned(), label_of(word)));
         Self { name, label, control: FilterControl::Select(std::iter::once(all).chain(choices).collect()) }
     }
 

@@ -86,7 +86,7 @@ pub struct PartnerLabel<'a> {
 
 impl Renderable for PartnerLabel<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        maud! { a href={ (PATH) "/partners/" (encode(self.id)) } { (self.name) } }.render_to(buffer);
+        maud! { span.address { a href={ (PATH) "/partners/" (encode(self.id)) } { (self.name) } } }.render_to(buffer);
     }
 }
 

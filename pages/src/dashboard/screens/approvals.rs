@@ -12,10 +12,28 @@ use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::logs::ActorNames;
+use crate::reference::operation::ApiTable;
+use crate::reference::resource_page::short_summary;
 
 const LIST: &str = "/dashboard/approvals";
 const STATUSES: &[&str] =
     &["pending", "executed", "failed", "rejected", "expired", "approved", "executing", "interrupted"];
+
+/// A status in words.
+fn status_label(status: &str) -> String {
+    match status {
+        "pending" => "Waiting for you".into(),
+        "executed" => "Approved and executed".into(),
+        word => sentence_case(word),
+    }
+}
+
+/// The title of an operation as the API reference has it, for example "Send an email".
+pub(super) fn operation_title(operation: &str) -> String {
+    let known = ApiTable::load().operation(operation);
+    known.map_or_else(|| sentence_case(operation), |known| short_summary(&known.summary).to_owned())
+}
 const CONTENT_WARNING: &str = "A program wrote this request, perhaps following a stranger's email. Read the \
     recipients and the content before you approve it.";
 
@@ -122,18 +140,16 @@ impl Approval {
     }
 
     fn badge(&self) -> Badge {
-        match (self.status.as_str(), self.response_status) {
-            ("failed", _) => Badge::new("Failed", Tone::Bad),
-            ("executed", _) => Badge::new("Approved and executed", Tone::Good),
-            ("interrupted", _) => Badge::new("Interrupted", Tone::Warning),
-            ("pending", _) => Badge::new("Waiting for you", Tone::Active),
-            (word, _) => Badge::of(word),
-        }
+        let tone = match self.status.as_str() {
+            "executed" => Tone::Good,
+            "interrupted" => Tone::Warning,
+            word => Tone::of(word),
+        };
+        Badge::new(status_label(&self.status), tone)
     }
 
-    /// The name of the operation in words, for example "Send email".
     fn title(&self) -> String {
-        crate::dashboard::kit::text::sentence_case(&self.operation)
+        operation_title(&self.operation)
     }
 
     /// The body, indented.
@@ -152,7 +168,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = Call::new("list_approvals").query("limit", "50").filters(query, &["status", "cursor"]);
     let found = &context.read_filtered::<Approval>("approvals", &call).await?;
-    let filters = [Filter::words("status", "Status", STATUSES)];
+    let filters = [Filter::labelled("status", "Status", STATUSES, status_label)];
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No requests have this status" } else { "No requests yet" },
@@ -160,6 +176,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
             email.",
         action: None,
     };
+    let names = ActorNames::load(context).await;
     let table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]).rows(
         &found.entries,
         |approval| {
@@ -167,7 +184,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
 
             Row::new()
                 .link(approval.page(), approval.title())
-                .cell(maud! { code { (approval.client_id) } })
+                .cell(names.label(&approval.client_id))
                 .cell(approval.badge())
                 .cell(time_or_dash(Some(&approval.created_at)))
                 .cell(time_or_dash(until))
@@ -181,7 +198,8 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-fn facts(approval: &Approval) -> Facts {
+fn facts(approval: &Approval, names: &ActorNames) -> Facts {
+    let (client, label) = (approval.client_id.as_str(), names.label(&approval.client_id));
     let until = (approval.status == "pending").then(|| time_or_dash(Some(&approval.expires_at)));
     Facts::new()
         .row("Status", approval.badge())
@@ -189,7 +207,7 @@ fn facts(approval: &Approval) -> Facts {
         .row("Request", maud_borrow! { code { (approval.method) " " (approval.path) } })
         .optional("Idempotency key", approval.idempotency_key.clone())
         .optional("Only if unchanged", approval.if_match.as_ref().map(|version| format!("If-Match: {version}")))
-        .row("Made by", maud_borrow! { code { (approval.client_id) } })
+        .row("Made by", maud_borrow! { (label) @if label != client { " " code { (client) } } })
         .row("Made", time_or_dash(Some(&approval.created_at)))
         .optional("Decide until", until)
         .optional("Decided", approval.decided_at.as_deref().map(|at| time_or_dash(Some(at))))
@@ -197,6 +215,7 @@ fn facts(approval: &Approval) -> Facts {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
+    let names = ActorNames::load(context).await;
     let is_pending = approval.status == "pending";
     let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
     let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
@@ -207,7 +226,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if approval.status == "interrupted" {
             (Notice { tone: Tone::Warning, text: INTERRUPTED })
         }
-        section.card { (facts(&approval)) }
+        section.card { (facts(&approval, &names)) }
         @for (number, email) in approval.emails().iter().enumerate() {
             (email_section(context, &approval, number, email))
         }

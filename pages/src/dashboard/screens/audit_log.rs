@@ -4,7 +4,9 @@
 mod tests;
 
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::approvals::operation_title;
 use crate::dashboard::screens::emails::day_start;
+use crate::dashboard::screens::logs::ActorNames;
 
 const LIST: &str = "/dashboard/audit-log";
 
@@ -63,6 +65,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("created_after", day_start(query.get("after"), 0))
         .query("created_before", day_start(query.get("before"), 1));
     let found = &context.read_filtered::<AuditEntry>("entries", &call).await?;
+    let names = ActorNames::load(context).await;
     let filters = [
         Filter::text("operation", "Operation", "delete_domain"),
         Filter::text("object_id", "Object", "dom_…"),
@@ -79,7 +82,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             sent with an ordinary key are in the list of emails.",
         action: None,
     };
-    let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"]).rows(&found.entries, row);
+    let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"])
+        .rows(&found.entries, |entry| row(entry, &names));
     let body = maud! {
         (bar)
         (found.fragment(context, &table, empty.clone()))
@@ -88,8 +92,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).into())
 }
 
-fn row(entry: &AuditEntry) -> Row {
-    let what = sentence_case(&entry.operation);
+fn row(entry: &AuditEntry, names: &ActorNames) -> Row {
+    let what = operation_title(&entry.operation);
     let who = [("api_key_id", &entry.api_key_id), ("grant_id", &entry.grant_id), ("user_id", &entry.user_id)];
     let who = who.into_iter().find_map(|(name, id)| id.as_ref().map(|id| (filtered(name, id), id)));
     Row::new()
@@ -105,7 +109,7 @@ fn row(entry: &AuditEntry) -> Row {
         })
         .cell(maud! {
             @match &who {
-                Some((path, id)) => { a href=(path) { code { (id) } } }
+                Some((path, id)) => { a href=(path) { (names.label(id)) } }
                 None => "The operator",
             }
             div.small.soft { (entry.surface()) }
@@ -115,10 +119,10 @@ fn row(entry: &AuditEntry) -> Row {
             @if let Some(id) = &entry.approval_id {
                 div.small.soft {
                     a href=(format!("/dashboard/approvals/{}", encode(id))) { "Approval" }
-                    @if let Some(user) = &entry.approved_by { " by " a href=(filtered("user_id", user)) { code { (user) } } }
+                    @if let Some(user) = &entry.approved_by { " by " a href=(filtered("user_id", user)) { (names.label(user)) } }
                 }
             }
         })
-        .cell(or_dash(entry.ip.as_ref()))
+        .cell(or_dash(entry.ip.as_ref().map(|ip| maud! { span.nowrap { (ip) } })))
         .cell(time_or_dash(Some(&entry.created_at)))
 }

@@ -46,17 +46,22 @@ impl LoggedRequest {
 }
 
 /// The names of those who can make requests, by id; none if they cannot be read.
-struct ActorNames {
+pub(super) struct ActorNames {
     keys: BTreeMap<String, String>,
     users: BTreeMap<String, String>,
 }
 
 impl ActorNames {
-    async fn load(context: &Context<'_>) -> Self {
+    pub(super) async fn load(context: &Context<'_>) -> Self {
         let keys = context.read_names("api_keys", &Call::new("list_api_keys").query("limit", "100")).await;
         let users = context.read_names("users", &Call::new("list_users")).await;
         let by_id = |names: Result<Vec<_>, _>| names.unwrap_or_default().into_iter().collect();
         Self { keys: by_id(keys), users: by_id(users) }
+    }
+
+    /// The name of a key or the address of a user; the id of one that is gone, and of an app.
+    pub(super) fn label<'n>(&'n self, id: &'n str) -> &'n str {
+        self.keys.get(id).or_else(|| self.users.get(id)).map_or(id, String::as_str)
     }
 
     /// The filter by key or user. A key that was deleted is a choice as long as it is chosen.
@@ -114,8 +119,8 @@ fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
         Filter { name: "method", label: "Method", control: choices(&methods) },
         Filter::text("path", "Path starts with", "/emails"),
         names.filter(by),
-        Filter::date("from", "From"),
-        Filter::date("to", "Up to and including"),
+        Filter::date("from", "From date"),
+        Filter::date("to", "To date"),
     ]
 }
 

@@ -141,9 +141,18 @@ impl CommissionRow {
     pub fn badge(&self) -> Badge {
         match (self.status.as_str(), &self.payout_id) {
             ("earned", Some(_)) => Badge::new("In a payout", Tone::Active),
-            ("pending", _) => Badge::new("On hold", Tone::Active),
+            ("pending", _) => Badge::new(filter_label("pending"), Tone::Active),
             (word, _) => Badge::of(word),
         }
+    }
+}
+
+/// The label of a status in the filter: a line in a payout is found as earned.
+fn filter_label(status: &str) -> String {
+    match status {
+        "pending" => "On hold".into(),
+        "earned" => "Earned, or in a payout".into(),
+        word => sentence_case(word),
     }
 }
 
@@ -177,7 +186,7 @@ pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_ref
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [
-        Filter::words("status", "Status", STATUSES),
+        Filter::labelled("status", "Status", STATUSES, filter_label),
         Filter::text("affiliate_id", "Partner", "aff_…"),
         Filter::text("referral_id", "Referral", "ref_…"),
         Filter::text("payout_id", "Payout", "pay_…"),

@@ -37,6 +37,11 @@ pub struct PayoutRow {
     pub destination: Option<String>,
 }
 
+/// A status in words.
+fn status_label(status: &str) -> String {
+    if status == "processing" { "To be paid".into() } else { sentence_case(status) }
+}
+
 impl PayoutRow {
     /// The amount with its currency.
     pub fn money(&self) -> Money<'_> {
@@ -50,7 +55,7 @@ impl PayoutRow {
     fn badge(&self) -> Badge {
         match self.status.as_str() {
             "draft" => Badge::new("Draft", Tone::Warning),
-            "processing" => Badge::new("To be paid", Tone::Active),
+            "processing" => Badge::new(status_label("processing"), Tone::Active),
             word => Badge::of(word),
         }
     }
@@ -93,7 +98,7 @@ pub fn payout_table(payouts: &[PayoutRow], partners: &PartnerNames, of_run: bool
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [
-        Filter::words("status", "Status", &["draft", "processing", "paid", "failed"]),
+        Filter::labelled("status", "Status", &["draft", "processing", "paid", "failed"], status_label),
         Filter::text("affiliate_id", "Partner", "aff_…"),
         Filter::text("run_id", "Run", "prn_…"),
     ];

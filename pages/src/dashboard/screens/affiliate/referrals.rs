@@ -75,7 +75,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [
         Filter::text("email", "Email address", "grace@example.net"),
         Filter::words("status", "Status", STATUSES),
-        Filter::words("source", "Source", SOURCES),
+        Filter::labelled("source", "Source", SOURCES, source_text),
         Filter::text("affiliate_id", "Partner", "aff_…"),
         Filter::date("created_after", "From"),
         Filter::date("created_before", "Before"),
@@ -93,7 +93,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
     let table = Table::of("Referrals", &found.entries)
-        .column("Person", |referral| link(referral_path(&referral.id), referral.name()))
+        .column("Person", |referral| {
+            maud! { span.address { a href=(referral_path(&referral.id)) { (referral.name()) } } }
+        })
         .column("Partner", |referral| partners.link(&referral.affiliate_id))
         .column("Status", |referral| {
             maud! {

@@ -15,9 +15,10 @@ fn entries_are_shown_with_actor_and_result() {
     };
     let entries = json!([entry(200, None), entry(403, Some("policy_violation"))]);
     let backend = FakeBackend::new().answer("list_audit_log", json!({"entries": entries, "next_cursor": null}));
+    let backend = backend.answer("list_api_keys", json!({"api_keys": [{"id": "key_1", "name": "shop-backend"}]}));
     let page = html(backend.get("/audit-log?operation=delete_domain"));
     assert_harmless(&page);
-    for text in ["Delete domain", "Policy violation", "key_1", "192.0.2.1"] {
+    for text in ["Delete a domain", "Policy violation", "?api_key_id=key_1\">shop-backend<", "192.0.2.1"] {
         assert!(page.contains(text), "{text}");
     }
 }

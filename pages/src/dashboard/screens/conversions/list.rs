@@ -24,8 +24,8 @@ fn filters() -> [Filter; 5] {
         Filter { name: "kind", label: "What", control: FilterControl::Select(kinds) },
         Filter::text("source", "Source", "google.com"),
         Filter::text("email", "Person", "grace@example.net"),
-        Filter::date("after", "From"),
-        Filter::date("before", "Up to and including"),
+        Filter::date("after", "From date"),
+        Filter::date("before", "To date"),
     ]
 }
 

@@ -180,7 +180,7 @@ impl DmarcReport {
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
+    let filters = [Filter::date("from", "From date"), Filter::date("to", "To date")];
     let query = context.query();
     let call = domain_call("get_domain_dmarc", context).filters(query, &["from", "to"]);
     let report: DmarcReport = context.read_field("dmarc", &call).await?;
