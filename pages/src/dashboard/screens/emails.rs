@@ -12,12 +12,15 @@ mod history;
 mod list;
 mod listed;
 mod object;
+mod past;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 pub(super) use content::source;
 pub(super) use listed::{day_start, domain_filter};
+pub(super) use object::sent_time;
+pub(super) use past::EmailHistory;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/emails" => list::show, reads ["list_emails"];

@@ -11,6 +11,7 @@ use self::readings::{AccountUsage, StartEmail, StartReadings};
 use self::steps::{start_steps, steps};
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails::{EmailHistory, sent_time};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "" => show;
@@ -25,7 +26,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div data-fragment="list" {
             (attention_list(&items))
             div.columns.wide-first {
-                @if let Some(emails) = emails { (last_emails(emails, context.allows("send_email"))) }
+                @if let Some(emails) = emails { (last_emails(emails, &readings.past, context.allows("send_email"))) }
                 @if let Some(account) = &readings.account { (usage_card(account)) }
             }
         }
@@ -58,7 +59,8 @@ fn attention_list(items: &[AttentionItem]) -> impl Renderable {
     }
 }
 
-fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
+fn last_emails(emails: &[StartEmail], past: &EmailHistory, may_send: bool) -> impl Renderable {
+    let none_retained = past.none_retained();
     let table = Table::of("Latest emails", emails)
         .column("To", |email| {
             let to = email.to.first().unwrap_or(&email.from);
@@ -66,14 +68,21 @@ fn last_emails(emails: &[StartEmail], may_send: bool) -> impl Renderable {
         })
         .column("Subject", |email| maud! { span.clamp { (email.subject) } })
         .column("Status", |email| Badge::of(&email.status))
-        .column("Sent", |email| time_or_dash(Some(&email.created_at)));
+        .column("Sent", |email| sent_time(email.sent_at.as_deref(), email.scheduled_at.as_deref(), &email.status));
     maud! {
         section {
             div.section-head { h2 { "Latest emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
             @if table.is_empty() {
                 div.card {
+                    @if let Some(none_retained) = &none_retained { p.soft { (none_retained) "." } }
                     p.soft { "Every email that you send appears here, with what happened to it." }
-                    @if may_send { p { a.button href="/dashboard/emails/new" { "Send the first one" } } }
+                    @if may_send {
+                        p {
+                            a.button href="/dashboard/emails/new" {
+                                @if none_retained.is_some() { "Write an email" } @else { "Send the first one" }
+                            }
+                        }
+                    }
                 }
             } @else {
                 (table)

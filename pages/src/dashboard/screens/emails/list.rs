@@ -1,6 +1,7 @@
 //! The list of emails.
 
-use super::object::EmailItem;
+use super::object::{EmailItem, sent_time};
+use super::past::EmailHistory;
 use super::{LIST, email_path, listed};
 use crate::dashboard::csv::ROWS_MAX;
 use crate::dashboard::kit::filter::refused_filter;
@@ -16,6 +17,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let can_change = context.allows("resend_email") && context.allows("cancel_email");
     let table = table(&found.entries, can_change);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
+    let is_filtered = bar.is_active() || !query.get("cursor").is_empty();
+    let has_none = table.is_empty() && !is_filtered && found.refused.is_none();
+    let none_retained = if has_none { EmailHistory::read(context).await.none_retained() } else { None };
     let list = maud! {
         @if !table.is_empty() && can_change {
             form method="get" action={ (LIST) "/selected" } {
@@ -36,7 +40,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         } @else if let Some(refused) = &found.refused {
             (refused_filter(refused))
         } @else {
-            (found.empty_page(context, empty(context, &bar)))
+            (found.empty_page(context, empty(context, is_filtered, none_retained.as_deref())))
         }
     };
     let body = maud! {
@@ -68,12 +72,7 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
             })
             .cell(address_cell(&email.recipients()))
             .cell(Badge::of(&email.status))
-            .cell(maud! {
-                @match (&email.scheduled_at, email.is_scheduled()) {
-                    (Some(at), true) => { "due " (time_or_dash(Some(at))) }
-                    _ => { (time_or_dash(Some(&email.created_at))) }
-                }
-            });
+            .cell(sent_time(email.sent_at.as_deref(), email.scheduled_at.as_deref(), &email.status));
         if can_change {
             let label = format!("Select “{}” to {}", email.title(), email.recipients());
             row = row.cell(maud! { input type="checkbox" name="id" value=(email.id) aria-label=(label); });
@@ -82,18 +81,20 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
     })
 }
 
-/// No emails: because there are none, or because the filters exclude them.
-fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
-    if bar.is_active() || !context.query().get("cursor").is_empty() {
+/// No emails: because there are none, because those that were sent are no longer retained, or because the filters exclude
+/// them.
+fn empty<'a>(context: &Context<'_>, is_filtered: bool, none_retained: Option<&'a str>) -> EmptyState<'a> {
+    if is_filtered {
         return EmptyState {
             title: "No emails match the filters",
             text: "All filters must match. Remove one, or widen the date range.",
             action: Some((LIST, "Show all emails")),
         };
     }
+    let write = if none_retained.is_some() { "Write an email" } else { "Write the first one" };
     EmptyState {
-        title: "No emails yet",
+        title: none_retained.unwrap_or("No emails yet"),
         text: "Every email that you send is listed here, with what happened for each recipient.",
-        action: context.allows("send_email").then_some(("/dashboard/emails/new", "Write the first one")),
+        action: context.allows("send_email").then_some(("/dashboard/emails/new", write)),
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct EmailItem {
     pub tags: Vec<EmailTag>,
     pub scheduled_at: Option<String>,
     pub created_at: String,
+    pub sent_at: Option<String>,
     pub delivered_at: Option<String>,
 }
 
@@ -45,6 +46,21 @@ impl EmailItem {
     /// An email can be sent again unless it is still to be sent.
     pub(super) fn is_resendable(&self) -> bool {
         !matches!(self.status.as_str(), "scheduled" | "queued")
+    }
+}
+
+/// The time of an email in a list: when it was sent, or when it is due.
+pub(in crate::dashboard::screens) fn sent_time<'t>(
+    sent_at: Option<&'t str>,
+    scheduled_at: Option<&'t str>,
+    status: &str,
+) -> impl Renderable + use<'t> {
+    let is_scheduled = status == "scheduled";
+    maud! {
+        @match scheduled_at.filter(|_| is_scheduled) {
+            Some(at) => { "due " (time_or_dash(Some(at))) }
+            None => { (time_or_dash(sent_at)) }
+        }
     }
 }
 

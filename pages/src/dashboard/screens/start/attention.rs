@@ -2,9 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::readings::{AccountUsage, StartDomain, StartKey, StartReadings, StartWebhook};
+use super::readings::{
+    APPROVALS_MAX, AccountUsage, FailedAutomation, StartApproval, StartDomain, StartKey, StartReadings, StartWebhook,
+};
 use crate::dashboard::kit::text::file_size;
+use crate::dashboard::kit::time::date_and_time;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::approvals::operation_title;
 
 /// From this part of a quota on it is almost used.
 const ALMOST_PERCENT: u64 = 80;
@@ -12,6 +16,8 @@ const ALMOST_PERCENT: u64 = 80;
 const IDLE_AFTER: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Keys that end within this time are named.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// A failed run needs attention for this time.
+const RECENT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The most items of one kind; the list page shows all.
 const SHOWN: usize = 3;
 
@@ -42,6 +48,8 @@ pub(super) fn items(readings: &StartReadings, now: Timestamp) -> Vec<AttentionIt
     items.extend(readings.webhooks.iter().flatten().filter_map(of_webhook).take(SHOWN));
     items.extend(readings.unverified.iter().flatten().map(unverified).take(SHOWN));
     items.extend(readings.keys.iter().flatten().filter_map(|key| of_key(key, now)).take(SHOWN));
+    items.extend(pending_requests(&readings.approvals));
+    items.extend(readings.failures.iter().filter_map(|one| failed_runs(one, now)).take(SHOWN));
     of_program(readings, &mut items);
     items.sort_by_key(|item| match item.tone {
         Tone::Bad => 0,
@@ -188,6 +196,38 @@ fn of_key(key: &StartKey, now: Timestamp) -> Option<AttentionItem> {
     })
 }
 
+/// Requests that a policy holds until a person decides.
+fn pending_requests(approvals: &[StartApproval]) -> Option<AttentionItem> {
+    let ends = approvals.iter().map(|approval| &approval.expires_at).min()?;
+    let ends = ends.parse::<Timestamp>().map_or_else(|_| ends.clone(), |time| format!("{} UTC", date_and_time(time)));
+    let (title, text, path) = match approvals {
+        [one] => (
+            format!("A request is waiting for your approval: {}", operation_title(&one.operation)),
+            format!("It expires unless someone decides by {ends}."),
+            format!("/approvals/{}", encode(&one.id)),
+        ),
+        all => {
+            let count = if all.len() < APPROVALS_MAX { String::new() } else { "more than ".to_owned() };
+            let number = if all.len() < APPROVALS_MAX { all.len() } else { APPROVALS_MAX - 1 };
+            (
+                sentence_case(&format!("{count}{number} requests are waiting for your approval")),
+                format!("The first expires unless someone decides by {ends}."),
+                "/approvals?status=pending".to_owned(),
+            )
+        }
+    };
+    Some(AttentionItem::new(Tone::Warning, "Approval", title, text, &path))
+}
+
+/// An automation of which a run failed in the last days.
+fn failed_runs(automation: &FailedAutomation, now: Timestamp) -> Option<AttentionItem> {
+    let FailedAutomation { id, name, failed_at, error } = automation;
+    let text = error.as_deref().unwrap_or("Look at the step that failed.");
+    let path = format!("/automations/{}/runs?status=failed", encode(id));
+    (now.duration_since(*failed_at) < RECENT)
+        .then(|| AttentionItem::new(Tone::Warning, "Automation", format!("A run of {name} failed"), text, &path))
+}
+
 fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
     if readings.has_reviews {
         let text = "They earn nothing until you allow or reject them.";
@@ -198,6 +238,11 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
             text,
             "/affiliate/reviews",
         ));
+    }
+    if readings.has_applications {
+        let text = "Approve or reject them, so that they know.";
+        let path = "/affiliate/partners?status=pending";
+        items.push(AttentionItem::new(Tone::Warning, "Affiliate", "Partners are waiting for approval", text, path));
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);

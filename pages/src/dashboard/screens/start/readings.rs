@@ -2,7 +2,9 @@
 
 use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
-use futures_util::future::{try_join, try_join3, try_join4};
+use crate::dashboard::screens::emails::EmailHistory;
+use futures_util::future::{try_join, try_join_all, try_join3, try_join4};
+use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// All that was read; `None` where the role may not read it, or there is none.
@@ -17,7 +19,57 @@ pub(super) struct StartReadings {
     pub(super) users: Option<usize>,
     pub(super) program: Option<StartProgram>,
     pub(super) has_reviews: bool,
+    pub(super) has_applications: bool,
     pub(super) runs: Vec<StartPayoutRun>,
+    /// Requests that wait for a decision, the newest first; at most [`APPROVALS_MAX`].
+    pub(super) approvals: Vec<StartApproval>,
+    /// Automations with the latest run that failed.
+    pub(super) failures: Vec<FailedAutomation>,
+    /// What was sent before the emails that are retained; read only if the list of emails is empty.
+    pub(super) past: EmailHistory,
+}
+
+/// The most pending requests that are counted.
+pub(super) const APPROVALS_MAX: usize = 50;
+/// The most automations whose failed runs are read.
+const FAILURES_MAX: usize = 5;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StartApproval {
+    pub(super) id: String,
+    pub(super) operation: String,
+    pub(super) expires_at: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StartAutomation {
+    id: String,
+    name: String,
+    counts: StartRunCounts,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StartRunCounts {
+    failed: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StartRun {
+    completed_at: Option<String>,
+    error: Option<String>,
+}
+
+/// An automation and the time and error of its latest failed run.
+#[derive(Debug)]
+pub(super) struct FailedAutomation {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) failed_at: Timestamp,
+    pub(super) error: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -100,7 +152,8 @@ pub(super) struct StartEmail {
     #[serde(default)]
     pub(super) subject: String,
     pub(super) status: String,
-    pub(super) created_at: String,
+    pub(super) scheduled_at: Option<String>,
+    pub(super) sent_at: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -177,14 +230,25 @@ impl StartReadings {
         let ((account, verified, unverified, users), (keys, emails, webhooks)) = try_join(of_account, lists).await?;
         let has_affiliates = account.as_ref().is_some_and(|one| one.account.features.affiliates);
         let program = if has_affiliates { read(context, Call::new("get_affiliate_program")).await? } else { None };
-        let (reviews, runs) = match &program {
+        let (reviews, applications, runs) = match &program {
             Some(StartProgram { .. }) => {
                 let open = Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1");
+                let applied = Call::new("list_affiliates").query("status", "pending").query("limit", "1");
                 let runs = Call::new("list_affiliate_payout_runs").query("limit", "5");
-                try_join(read_entries::<IgnoredAny>(context, "data", open), read_entries(context, "data", runs)).await?
+                try_join3(
+                    read_entries::<IgnoredAny>(context, "data", open),
+                    read_entries::<IgnoredAny>(context, "data", applied),
+                    read_entries(context, "data", runs),
+                )
+                .await?
             }
-            None => (None, None),
+            None => (None, None, None),
         };
+        let pending = Call::new("list_approvals").query("status", "pending").query("limit", APPROVALS_MAX.to_string());
+        let (approvals, failures) =
+            try_join(read_entries(context, "approvals", pending), FailedAutomation::read_all(context)).await?;
+        let has_no_emails = emails.as_ref().is_some_and(|emails: &Vec<StartEmail>| emails.is_empty());
+        let past = if has_no_emails { EmailHistory::read(context).await } else { EmailHistory::default() };
         Ok(Self {
             account,
             verified,
@@ -195,7 +259,34 @@ impl StartReadings {
             users: users.map(|users| users.len()),
             program,
             has_reviews: reviews.is_some_and(|reviews| !reviews.is_empty()),
+            has_applications: applications.is_some_and(|applications| !applications.is_empty()),
             runs: runs.unwrap_or_default(),
+            approvals: approvals.unwrap_or_default(),
+            failures,
+            past,
         })
+    }
+
+    /// Whether the account has ever sent an email, as far as emails and counts are retained; `None` if the role may not
+    /// see emails.
+    pub(super) fn has_sent(&self) -> Option<bool> {
+        self.emails.as_ref().map(|emails| !emails.is_empty() || self.past.has_sent)
+    }
+}
+
+impl FailedAutomation {
+    /// Reads the latest failed run of the newest automations that have one.
+    async fn read_all(context: &Context<'_>) -> Result<Vec<Self>, Failure> {
+        let active = Call::new("list_automations").query("status", "active").query("limit", "25");
+        let automations: Vec<StartAutomation> = read_entries(context, "automations", active).await?.unwrap_or_default();
+        let failed = automations.into_iter().filter(|one| one.counts.failed > 0).take(FAILURES_MAX);
+        let latest = failed.map(|StartAutomation { id, name, .. }| async move {
+            let call = Call::new("list_automation_runs").id(&id).query("status", "failed").query("limit", "1");
+            let runs: Option<Vec<StartRun>> = read_entries(context, "runs", call).await?;
+            let run = runs.and_then(|runs| runs.into_iter().next()).unwrap_or_default();
+            let failed_at = run.completed_at.and_then(|at| at.parse().ok());
+            Ok::<_, Failure>(failed_at.map(|failed_at| Self { id, name, failed_at, error: run.error }))
+        });
+        Ok(try_join_all(latest).await?.into_iter().flatten().collect())
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
     let is_domain_done = readings.verified.as_ref().map(|domains| !domains.is_empty());
     let domain_path = if is_domain_done == Some(true) { "/domains" } else { &domain_path };
     let key_path = if readings.keys.as_ref().is_some_and(Vec::is_empty) { "/api-keys/new" } else { "/api-keys" };
-    let send_path = if readings.emails.as_ref().is_some_and(Vec::is_empty) { "/emails/new" } else { "/emails" };
+    let send_path = if readings.has_sent() == Some(false) { "/emails/new" } else { "/emails" };
     let hook_path = if readings.webhooks.as_ref().is_some_and(Vec::is_empty) { "/webhooks/new" } else { "/webhooks" };
     let all = [
         step(
@@ -37,12 +37,7 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
             key_path,
             readings.keys.as_ref().map(|keys| !keys.is_empty()),
         ),
-        step(
-            "Send the first email",
-            "From your program, or from here.",
-            send_path,
-            readings.emails.as_ref().map(|emails| !emails.is_empty()),
-        ),
+        step("Send the first email", "From your program, or from here.", send_path, readings.has_sent()),
         step(
             "Add a webhook",
             "Your program receives deliveries, bounces and complaints as events.",

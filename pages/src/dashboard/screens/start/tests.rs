@@ -24,7 +24,8 @@ fn empty() -> FakeBackend {
 #[test]
 fn an_empty_account_begins_with_a_domain() {
     let page = html(empty().get(""));
-    assert!(page.contains("0 of 6 done") && page.contains("/dashboard/domains/new"), "{page}");
+    // The usage of the month says that emails were sent.
+    assert!(page.contains("1 of 6 done") && page.contains("/dashboard/domains/new"), "{page}");
     assert!(page.contains("almost used up: 90%") && page.contains("The webhooks are used up"), "{page}");
 }
 
@@ -66,4 +67,78 @@ fn a_role_sees_what_it_may_read() {
     assert!(backend.calls("list_api_keys").is_empty());
     let broken = Failure { status: 503, message: "Later".into(), ..Failure::default() };
     assert_eq!(empty().refuse("list_emails", broken).get("").status, 503);
+}
+
+#[test]
+fn what_waits_for_a_decision_is_named() {
+    let approval = |id: &str, hour: u8| json!({"id": id, "operation": "send_email", "expires_at": format!("2026-11-27T{hour:02}:00:00Z")});
+    let automation = |id: &str, name: &str, failed: u8| json!({"id": id, "name": name, "counts": {"failed": failed}});
+    let failed_run = json!({"completed_at": "2026-11-25T12:00:00Z", "error": "The template is gone"});
+    let backend = empty()
+        .answer("list_approvals", json!({"approvals": [approval("apr_2", 11), approval("apr_1", 9)]}))
+        .answer("get_affiliate_program", json!({"processor": null}))
+        .answer("list_affiliates", json!({"data": [{}]}))
+        .answer(
+            "list_automations",
+            json!({"automations": [automation("aut_1", "Trial", 2), automation("aut_2", "Calm", 0)]}),
+        )
+        .answer("list_automation_runs", json!({"runs": [failed_run]}));
+    let page = html(backend.get(""));
+    for text in [
+        "2 requests are waiting for your approval",
+        "by 27 Nov 2026, 09:00 UTC",
+        "/dashboard/approvals?status=pending",
+        "Partners are waiting for approval",
+        "A run of Trial failed",
+        "The template is gone",
+        "/dashboard/automations/aut_1/runs?status=failed",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("A run of Calm failed"));
+    let page = html(backend.answer("list_approvals", json!({"approvals": [approval("apr_1", 9)]})).get(""));
+    assert!(page.contains("approval: Send an email") && page.contains("/dashboard/approvals/apr_1"), "{page}");
+    let old_run = json!({"completed_at": "2026-11-18T12:00:00Z"});
+    let backend = empty()
+        .answer("list_automations", json!({"automations": [automation("aut_1", "Trial", 2)]}))
+        .answer("list_automation_runs", json!({"runs": [old_run]}));
+    assert!(!html(backend.get("")).contains("A run of Trial failed"), "a failure of last week");
+}
+
+#[test]
+fn emails_that_are_no_longer_retained_count_as_sent() {
+    let mut account = account("free");
+    account["limits"]["retention_days"] = json!(30);
+    account["usage"]["emails_month"] = json!(0);
+    let backend = empty().answer("get_account", account);
+    let page = html(backend.get(""));
+    assert!(page.contains("Send the first one") && page.contains("0 of 6 done"), "{page}");
+    let backend = backend.answer("get_email_metrics", json!({"metrics": {"totals": {"sent": 7}, "rows": []}}));
+    let page = html(backend.get(""));
+    assert!(page.contains("1 of 6 done") && page.contains("No emails in the last 30 days."), "{page}");
+    assert!(!page.contains("Send the first one"), "{page}");
+    let page = html(backend.get("/emails"));
+    assert!(page.contains("No emails in the last 30 days") && page.contains("Write an email"), "{page}");
+    assert!(!page.contains("No emails yet"), "{page}");
+}
+
+#[test]
+fn an_email_has_the_time_of_its_sending() {
+    let email = |status: &str, scheduled: Option<&str>, sent: Option<&str>| {
+        json!({"id": "msg_1", "from": "a@example.com", "to": ["b@example.net"], "status": status, "scheduled_at": scheduled,
+            "created_at": "2026-11-01T01:00:00Z", "sent_at": sent})
+    };
+    let (due, sent) = ("2026-12-01T02:00:00Z", "2026-11-03T03:00:00Z");
+    let emails = json!([
+        email("scheduled", Some(due), None),
+        email("cancelled", Some(due), None),
+        email("delivered", None, Some(sent))
+    ]);
+    let backend = empty().answer("list_emails", json!({"emails": emails, "next_cursor": null}));
+    for target in ["", "/emails"] {
+        let page = html(backend.get(target));
+        assert!(!page.contains("2026-11-01T01"), "the time of creation: {page}");
+        assert_eq!(page.matches("due <time datetime=\"2026-12-01T02").count(), 1, "{page}");
+        assert!(page.contains("2026-11-03T03") && page.contains("\"dash\">–"), "{page}");
+    }
 }

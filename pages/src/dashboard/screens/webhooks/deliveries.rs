@@ -1,9 +1,14 @@
 //! The deliveries of an endpoint, with their filters.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::object::{Delivery, Webhook};
 use super::{delivery_path, event_choices, webhook_path};
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
+
+/// Deliveries are kept for this time.
+const DELIVERY_RETENTION: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// A page of the list.
 pub(super) struct Deliveries {
@@ -66,8 +71,10 @@ impl DeliverySection<'_> {
                 action: None,
             }
         } else {
+            let created = self.webhook.created_at.parse::<Timestamp>();
+            let is_old = created.is_ok_and(|at| self.context.now().duration_since(at) > DELIVERY_RETENTION);
             EmptyState {
-                title: "No deliveries yet",
+                title: if is_old { "No deliveries in the last 30 days" } else { "No deliveries yet" },
                 text: "Events from now on are listed here with each attempt. Send a test to see one.",
                 action: None,
             }
