@@ -47,7 +47,7 @@ impl Renderable for ConsoleFrame<'_> {
             }
         };
         let main = maud! {
-            main #content tabindex="-1" {
+            main #content tabindex="-1" data-location=[page.location.as_deref()] {
                 (console_title_bar(self))
                 @if let Some(text) = done_text(context.query().get("done")) { (Notice { tone: Tone::Good, text }) }
                 @if let Some(failure) = context.stray_failure() {

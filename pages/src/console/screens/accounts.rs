@@ -150,5 +150,5 @@ pub(super) fn secrets_page(title: &str, secrets: &[(&'static str, String)], acco
         }
         p { a.button href=(account_path(account)) { "Go to the account" } }
     };
-    Page::new(title, body).below(LIST, "Accounts")
+    Page::new(title, body).below(LIST, "Accounts").location(account_path(account))
 }

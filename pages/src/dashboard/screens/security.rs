@@ -1,5 +1,6 @@
 //! The user's own sign-in: password, one-time passwords, sessions, sign-out.
 
+use crate::dashboard::form_key;
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::qr_code::QrCode;
@@ -105,7 +106,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
     let code = totp_code_form();
     let is_code_refused = context.failure_of("totp-code").is_some();
-    let recovery = Form::new("recovery", "Create new recovery codes", Vec::new()).secondary();
+    let recovery = Form::new("recovery", "Create new recovery codes", vec![form_key::field(context)]).secondary();
     let others = Form::new("end-others", "End all other sessions", Vec::new()).secondary();
     let body = maud! {
         div.columns {
@@ -191,14 +192,17 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn confirm_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = totp_code_form().read(context.form())?;
-    show_recovery_codes(context, Call::new("confirm_totp").json(body), "One-time passwords are on").await
+    let call = Call::new("confirm_totp").json(body);
+    recovery_codes(context, call, "One-time passwords are on").await.map(Outcome::once)
 }
 
 async fn replace_recovery_codes(context: &Context<'_>) -> Result<Outcome, Failure> {
-    show_recovery_codes(context, Call::new("replace_recovery_codes"), "New recovery codes").await
+    let replace = recovery_codes(context, Call::new("replace_recovery_codes"), "New recovery codes");
+    form_key::once(context, (PATH, "Your sign-in"), replace).await
 }
 
-async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> Result<Outcome, Failure> {
+/// The page that shows new recovery codes.
+async fn recovery_codes(context: &Context<'_>, call: Call, title: &str) -> Result<Page, Failure> {
     let codes: Vec<String> = context.read_field("recovery_codes", &call).await?;
     let text = codes.join("\n");
     let body = maud! {
@@ -209,7 +213,7 @@ async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> 
             p { a.button.primary href=(PATH) { "I have saved them" } }
         }
     };
-    Ok(Outcome::once(Page::new(title, body).below(PATH, "Your sign-in")))
+    Ok(Page::new(title, body).below(PATH, "Your sign-in").location(PATH))
 }
 
 async fn disable_totp(context: &Context<'_>) -> Result<Outcome, Failure> {

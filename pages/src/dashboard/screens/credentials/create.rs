@@ -1,6 +1,7 @@
 //! New secrets: creation and rotation. The page after each is the only one that shows the secret.
 
 use super::{Credential, CredentialPages, OneCredential, addresses_field, name_field, policy, smtp_settings};
+use crate::dashboard::form_key;
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
 use crate::dashboard::prelude::*;
@@ -24,7 +25,8 @@ fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
 }
 
 pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
-    let form = form(pages, &context.domain_choices().await?);
+    let mut form = form(pages, &context.domain_choices().await?);
+    form.fields.push(form_key::field(context));
     let body = maud_borrow! { div.card { (form.within(context)) } };
     let example = if pages.is_api_key {
         json!({"name": "shop-backend", "scope": "sending"})
@@ -37,8 +39,11 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
 
 pub(super) async fn submit(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let body = form(pages, &[]).read(context.form())?;
-    let created: OneCredential = context.read(&Call::new(pages.create).json(body)).await?;
-    Ok(Outcome::once(secret_page(context, pages, &created, "The credential was created.").await?))
+    let create = async {
+        let created: OneCredential = context.read(&Call::new(pages.create).json(body)).await?;
+        Ok(secret_page(context, pages, &created, "The credential was created.").await)
+    };
+    form_key::once(context, (pages.path, pages.title), create).await
 }
 
 fn rotate_form<'a>() -> Form<'a> {
@@ -57,7 +62,8 @@ fn rotate_form<'a>() -> Form<'a> {
 
 pub(super) async fn show_rotate(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
     let credential = pages.read(context).await?;
-    let form = rotate_form();
+    let mut form = rotate_form();
+    form.fields.push(form_key::field(context));
     let body = maud_borrow! {
         div.card {
             p { "You get a new secret; the name, permissions and addresses stay the same. The current one is \
@@ -72,17 +78,15 @@ pub(super) async fn show_rotate(context: &Context<'_>, pages: &CredentialPages) 
 
 pub(super) async fn rotate(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let body = rotate_form().read(context.form())?;
-    let rotated: OneCredential = context.read(&Call::new(pages.rotate).id(context.id()).json(body)).await?;
-    Ok(Outcome::once(secret_page(context, pages, &rotated, "The secret was replaced.").await?))
+    let rotate = async {
+        let rotated: OneCredential = context.read(&Call::new(pages.rotate).id(context.id()).json(body)).await?;
+        Ok(secret_page(context, pages, &rotated, "The secret was replaced.").await)
+    };
+    form_key::once(context, (pages.path, pages.title), rotate).await
 }
 
 /// The page that shows the secret. If the domain's name cannot be read, the secret must be shown all the same.
-async fn secret_page(
-    context: &Context<'_>,
-    pages: &CredentialPages,
-    created: &OneCredential,
-    lead: &str,
-) -> Result<Page, Failure> {
+async fn secret_page(context: &Context<'_>, pages: &CredentialPages, created: &OneCredential, lead: &str) -> Page {
     let domains = context.domain_choices().await.unwrap_or_default();
     let credential = &created.credential;
     let domain = match &credential.domain_id {
@@ -102,7 +106,7 @@ async fn secret_page(
         (shown)
         @if !pages.is_api_key { (connection(credential)) }
     };
-    Ok(Page::new(credential.name.clone(), body).below(pages.path, pages.title).lead(lead))
+    Page::new(credential.name.clone(), body).below(pages.path, pages.title).lead(lead).location(&path)
 }
 
 /// Host, port and user name.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dashboard::backend::CallBody;
+use crate::dashboard::backend::{CallBody, Failure};
 use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
 
 fn key() -> Value {
@@ -91,4 +91,25 @@ fn keys_are_changed_and_deleted_by_name() {
         "/dashboard/api-keys?done=deleted"
     );
     assert_eq!(backend.calls("delete_api_key").len(), 1);
+}
+
+#[test]
+fn a_second_use_of_a_form_makes_no_second_secret() {
+    let backend = backend();
+    for (path, form, operation) in
+        [("/api-keys/new", "create", "create_api_key"), ("/api-keys/key_1/rotate", "rotate", "rotate_api_key")]
+    {
+        let fields = [("name", "shop"), ("grace_hours", "1"), ("form_key", operation)];
+        let page = html(backend.post(path, form, &fields));
+        assert!(page.contains("data-location=\"/dashboard/api-keys/key_1\""), "{page}");
+        assert!(html(backend.post(path, form, &fields)).contains("This form was already sent"), "{path}");
+        assert_eq!(backend.calls(operation).len(), 1);
+    }
+    // A form that was refused can be sent again.
+    let failure = Failure { status: 403, message: "No".into(), ..Failure::default() };
+    let refused = self::backend().refuse("create_api_key", failure);
+    let fields = [("name", "shop"), ("form_key", "refused")];
+    for _ in 0..2 {
+        assert_eq!(refused.post("/api-keys/new", "create", &fields).status, 403);
+    }
 }

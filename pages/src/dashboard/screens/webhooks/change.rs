@@ -3,6 +3,7 @@
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, event_choices, secret, webhook_path};
 use crate::dashboard::form::Empty;
+use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 
 /// The field that says whether all events are sent.
@@ -85,7 +86,8 @@ fn read(context: &Context<'_>) -> Result<Value, Failure> {
 
 pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     let domains = domains(context, &[]).await?;
-    let form = form("create", "Add the endpoint", &Webhook::default(), domains);
+    let mut form = form("create", "Add the endpoint", &Webhook::default(), domains);
+    form.fields.push(form_key::field(context));
     let body = maud_borrow! { div.card.webhook-form { (form.within(context)) } };
     let page = Page::new("Add an endpoint", body)
         .below(LIST, "Webhooks")
@@ -96,8 +98,11 @@ pub(super) async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("create_webhook").json(read(context)?);
-    let created: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::once(secret::page("Endpoint created", &created)))
+    let create = async {
+        let created: OneWebhook = context.read(&call).await?;
+        Ok(secret::page("Endpoint created", &created))
+    };
+    form_key::once(context, (LIST, "Webhooks"), create).await
 }
 
 pub(super) async fn show_edit(context: &Context<'_>) -> Result<View, Failure> {

@@ -2,6 +2,7 @@
 
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, webhook_path};
+use crate::dashboard::form_key;
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
 use crate::dashboard::prelude::*;
 use crate::reference::languages::LANGUAGES;
@@ -20,27 +21,28 @@ fn uses() -> Vec<SecretUse> {
 pub(super) fn page(title: &str, created: &OneWebhook) -> Page {
     let path = webhook_path(&created.webhook.id);
     let uses = uses();
-    let body = maud! {
+    let body = maud_borrow! {
         (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the endpoint") })
         p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
     };
     let url = created.webhook.url.as_str();
-    Page::new(title, body).below(LIST, "Webhooks").lead(format!("Deliveries to {url} are signed with it."))
+    let page = Page::new(title, body).below(LIST, "Webhooks").location(&path);
+    page.lead(format!("Deliveries to {url} are signed with it."))
 }
 
-fn form() -> Form<'static> {
+fn form(context: &Context<'_>) -> Form<'static> {
     let hours = [("0", "Not at all"), ("1", "1 hour"), ("24", "24 hours"), ("72", "3 days"), ("168", "7 days")];
     let hours = choices(&hours);
     let grace = Field::new("grace_hours", "The old secret still signs for", Control::Select(hours))
         .value("24")
         .help("During this time, each delivery has two signatures, so receivers with either secret accept it.")
         .ignored();
-    Form::new("rotate", "Create a new secret", vec![grace])
+    Form::new("rotate", "Create a new secret", vec![grace, form_key::field(context)])
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let webhook = Webhook::read(context).await?;
-    let form = form();
+    let form = form(context);
     let body = maud_borrow! {
         div.card {
             p { "A new secret is created and shown once. Give it to your receiver before the old one expires." }
@@ -56,6 +58,9 @@ pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
     let entered = context.form().get("grace_hours");
     let hours: u16 = entered.parse().map_err(|_| Failure::field("grace_hours", "Choose one of the periods"))?;
     let call = Call::new("rotate_webhook_secret").id(context.id()).json(serde_json::json!({"grace_hours": hours}));
-    let rotated: OneWebhook = context.read(&call).await?;
-    Ok(Outcome::once(page("The secret has been rotated", &rotated)))
+    let rotate = async {
+        let rotated: OneWebhook = context.read(&call).await?;
+        Ok(page("The secret has been rotated", &rotated))
+    };
+    form_key::once(context, (LIST, "Webhooks"), rotate).await
 }

@@ -139,6 +139,24 @@ fn lists_without_entries_say_what_to_do() {
         .answer("list_webhook_events", json!({"events": []}));
     assert!(html(backend.get("/webhooks")).contains("Add the first endpoint"));
     assert!(html(backend.get("/webhooks/whk_1")).contains("No deliveries yet"));
+    let mut old = webhook();
+    old["created_at"] = json!("2026-10-01T00:00:00Z");
+    let backend = backend.answer("get_webhook", json!({"webhook": old}));
+    assert!(html(backend.get("/webhooks/whk_1")).contains("No deliveries in the last 30 days"));
     assert!(html(backend.get("/webhooks/whk_1?status=failed")).contains("No deliveries match the filters"));
     assert!(html(backend.get("/webhooks/events")).contains("No events yet"));
+}
+
+#[test]
+fn a_reload_of_a_new_secret_creates_no_second_endpoint() {
+    let backend = backend().answer("create_webhook", json!({"webhook": webhook(), "secret": "whsec_1"}));
+    let form = html(backend.get("/webhooks/new"));
+    let (_, key) = form.split_once("name=\"form_key\" value=\"").expect("the form has a key");
+    let key = key.split('"').next().unwrap_or_default();
+    let fields = [("url", "https://example.com/hooks"), ("subscription", "all"), ("form_key", key)];
+    let page = html(backend.post("/webhooks/new", "create", &fields));
+    assert!(page.contains("whsec_1") && page.contains("data-location=\"/dashboard/webhooks/whk_1\""), "{page}");
+    let page = html(backend.post("/webhooks/new", "create", &fields));
+    assert!(page.contains("This form was already sent") && page.contains("href=\"/dashboard/webhooks\""), "{page}");
+    assert_eq!(backend.calls("create_webhook").len(), 1);
 }
