@@ -153,6 +153,7 @@ async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> 
 fn create_form(currency: &str) -> Form<'static> {
     let initial = Campaign {
         commission_type: "percent".into(),
+        commission_bps: 2_000,
         commission_duration: "recurring".into(),
         visibility: "public".into(),
         recurring_months: Some(12),

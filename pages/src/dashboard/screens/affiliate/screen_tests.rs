@@ -396,3 +396,33 @@ fn a_refused_filter_keeps_the_filters() {
         assert!(page.contains("is no id of a partner") && page.contains("Filter</button>"), "{path}");
     }
 }
+
+#[test]
+fn a_new_campaign_has_its_share_filled_in() {
+    let page = html(FakeBackend::new().get("/affiliate/campaigns/new"));
+    assert!(page.contains("name=\"commission_bps\" type=\"text\" value=\"20\""), "{page}");
+}
+
+#[test]
+fn filters_use_the_words_of_the_list() {
+    let backend = FakeBackend::new()
+        .answer("list_affiliate_payouts", list(payout()))
+        .answer("list_affiliate_commissions", list(commission()))
+        .answer("list_affiliate_referrals", list(referral()));
+    for (target, option) in [
+        ("/affiliate/payouts/all", "value=\"processing\">To be paid<"),
+        ("/affiliate/commissions", "value=\"pending\">On hold<"),
+        ("/affiliate/commissions", "value=\"earned\">Earned, or in a payout<"),
+        ("/affiliate/referrals", "value=\"api\">API or dashboard<"),
+    ] {
+        let page = html(backend.get(target));
+        assert!(page.contains(option), "{target} {option}: {page}");
+    }
+    let page = html(backend.get("/affiliate/referrals"));
+    assert!(page.contains("<span class=\"address\"><a href=\"/dashboard/affiliate/referrals/ref_1\">"), "{page}");
+}
+
+#[test]
+fn the_steps_after_the_first_begin_with_two() {
+    assert!(html(FakeBackend::new().get("/affiliate")).contains("start=\"2\""));
+}

@@ -69,7 +69,7 @@ pub fn first_step(context: &Context<'_>) -> View {
         (first)
         section.card {
             h2 { "Then" }
-            ol.plain-steps {
+            ol.plain-steps start="2" {
                 li { "Connect the payment processor, so that paid invoices become commissions." }
                 li { "Set the commission." }
                 li { "Put the script on your website and go live." }
