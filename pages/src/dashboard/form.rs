@@ -24,6 +24,8 @@ pub struct Form<'a> {
     pub fields: Vec<Field>,
     /// The button warns: it deletes, or cannot be taken back.
     pub danger: bool,
+    /// Another submit button, with its field and label. The browser does not require the fields that it does not need.
+    pub other: Option<(&'a str, &'a str)>,
     /// The button is one of several beside each other, and not the main one.
     pub secondary: bool,
     /// The form takes files.
@@ -34,12 +36,18 @@ pub struct Form<'a> {
 
 impl<'a> Form<'a> {
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
-        Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
+        Self { name, submit, fields, danger: false, other: None, secondary: false, multipart: false, preview: None }
     }
 
     #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
+        self
+    }
+
+    #[must_use]
+    pub fn other(mut self, name: &'a str, label: &'a str) -> Self {
+        self.other = Some((name, label));
         self
     }
 
@@ -141,6 +149,9 @@ impl Renderable for FormView<'_> {
                 }
                 div.buttons {
                     button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
+                    @if let Some((name, label)) = form.other {
+                        button.button type="submit" name=(name) value="1" formnovalidate { (label) }
+                    }
                     @if form.preview.is_some() {
                         button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
                     }
@@ -200,8 +211,12 @@ pub fn plain(message: &str) -> String {
 }
 
 /// An error of a field as a sentence. The API's messages follow the field's name: `is shorter than 10 characters`.
-fn error_sentence(message: &str) -> String {
+/// A message that begins with a part of what was entered stays as it is.
+fn error_sentence(message: &str, entered: &str) -> String {
     let text = plain(message);
+    if text.split_once(": ").is_some_and(|(part, _)| entered.contains(part)) {
+        return text;
+    }
     if ["is ", "has ", "must ", "cannot ", "needs "].iter().any(|verb| text.starts_with(verb)) {
         return format!("This {text}");
     }
@@ -244,7 +259,7 @@ impl FieldView<'_> {
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
             .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
-                "" => error_sentence(text),
+                "" => error_sentence(text, self.value()),
                 part => format!("{}: {}", part_in_words(part), plain(text)),
             })
             .collect();
@@ -467,8 +482,11 @@ mod tests {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
         let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
-        assert_eq!(error_sentence("is `x`"), "This is x");
-        assert_eq!(error_sentence("there is no such domain"), "There is no such domain");
+        assert_eq!(error_sentence("is `x`", ""), "This is x");
+        assert_eq!(error_sentence("there is no such domain", "a.example"), "There is no such domain");
+        let list = "10.0.0.1\nada@example.com";
+        let message = "ada@example.com: a network has the form 203.0.113.0/24";
+        assert_eq!(error_sentence(message, list), message);
         assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
         assert_eq!(error_sentence("`html` or `text` is required"), "HTML or text is required");
         let names = ["steps", "reply_to", "steps[1].wait", "trigger.event"].map(field_in_words);

@@ -22,13 +22,12 @@ pub const PAGES: &[PageRow] = &[
         access: PageAccess::Public,
         reads: &[],
         show: |context| Box::pin(async move { Ok(show(context)) }),
-        forms: &[
-            FormRow { name: "password", operation: "sign_in", submit: |context| Box::pin(sign_in(context)) },
-            FormRow { name: "link", operation: "ask_for_sign_in_link", submit: |context| Box::pin(mail_link(context)) },
-        ],
+        forms: &[FormRow { name: "password", operation: "sign_in", submit: |context| Box::pin(sign_in(context)) }],
     },
 ];
 
+/// The button that asks for a mailed link: it needs no password.
+const LINK: &str = "link";
 /// The longest address of a page that sign-in leads to.
 const NEXT_BYTES_MAX: usize = 2_000;
 
@@ -38,11 +37,7 @@ fn email_field() -> Field {
 
 fn password_form() -> Form<'static> {
     let password = Field::new("password", "Password", Control::Password).required().autocomplete("current-password");
-    Form::new("password", "Sign in", vec![email_field(), password])
-}
-
-fn link_form() -> Form<'static> {
-    Form::new("link", "Email me a link", vec![email_field()]).secondary()
+    Form::new("password", "Sign in", vec![email_field(), password]).other(LINK, "Email me a link")
 }
 
 /// The page that the person wanted: only pages of the dashboard, so that a link cannot lead to another site.
@@ -82,18 +77,15 @@ fn show(context: &Context<'_>) -> View {
     if context.viewer.is_some() && !context.request.is_post {
         return View::SeeOther(next_path(context).to_owned());
     }
-    let (password, link) = (password_form(), link_form());
-    let body = maud! {
-        div.sign-in {
-            (password.within(context))
-            p.or { "or" }
-            (link.within(context))
-        }
-    };
+    let form = password_form();
+    let body = maud! { div.sign-in { (form.within(context)) } };
     Page::new("Sign in", body).into()
 }
 
 async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
+    if context.form().find(LINK).is_some() {
+        return mail_link(context).await;
+    }
     let body = password_form().read(context.form())?;
     let reply = context.perform(&Call::new("sign_in").json(body)).await?;
     // The answer to a user with one-time passwords.
@@ -133,7 +125,7 @@ async fn sign_in_with_code(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn mail_link(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let body = link_form().read(context.form())?;
+    let body = Form::new("", "", vec![email_field()]).read(context.form())?;
     context.perform(&Call::new("ask_for_sign_in_link").json(body)).await?;
     // The mailed link leads to the start page, which leads on.
     let next = next_path(context);
@@ -145,6 +137,8 @@ async fn mail_link(context: &Context<'_>) -> Result<Outcome, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dashboard::backend::CallBody;
+    use crate::dashboard::fake_backend::{FakeBackend, html};
 
     #[test]
     fn the_wanted_page_is_kept_in_a_cookie() {
@@ -157,5 +151,19 @@ mod tests {
         {
             assert_eq!(wanted_path(&format!("{WANTED_COOKIE}={}", encode(path))), None, "{path}");
         }
+    }
+
+    #[test]
+    fn one_form_signs_in_or_asks_for_a_link() {
+        let backend = FakeBackend::new().answer("ask_for_sign_in_link", json!({}));
+        let fields = [("email", "ada@example.com"), ("password", "")];
+        let refused = html(backend.post("/sign-in", "password", &fields));
+        assert_eq!(refused.matches("name=\"email\"").count(), 1, "{refused}");
+        assert!(refused.contains("name=\"link\" value=\"1\" formnovalidate"), "{refused}");
+        assert!(backend.calls("ask_for_sign_in_link").is_empty());
+        backend.post("/sign-in", "password", &[("email", "ada@example.com"), ("password", ""), (LINK, "1")]);
+        let body = json!({"email": "ada@example.com"});
+        assert_eq!(backend.calls("ask_for_sign_in_link")[0].body, CallBody::Json(body));
+        assert_eq!(backend.calls("sign_in").len(), 1);
     }
 }
