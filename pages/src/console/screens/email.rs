@@ -202,7 +202,7 @@ fn attempt_list(trace: &Trace) -> impl Renderable {
     maud! {
         section {
             h2 { "Attempts" }
-            @if trace.attempts.is_empty() { p.soft { "It has not been attempted yet." } }
+            @if trace.attempts.is_empty() { p.soft { "No delivery has been attempted." } }
             @for attempt in trace.attempts.iter().rev() { (attempt_view(trace, attempt)) }
         }
     }

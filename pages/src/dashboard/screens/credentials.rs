@@ -170,8 +170,8 @@ fn name_field() -> Field {
 }
 
 fn addresses_field() -> Field {
-    Field::new("allowed_ips", "Allowed addresses", Control::Lines { rows: 3 })
+    Field::new("allowed_ips", "Allowed IP addresses", Control::Lines { rows: 3 })
         .placeholder("203.0.113.7")
         .empty(Empty::Kept)
-        .help("IP addresses or networks such as 203.0.113.0/24, one per line. Leave empty to allow any.")
+        .help("Addresses or networks such as 203.0.113.0/24, one per line. Leave empty to allow any.")
 }

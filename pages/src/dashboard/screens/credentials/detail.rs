@@ -37,7 +37,7 @@ fn facts(
             },
         )
         .row(
-            "Allowed addresses",
+            "Allowed IP addresses",
             maud_borrow! {
                 @if credential.allowed_ips.is_empty() { span.soft { "From anywhere" } }
                 @for (n, ip) in credential.allowed_ips.iter().enumerate() { @if n > 0 { ", " } code { (ip) } }

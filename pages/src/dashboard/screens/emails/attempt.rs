@@ -7,7 +7,7 @@ use crate::dashboard::prelude::*;
 /// Attempts, newest first.
 pub(super) fn email_attempts(attempts: &[EmailAttempt]) -> impl Renderable {
     maud! {
-        @if attempts.is_empty() { p.soft { "It has not been attempted yet." } }
+        @if attempts.is_empty() { p.soft { "No delivery has been attempted." } }
         @for (n, attempt) in attempts.iter().enumerate() { (email_attempt_view(attempt, format!("try-{}", attempts.len() - n))) }
     }
 }

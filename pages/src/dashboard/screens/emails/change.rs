@@ -3,6 +3,7 @@
 use super::object::WholeEmail;
 use super::{LIST, email_path};
 use crate::dashboard::form_key;
+use crate::dashboard::kit::time::{Time, date_and_time};
 use crate::dashboard::prelude::*;
 
 /// The email in short.
@@ -11,7 +12,12 @@ fn summary(email: &WholeEmail) -> Facts {
     Facts::new()
         .row("Subject", item.title())
         .row("To", item.recipients())
-        .optional("Scheduled for", item.scheduled_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .optional("Scheduled for", item.scheduled_at.as_deref().and_then(Time::parse).map(in_utc_too))
+}
+
+/// A time with its UTC, which the field of the form takes: the script shows the local time.
+fn in_utc_too(time: Time) -> impl Renderable {
+    maud! { (time) " (" (date_and_time(time.0)) " UTC)" }
 }
 
 fn page(title: &str, email: &WholeEmail, body: impl Renderable) -> Page {

@@ -127,10 +127,18 @@ fn form(context: &Context<'_>, template: Option<&TemplateChoice>, sender_help: &
             .placeholder("order: 1043")
             .help("One per line, as name: value. You can find the email by them later"),
         addresses("reply_to", "Replies go to", 1).help("Leave empty for the sender"),
-        Field::new("attachments", "Attached files", Control::Files { accept: "" })
-            .help("At most 10 files of 10 MB each"),
+        Field::new("attachments", "Attached files", Control::Files { accept: "" }).help(files_help(context)),
     ]);
     Form::new("send", "Send", fields)
+}
+
+/// The help of the files. A page cannot fill in a control for files, so they are gone when the form is shown again.
+fn files_help(context: &Context<'_>) -> &'static str {
+    if context.request.files.iter().any(|file| !file.file_name.is_empty()) {
+        "Choose the files again: they were not kept. At most 10 files of 10 MB each"
+    } else {
+        "At most 10 files of 10 MB each"
+    }
 }
 
 fn content_fields(template: Option<&TemplateChoice>) -> Vec<Field> {

@@ -255,3 +255,28 @@ fn several_emails_are_changed_at_once() {
     assert!(html(backend.get("/emails/selected?q=a&id=msg_1")).contains("Cancel 1 email"));
     assert!(backend.calls("get_email").is_empty(), "the list has them");
 }
+
+#[test]
+fn a_scheduled_time_is_shown_in_utc_too() {
+    let page = html(with_email("scheduled").get("/emails/msg_1/reschedule"));
+    assert!(page.contains("</time> (1 Dec 2026, 09:00 UTC)") && page.contains("value=\"2026-12-01T09:00\""), "{page}");
+}
+
+#[test]
+fn a_refused_form_asks_for_its_files_again() {
+    let backend = FakeBackend::new()
+        .answer("list_domains", json!({"domains": []}))
+        .answer("list_templates", json!({"templates": []}))
+        .refuse("send_email", Failure::field("to", "is missing"));
+    let file = |name: &str| UploadedFile { field: "attachments".into(), file_name: name.into(), content: "abc".into() };
+    let send = |name: &str| html(backend.post_files("/emails/new", "send", &[("subject", "S")], vec![file(name)]));
+    assert!(send("a.txt").contains("Choose the files again"));
+    assert!(!send("").contains("Choose the files again"), "the control had no file");
+}
+
+#[test]
+fn an_email_without_attempts_says_so() {
+    let backend = with_email("cancelled").answer("list_email_attempts", json!({"attempts": [], "next_cursor": null}));
+    let page = html(backend.get("/emails/msg_1/attempts"));
+    assert!(page.contains("No delivery has been attempted."), "{page}");
+}
