@@ -47,7 +47,7 @@
   const textsOf = (form) => [...form.elements].filter((control) => control.matches(TEXTS) && control.name);
   const formName = (form) => form.elements.form?.value;
   const SENT = "postrider-sent";
-  const isSignIn = (path) => /\/sign-in(\/|$)/.test(path);
+  const isSignIn = (path) => /^\/auth\/|\/sign-in(\/|$)/.test(path);
   const isSigningIn = isSignIn(location.pathname);
   let isUnsaved = false;
   addEventListener("beforeunload", (event) => isUnsaved && event.preventDefault());

@@ -201,6 +201,7 @@ mod tests {
             for kind in [ChartKind::Bars, ChartKind::Lines] {
                 let html = chart(kind, values.clone());
                 assert!(html.contains("<svg") && html.contains("<title>"), "{values:?}");
+                assert!(html.contains("<text class=\"threshold\" x=\"100%\" y=\"0\""), "above the plot: {html}");
                 assert!(html.contains("role=\"img\"") && html.contains("aria-label=\"Bounces"), "{values:?}");
                 for wrong in ["NaN", "inf", "style=", "<b>", " y=\"-", " x=\"-", "width=\"-", "height=\"-"] {
                     assert!(!html.contains(wrong), "{wrong}: {html}");

@@ -148,7 +148,8 @@ impl Plot<'_> {
         let y = share(100.0 - scale.height(threshold.value));
         maud! {
             line.threshold x1="0" y1=(y) x2="100%" y2=(y) {}
-            text.threshold x="100%" y=(y) dy="-5" text-anchor="end" { (threshold.label) }
+            // Above the plot: beside its line it would lie on the values.
+            text.threshold x="100%" y="0" dy="-3" text-anchor="end" { (threshold.label) }
         }
         .render_to(buffer);
     }

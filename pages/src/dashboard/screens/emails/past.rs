@@ -5,7 +5,7 @@ use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
-/// What is known of the emails that are no longer in the list.
+/// Facts about the emails that are no longer in the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::dashboard::screens) struct EmailHistory {
     pub(in crate::dashboard::screens) has_sent: bool,

@@ -25,7 +25,7 @@ pub(super) struct StartReadings {
     pub(super) approvals: Vec<StartApproval>,
     /// Automations with the latest run that failed.
     pub(super) failures: Vec<FailedAutomation>,
-    /// What was sent before the emails that are retained; read only if the list of emails is empty.
+    /// The emails before those that are retained; read only if the list of emails is empty.
     pub(super) past: EmailHistory,
 }
 
