@@ -29,6 +29,7 @@ fn backend() -> FakeBackend {
 fn conversions_are_listed_and_exported() {
     let page = html(backend().get("/conversions"));
     assert_harmless(&page);
+    assert!(page.contains(">From date<") && page.contains(">To date<"), "as in the other lists: {page}");
     assert!(page.contains("29.00 EUR") && page.contains("/dashboard/conversions/ae_1"));
     let filtered = backend();
     filtered.get("/conversions?kind=sign_up&source=+google.com&before=2026-11-26");

@@ -52,6 +52,9 @@ fn lists_show_keys_with_their_state() {
 fn a_key_shows_what_it_did() {
     let page = html(backend().get("/api-keys/key_1"));
     assert_harmless(&page);
+    assert!(
+        page.contains("Allowed IP addresses") && html(backend().get("/api-keys/new")).contains("Allowed IP addresses")
+    );
     assert!(page.contains("could have done all of this") && page.contains("203.0.113.7"), "{page}");
 }
 
