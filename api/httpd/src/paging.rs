@@ -244,7 +244,22 @@ pub fn single_value<'a>(parameters: &'a [(String, String)], name: &str) -> Resul
     }
 }
 
-/// The values of a filter `a,b`; empty without the parameter. `what` describes a value in the error message.
+/// Splits a list at its commas. A comma in a quoted string belongs to its value, as in `"a,b"@example.net` (RFC 5321
+/// 4.1.2).
+fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |c: char| {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match c {
+            '"' if !was_escaped => is_quoted = !is_quoted,
+            '\\' if !was_escaped => is_escaped = is_quoted,
+            _ => {}
+        }
+        c == ',' && !is_quoted
+    })
+}
+
+/// The values of a filter `a,b`; empty without the parameter. `expected` describes a value in the error message.
 ///
 /// # Errors
 /// A value is invalid, there are more than [`VALUES_MAX`], or the parameter is given twice.
@@ -254,7 +269,7 @@ pub fn parse_values<T: FromStr>(
     expected: &str,
 ) -> Result<Vec<T>, Problem> {
     let text = single_value(parameters, name)?.unwrap_or_default();
-    let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
+    let values: Vec<&str> = split_list(text).map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.len() > VALUES_MAX {
         return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
     }
@@ -292,6 +307,21 @@ mod tests {
             assert_eq!(page.before_id(KIND_EMAIL).unwrap_err().code(), ErrorCode::INVALID_CURSOR, "{bad}");
         }
         assert_eq!(page_of("cursor=").unwrap().before_id(KIND_EMAIL).unwrap(), None);
+    }
+
+    #[test]
+    fn a_comma_in_quotes_belongs_to_its_value() {
+        for (text, expected) in [
+            ("a@x.example,b@x.example", vec!["a@x.example", "b@x.example"]),
+            (r#""a,b"@x.example, c@x.example"#, vec![r#""a,b"@x.example"#, "c@x.example"]),
+            (r#""a\",b"@x.example,c"#, vec![r#""a\",b"@x.example"#, "c"]),
+            (r#""a\\",b"#, vec![r#""a\\""#, "b"]),
+            (r#"a\",b""#, vec![r#"a\",b""#]),
+            (",,", vec![]),
+        ] {
+            let given = [("to".to_owned(), text.to_owned())];
+            assert_eq!(parse_values::<String>(&given, "to", "an address").unwrap(), expected, "{text}");
+        }
     }
 
     #[test]

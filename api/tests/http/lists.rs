@@ -72,7 +72,8 @@ async fn emails_are_filtered() {
     let two = send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
     let newsletter = json!({"category": "newsletter", "unsubscribe": false, "tags": {"env": "prod"}});
     let three = send(&world, newsletter).await;
-    let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": "d@example.net"})).await;
+    let cc = ["d@example.net", r#""a,b"@example.net"#];
+    let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": cc})).await;
     let (first, two, three, later) = (first.as_str(), two.as_str(), three.as_str(), later.as_str());
     let account = world.tenant().await.account().id;
     let domain = world.domain(account).await.id;
@@ -82,6 +83,8 @@ async fn emails_are_filtered() {
         ("to=C@example.net", vec![two]),
         ("to=c@example.net,d@example.net", vec![later, two]),
         ("to=x@example.net", vec![]),
+        ("to=%22a%2Cb%22@example.net", vec![later]),
+        ("to=%22A,b%22@example.net,c@example.net", vec![later, two]),
         ("from=ann@example.com&limit=1", vec![later, three, two, first]),
         ("from=bob@example.com", vec![]),
         ("tag=env:prod", vec![three, first]),
