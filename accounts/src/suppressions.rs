@@ -266,7 +266,7 @@ impl SuppressionService {
             self.apply_all_mail(&mut batch, bound, suppression.as_ref(), preferences.unsubscribe_all);
             for category in OPTIONAL_CATEGORIES {
                 let existing = opt_outs.iter().find(|opt_out| opt_out.category == category);
-                self.apply_category(&mut batch, bound, category, existing, preferences.for_category(category));
+                self.apply_category(&mut batch, bound, category, existing, preferences.for_category(category)).await?;
             }
             if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
                 self.outbox_wakeup.notify_one();
@@ -308,14 +308,14 @@ impl SuppressionService {
         }
     }
 
-    fn apply_category(
+    async fn apply_category(
         &self,
         batch: &mut Batch,
         bound: &UnsubscribeToken,
         category: Category,
         existing: Option<&OptOut>,
         wanted: Option<bool>,
-    ) {
+    ) -> Result<(), ReadError> {
         match (wanted, existing) {
             (Some(false), None) => {
                 let mut opt_out = self.new_opt_out(bound.account, &bound.address, category);
@@ -323,9 +323,10 @@ impl SuppressionService {
                 store::opt_out::create(batch, &opt_out);
                 self.record_unsubscribed(batch, bound, &UnsubscribedFrom::Category(category, opt_out.id));
             }
-            (Some(true), Some(opt_out)) => store::opt_out::delete(batch, opt_out),
+            (Some(true), Some(opt_out)) => store::opt_out::delete(&self.store, batch, opt_out).await?,
             _ => {}
         }
+        Ok(())
     }
 
     /// Deletes a suppression and records `suppression.deleted`.

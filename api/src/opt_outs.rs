@@ -185,7 +185,7 @@ pub async fn delete(state: State, tenant: Tenant, OptOutPath(id): OptOutPath) ->
     let store = &state.services.store;
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
     let mut batch = Batch::progress();
-    store::opt_out::delete(&mut batch, &found);
+    store::opt_out::delete(store, &mut batch, &found).await?;
     match store.commit(batch).await {
         Ok(()) => Ok(OkResponse::OK),
         // An opt-out is never updated, so a conflict means that it was deleted.

@@ -10,7 +10,7 @@
 //! indexed status may be outdated when it is read, so [`EmailFilter::matches`] decides.
 
 use jiff::Timestamp;
-use message::address::{Address, DomainName};
+use message::address::{Address, DomainName, fold_spelling};
 
 use crate::credential::CredentialId;
 use crate::email::{Category, Email, EmailRollup, EmailStatus};
@@ -57,10 +57,6 @@ impl IndexTerm {
         Self { field, text }
     }
 
-    pub fn for_recipient(address: &Address) -> Self {
-        Self::new(IndexField::Recipient, address_key(address))
-    }
-
     /// The term of a status; `None` for `Delivered`, which is not indexed.
     pub fn for_status(status: EmailStatus) -> Option<Self> {
         let word = match status {
@@ -80,9 +76,17 @@ impl IndexTerm {
     }
 }
 
-/// The address in lower case, for comparison in the index.
+/// The form in which addresses are compared.
 fn address_key(address: &Address) -> String {
-    address.to_string().to_lowercase()
+    fold_spelling(&address.to_string())
+}
+
+/// The terms of an address: [`address_key`], and the one that version 0.1.0 wrote, if it differs. That version did not
+/// compose characters (NFC).
+fn address_terms(field: IndexField, address: &Address) -> impl Iterator<Item = IndexTerm> {
+    let key = address_key(address);
+    let former = (!key.is_ascii()).then(|| address.to_string().to_lowercase()).filter(|former| *former != key);
+    [Some(key), former].into_iter().flatten().map(move |text| IndexTerm::new(field, text))
 }
 
 /// The words of a subject or of a search text: runs of letters and digits in lower case, without duplicates.
@@ -103,8 +107,9 @@ pub fn subject_words(text: &str) -> Vec<String> {
 
 /// The terms of an email that do not change.
 pub fn index_terms(email: &Email, recipients: &[Recipient]) -> Vec<IndexTerm> {
-    let mut terms: Vec<IndexTerm> = recipients.iter().map(|r| IndexTerm::for_recipient(&r.address)).collect();
-    terms.push(IndexTerm::new(IndexField::Author, address_key(&email.from.address)));
+    let mut terms: Vec<IndexTerm> =
+        recipients.iter().flat_map(|r| address_terms(IndexField::Recipient, &r.address)).collect();
+    terms.extend(address_terms(IndexField::Author, &email.from.address));
     terms.extend(email.domain.as_ref().map(|name| IndexTerm::new(IndexField::Domain, name.as_str())));
     terms.extend(email.tags.iter().map(|tag| IndexTerm::new(IndexField::Tag, format!("{}:{}", tag.name, tag.value))));
     terms.extend(subject_words(&email.header.subject).into_iter().map(|word| IndexTerm::new(IndexField::Word, word)));
@@ -163,7 +168,7 @@ impl EmailFilter {
             texts.iter().map(|text| IndexTerm::new(about, text.as_str())).collect()
         };
         let addresses = |about, wanted_addresses: &[Address]| -> Vec<IndexTerm> {
-            wanted_addresses.iter().map(|address| IndexTerm::new(about, address_key(address))).collect()
+            wanted_addresses.iter().flat_map(|address| address_terms(about, address)).collect()
         };
         // If one value is not indexed, the field needs a check of each candidate.
         let statuses: Option<Vec<IndexTerm>> = self.statuses.iter().map(|s| IndexTerm::for_status(*s)).collect();
@@ -230,6 +235,16 @@ mod tests {
         assert_eq!(subject_words("  -- !"), Vec::<String>::new());
         assert_eq!(subject_words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(), WORDS_MAX);
         assert!(subject_words(&"ä".repeat(100)).iter().all(|word| word.len() <= WORD_BYTES_MAX));
+    }
+
+    #[test]
+    fn addresses_are_found_by_every_spelling() {
+        let terms = |text: &str| {
+            let address = text.parse().unwrap();
+            address_terms(IndexField::Author, &address).map(|term| term.text).collect::<Vec<_>>()
+        };
+        assert_eq!(terms("\u{c9}@example.net"), ["\u{e9}@example.net"]);
+        assert_eq!(terms("E\u{301}@example.net"), ["\u{e9}@example.net", "e\u{301}@example.net"]);
     }
 
     #[test]

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! A suppression covers an address or, as `@domain.tld`, every address of a domain; there is at most one per target.
-//! An opt-out covers an address and a category. Addresses are compared without case, in the form of
-//! [`address_key`]. The rules:
+//! An opt-out covers an address and a category. Addresses are compared in the form of [`address_key`]. The rules:
 //!
 //! - a hard bounce, a complaint and an unsubscribe never expire;
 //! - the first soft bounce lasts a day, the second a week, further ones a month;
@@ -19,7 +18,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
-use message::address::{Address, AddressError, DomainName, Mailbox};
+use message::address::{Address, AddressError, DomainName, Mailbox, fold_spelling};
 use message::reply::{Enhanced, SmtpReply, truncate_diagnostic};
 use message::words;
 use serde::{Deserialize, Serialize};
@@ -73,17 +72,30 @@ words! {
     }
 }
 
-/// The form in which addresses are compared: lower case, quotes only if needed.
+/// The form in which addresses are compared: lower case, composed characters (NFC), quotes only if needed.
 ///
 /// RFC 5321 2.4 permits hosts to distinguish `Ada@` and `ada@`, but no major host does, and an unsubscribe must cover
-/// both.
+/// both. Two encodings of one accented letter look the same to the recipient (RFC 6532 3.1).
 pub fn address_key(address: &Address) -> String {
+    format!("{}@{}", fold_spelling(local_without_quotes(address)), address.domain())
+}
+
+/// The keys under which rows of an address may be stored: [`address_key`], and the key that version 0.1.0 used, if it
+/// differs. That version did not compose characters.
+pub fn address_keys(address: &Address) -> impl Iterator<Item = String> {
+    let local = local_without_quotes(address);
+    let former = (!local.is_ascii()).then(|| local.to_lowercase()).filter(|former| *former != fold_spelling(former));
+    let former = former.map(|former| format!("{former}@{}", address.domain()));
+    std::iter::once(address_key(address)).chain(former)
+}
+
+fn local_without_quotes(address: &Address) -> &str {
     let local = address.local_part();
     let bare = local
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
         .filter(|inner| !inner.starts_with('"') && Address::new(inner, address.domain().clone()).is_ok());
-    format!("{}@{}", bare.unwrap_or(local).to_lowercase(), address.domain())
+    bare.unwrap_or(local)
 }
 
 /// The form in which domain targets are compared: `@domain.tld`.
@@ -105,6 +117,15 @@ impl SuppressionTarget {
             Self::Address(address) => address_key(address),
             Self::Domain(domain) => domain_key(domain),
         }
+    }
+
+    /// The keys under which a row of the target may be stored, [`Self::key`] first.
+    pub fn keys(&self) -> impl Iterator<Item = String> {
+        let (address, domain) = match self {
+            Self::Address(address) => (Some(address), None),
+            Self::Domain(domain) => (None, Some(domain)),
+        };
+        address.into_iter().flat_map(address_keys).chain(domain.map(domain_key))
     }
 
     /// Parses user input: an address with or without a display name, or `@domain.tld`.
@@ -422,12 +443,17 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_compared_without_case_and_needless_quotes() {
+    fn addresses_are_compared_without_spelling_and_needless_quotes() {
         let key = |text: &str| text.parse::<SuppressionTarget>().unwrap().key();
         assert_eq!(key("Ada@Example.COM"), key("ada@example.com"));
         assert_eq!(key("\"ada\"@example.com"), key("ada@example.com"));
         assert_eq!(key("x@b\u{fc}cher.example"), key("X@xn--bcher-kva.example"));
         assert_eq!(key("@B\u{fc}cher.example"), "@xn--bcher-kva.example");
+        assert_eq!(key("E\u{301}@example.net"), key("\u{e9}@example.net"));
+        let keys = |text: &str| text.parse::<SuppressionTarget>().unwrap().keys().collect::<Vec<_>>();
+        assert_eq!(keys("\"E\u{301}\"@example.net"), ["\u{e9}@example.net", "e\u{301}@example.net"]);
+        assert_eq!(keys("\u{c9}@example.net"), ["\u{e9}@example.net"]);
+        assert_eq!(keys("@example.net"), ["@example.net"]);
         assert_ne!(key("\"a b\"@example.com"), key("ab@example.com"));
         assert!("@".parse::<SuppressionTarget>().is_err() && "".parse::<SuppressionTarget>().is_err());
     }

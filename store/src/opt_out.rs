@@ -4,7 +4,7 @@ use futures_util::future::try_join_all;
 use message::address::Address;
 use model::email::Category;
 use model::id::{AccountId, OptOutId};
-use model::suppression::{OPTIONAL_CATEGORIES, OptOut, address_key};
+use model::suppression::{OPTIONAL_CATEGORIES, OptOut, address_key, address_keys};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
@@ -22,7 +22,7 @@ fn category_number(category: Category) -> u8 {
     }
 }
 
-/// Key of an address's opt-out; `address_key` is the result of [`model::suppression::address_key`].
+/// Key of an address's opt-out; `address_key` is one of [`model::suppression::address_keys`].
 pub(crate) fn row_key(account: AccountId, category: Category, address_key: &str) -> Key {
     key(Space::OptOut).account(account).u8(category_number(category)).text(address_key).build()
 }
@@ -44,10 +44,13 @@ pub fn create(batch: &mut Batch, opt_out: &OptOut) {
 }
 
 /// Deletes an opt-out. The commit conflicts if it was deleted or changed since it was read.
-pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
-    let row_key = key_of(opt_out);
+pub async fn delete(store: &Store, batch: &mut Batch, opt_out: &OptOut) -> Result<()> {
+    let entry = key_by_id(opt_out.account, opt_out.category, opt_out.id);
+    // Version 0.1.0 may have stored it under another key.
+    let row_key = store.get(&entry).await?.unwrap_or_else(|| key_of(opt_out));
     rows::delete(batch, row_key, opt_out);
-    batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
+    batch.delete(entry);
+    Ok(())
 }
 
 pub fn caused_conflict(conflict: &Key) -> bool {
@@ -61,9 +64,12 @@ pub async fn list_by_address(
     address: &Address,
     categories: &[Category],
 ) -> Result<Vec<OptOut>> {
-    let by_address = address_key(address);
-    let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
-    rows::get_existing(store, &keys).await
+    let by_address: Vec<String> = address_keys(address).collect();
+    let keys_of = |category: &Category| {
+        let category = *category;
+        by_address.iter().map(move |by_address| row_key(account, category, by_address))
+    };
+    rows::get_existing(store, &categories.iter().flat_map(keys_of).collect::<Vec<Key>>()).await
 }
 
 pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>> {
@@ -154,7 +160,7 @@ mod tests {
             list_by_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL_CATEGORIES).await.unwrap();
         assert_eq!(listed.as_slice(), std::slice::from_ref(first));
         let mut batch = Batch::progress();
-        delete(&mut batch, first);
+        delete(&store, &mut batch, first).await.unwrap();
         store.commit(batch).await.unwrap();
         assert_eq!(find_by_id(&store, account, first.id).await.unwrap(), None);
         assert_eq!(list(&store, account, &OPTIONAL_CATEGORIES, None, 10).await.unwrap().opt_outs.len(), 9);

@@ -16,7 +16,7 @@ use model::email::Category;
 use model::id::{AccountId, SuppressionId};
 use model::suppression::{
     BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, OptOut, Suppression, SuppressionReason, SuppressionSource,
-    SuppressionTarget, address_key, domain_key,
+    SuppressionTarget, address_keys, domain_key,
 };
 
 use crate::codec::{self, stored};
@@ -30,6 +30,8 @@ stored!(Suppression);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSuppression {
     pub suppression: Suppression,
+    /// One of the keys of the target ([`SuppressionTarget::keys`]).
+    key: Key,
     row: Value,
 }
 
@@ -55,8 +57,8 @@ fn index(suppression: &Suppression) -> [Key; 2] {
     [key_by_id(*account, *id), key_by_kind(*account, *reason, *source, *id)]
 }
 
-fn decode_stored(row: Value) -> Result<StoredSuppression> {
-    Ok(StoredSuppression { suppression: codec::decode(&row)?, row })
+fn decode_stored(key: Key, row: Value) -> Result<StoredSuppression> {
+    Ok(StoredSuppression { suppression: codec::decode(&row)?, key, row })
 }
 
 /// Reads the suppressions of several targets, in the order of `targets`, including expired ones.
@@ -65,8 +67,19 @@ pub async fn get_many(
     account: AccountId,
     targets: &[SuppressionTarget],
 ) -> Result<Vec<Option<StoredSuppression>>> {
-    let keys: Vec<Key> = targets.iter().map(|target| row_key(account, &target.key())).collect();
-    store.get_many(&keys).await?.into_iter().map(|row| row.map(decode_stored).transpose()).collect()
+    let (mut keys, mut counts) = (Vec::with_capacity(targets.len()), Vec::with_capacity(targets.len()));
+    for target in targets {
+        let first = keys.len();
+        keys.extend(target.keys().map(|key| row_key(account, &key)));
+        counts.push(keys.len() - first);
+    }
+    let rows = store.get_many(&keys).await?;
+    let mut rows = keys.into_iter().zip(rows);
+    let found = counts.into_iter().map(|count| {
+        let rows = rows.by_ref().take(count).filter_map(|(key, row)| Some((key, row?)));
+        rows.reduce(|first, _| first).map(|(key, row)| decode_stored(key, row)).transpose()
+    });
+    found.collect()
 }
 
 /// Reads the suppression of a target, even if it has expired.
@@ -77,7 +90,7 @@ pub async fn get(store: &Store, account: AccountId, target: &SuppressionTarget) 
 /// Finds a suppression by its id, even if it has expired.
 pub async fn find_by_id(store: &Store, account: AccountId, id: SuppressionId) -> Result<Option<StoredSuppression>> {
     let Some(row_key) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
-    let found = store.get(&row_key).await?.map(decode_stored).transpose()?;
+    let found = store.get(&row_key).await?.map(|row| decode_stored(row_key, row)).transpose()?;
     Ok(found.filter(|found| found.suppression.id == id))
 }
 
@@ -85,7 +98,16 @@ pub async fn find_by_id(store: &Store, account: AccountId, id: SuppressionId) ->
 /// read.
 pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppression) {
     let row_key = key_of(after);
-    batch.check(row_key.clone(), before.map(|found| found.row.clone()));
+    match before {
+        // Version 0.1.0 stored it under another key.
+        Some(found) if found.key != row_key => {
+            batch.check(row_key.clone(), None);
+            batch.remove(found.key.clone(), found.row.clone());
+        }
+        found => {
+            batch.check(row_key.clone(), found.map(|found| found.row.clone()));
+        }
+    }
     for old in before.iter().flat_map(|found| index(&found.suppression)) {
         batch.delete(old);
     }
@@ -97,8 +119,7 @@ pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppre
 
 /// Deletes a suppression. The commit conflicts if the row has changed since it was read.
 pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
-    let row_key = key_of(&found.suppression);
-    batch.remove(row_key, found.row.clone());
+    batch.remove(found.key.clone(), found.row.clone());
     for old in index(&found.suppression) {
         batch.delete(old);
     }
@@ -118,19 +139,22 @@ pub async fn find_blocked(
     now: Timestamp,
 ) -> Result<Vec<BlockedRecipient>> {
     let optional = OPTIONAL_CATEGORIES.contains(&category);
-    let mut keys = Vec::with_capacity(addresses.len() * 3);
+    let (mut keys, mut counts) = (Vec::with_capacity(addresses.len() * 3), Vec::with_capacity(addresses.len()));
     for address in addresses {
-        let by_address = address_key(address);
+        let by_address: Vec<String> = address_keys(address).collect();
         if optional {
-            keys.push(opt_out::row_key(account, category, &by_address));
+            keys.extend(by_address.iter().map(|by_address| opt_out::row_key(account, category, by_address)));
         }
-        keys.push(row_key(account, &by_address));
+        keys.extend(by_address.iter().map(|by_address| row_key(account, by_address)));
         keys.push(row_key(account, &domain_key(address.domain())));
+        counts.push(by_address.len());
     }
     let rows = store.get_many(&keys).await?;
-    let mut blocked = Vec::new();
-    for (address, rows) in addresses.iter().zip(rows.chunks(2 + usize::from(optional))) {
-        let (opted_out, suppressed) = rows.split_at(usize::from(optional));
+    let (mut blocked, mut rest) = (Vec::new(), rows.as_slice());
+    for (address, count) in addresses.iter().zip(counts) {
+        let (opted_out, others) = rest.split_at(if optional { count } else { 0 });
+        let (suppressed, later) = others.split_at(count + 1);
+        rest = later;
         if let Some(reason) = block_reason(opted_out, suppressed, now)? {
             blocked.push(BlockedRecipient { address: (*address).clone(), reason });
         }
@@ -171,22 +195,28 @@ pub async fn list_address_suppressions(
     targets: &[SuppressionTarget],
     now: Timestamp,
 ) -> Result<Vec<AddressSuppression>> {
-    /// The address's suppression, its domain's, and one opt-out per category.
-    const KEYS_EACH: usize = 2 + OPTIONAL_CATEGORIES.len();
-    let mut keys = Vec::with_capacity(targets.len() * KEYS_EACH);
+    let (mut keys, mut counts) = (Vec::new(), Vec::with_capacity(targets.len()));
     for target in targets {
-        let own = target.key();
+        let own: Vec<String> = target.keys().collect();
         let domain = match target {
-            SuppressionTarget::Address(address) => domain_key(address.domain()),
-            SuppressionTarget::Domain(_) => own.clone(),
+            SuppressionTarget::Address(address) => address.domain(),
+            SuppressionTarget::Domain(domain) => domain,
         };
-        keys.extend([row_key(account, &own), row_key(account, &domain)]);
-        keys.extend(OPTIONAL_CATEGORIES.map(|category| opt_out::row_key(account, category, &own)));
+        keys.extend(own.iter().map(|own| row_key(account, own)));
+        keys.push(row_key(account, &domain_key(domain)));
+        for category in OPTIONAL_CATEGORIES {
+            keys.extend(own.iter().map(|own| opt_out::row_key(account, category, own)));
+        }
+        counts.push(own.len());
     }
     let rows = store.get_many(&keys).await?;
-    rows.chunks(KEYS_EACH)
-        .map(|rows| {
-            let (suppressed, opted_out) = rows.split_at(2);
+    let mut rest = rows.as_slice();
+    counts
+        .into_iter()
+        .map(|count| {
+            let (suppressed, others) = rest.split_at(count + 1);
+            let (opted_out, later) = others.split_at(count * OPTIONAL_CATEGORIES.len());
+            rest = later;
             let mut address_suppression = AddressSuppression { suppression: None, categories: Vec::new() };
             for row in suppressed.iter().flatten() {
                 let found: Suppression = codec::decode(row)?;
@@ -197,6 +227,7 @@ pub async fn list_address_suppressions(
             for row in opted_out.iter().flatten() {
                 address_suppression.categories.push(codec::decode::<OptOut>(row)?.category);
             }
+            address_suppression.categories.dedup();
             Ok(address_suppression)
         })
         .collect()
@@ -422,6 +453,69 @@ mod tests {
         assert_eq!(suppressions[0], AddressSuppression { suppression: None, categories: vec![Category::Newsletter] });
         assert_eq!(suppressions[1].suppression.as_ref(), Some(&domain));
         assert_eq!(suppressions[2].suppression.as_ref(), Some(&domain));
+    }
+
+    #[tokio::test]
+    async fn every_spelling_of_an_address_is_blocked() {
+        let store = Store::memory();
+        let [composed, decomposed]: [Address; 2] =
+            ["\u{e9}@example.net", "E\u{301}@example.net"].map(|text| text.parse().unwrap());
+        let blocked = async |address: &Address, category| {
+            find_blocked(&store, account(1), category, &[address], at(5)).await.unwrap().len()
+        };
+        suppress(&store, "\u{c9}@example.net", SuppressionReason::Manual, 1).await;
+        assert_eq!(blocked(&composed, Category::Transactional).await, 1);
+        assert_eq!(blocked(&decomposed, Category::Newsletter).await, 1);
+        let found = get(&store, account(1), &decomposed.clone().into()).await.unwrap().unwrap();
+        let mut batch = Batch::progress();
+        delete(&mut batch, &found);
+        store.commit(batch).await.unwrap();
+        assert_eq!(rows(&store).await, 0);
+
+        // Rows as version 0.1.0 stored them: their keys are not composed.
+        let cause =
+            SuppressionCause::new(decomposed.clone(), SuppressionReason::Unsubscribe, SuppressionSource::Recipient);
+        let former = Suppression::apply_cause(None, cause, account(1), SuppressionId::new(at(1), 1), at(1)).unwrap();
+        let out = OptOut {
+            id: model::id::OptOutId::new(at(1), 1),
+            account: account(1),
+            address: decomposed.clone(),
+            category: Category::Newsletter,
+            source: SuppressionSource::Recipient,
+            email: None,
+            created_at: at(1),
+        };
+        let former_key = row_key(account(1), "e\u{301}@example.net");
+        let mut batch = Batch::progress();
+        batch.put(former_key.clone(), codec::encode(&former));
+        for entry in index(&former) {
+            batch.put(entry, former_key.clone());
+        }
+        let former_key = opt_out::row_key(account(1), out.category, "e\u{301}@example.net");
+        batch.put(key(Space::OptOutById).account(account(1)).u8(2).id(out.id.to_bytes()).build(), former_key.clone());
+        batch.put(former_key, codec::encode(&out));
+        store.commit(batch).await.unwrap();
+        assert_eq!(blocked(&decomposed, Category::Transactional).await, 1);
+        let targets = [SuppressionTarget::from(decomposed.clone()), target("@example.net")];
+        let state = list_address_suppressions(&store, account(1), &targets, at(5)).await.unwrap();
+        assert_eq!(
+            (state[0].suppression.as_ref(), state[0].categories.as_slice()),
+            (Some(&former), &[out.category][..])
+        );
+        assert_eq!(state[1], AddressSuppression::default());
+        // A change moves the row to the key of today.
+        let complaint = suppress(&store, "E\u{301}@example.net", SuppressionReason::Complaint, 2).await;
+        assert_eq!((complaint.id, rows(&store).await), (former.id, 3), "a row and two entries");
+        assert_eq!(blocked(&composed, Category::Transactional).await, 1);
+        let found = find_by_id(&store, account(1), complaint.id).await.unwrap().unwrap();
+        let mut batch = Batch::progress();
+        delete(&mut batch, &found);
+        let opt_outs = opt_out::list_by_address(&store, account(1), &decomposed, &OPTIONAL_CATEGORIES).await.unwrap();
+        assert_eq!(opt_outs, [out]);
+        opt_out::delete(&store, &mut batch, &opt_outs[0]).await.unwrap();
+        store.commit(batch).await.unwrap();
+        assert_eq!(rows(&store).await, 0);
+        assert_eq!(blocked(&decomposed, Category::Newsletter).await, 0);
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Longest local part in bytes (RFC 5321 4.5.3.1.1). [`Address::parse_lenient`] does not apply this limit.
 pub const LOCAL_PART_BYTES_MAX: usize = 64;
@@ -192,13 +193,13 @@ impl Address {
         })
     }
 
-    /// The canonical form of the mailbox: lower case, and quoted only where quotes are required.
+    /// The canonical form of the mailbox: as [`fold_spelling`] returns it, and quoted only where quotes are required.
     ///
     /// The receiving domain may define its local parts as case-insensitive (RFC 5321 2.4), so this form is used for
     /// local domains. It also serves to recognise one person, because mailboxes that differ in case alone are rare.
     pub fn to_canonical(&self) -> Self {
-        let plain = self.unquoted_local_part().to_lowercase();
-        let local = if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
+        let plain = fold_spelling(&self.unquoted_local_part());
+        let local = if is_dot_string(&plain) && !plain.is_empty() { plain } else { fold_spelling(&self.local) };
         Self::without_length_limit(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
     }
 
@@ -209,6 +210,16 @@ impl Address {
     /// True if the next hop must offer SMTPUTF8 for this address (RFC 6531 3.2).
     pub fn needs_smtputf8(&self) -> bool {
         !self.local.is_ascii()
+    }
+}
+
+/// Folds differences of spelling: lower case in composed form (NFC, which RFC 6532 3.1 recommends), so that `É` is equal
+/// to `e` with a combining accent.
+pub fn fold_spelling(text: &str) -> String {
+    match text.is_ascii() {
+        true => text.to_ascii_lowercase(),
+        // Lower-casing can leave a letter and an accent that compose.
+        false => text.to_lowercase().nfc().collect(),
     }
 }
 
@@ -378,9 +389,23 @@ mod tests {
             ("\"John Doe\"@example.com", "\"john doe\"@example.com"),
             ("\"\"@example.com", "\"\"@example.com"),
             ("a+Tag@example.com", "a+tag@example.com"),
+            ("Jose\u{301}@example.com", "jos\u{e9}@example.com"),
+            ("\"JOSE\u{301} X\"@example.com", "\"jos\u{e9} x\"@example.com"),
+            // Its composed form is `;`, which needs quotes.
+            ("a\u{37e}@example.com", "a\u{37e}@example.com"),
         ] {
             assert_eq!(given.parse::<Address>().unwrap().to_canonical().to_string(), folded, "{given}");
         }
+    }
+
+    #[test]
+    fn composed_and_decomposed_letters_have_one_spelling() {
+        for c in char::MIN..=char::MAX {
+            let (folded, decomposed) = (fold_spelling(&c.to_string()), c.nfd().collect::<String>());
+            assert_eq!(fold_spelling(&decomposed), folded, "{c:?}");
+            assert_eq!(fold_spelling(&folded), folded, "{c:?}");
+        }
+        assert_eq!(fold_spelling("J\u{30c}"), fold_spelling("\u{1f0}"), "only the lower case is one character");
     }
 
     #[test]
