@@ -72,11 +72,14 @@ fn sealed_key((account, automation, run): RunKey) -> Key {
     key(Space::AutomationRunSealed).account(account).id(automation.to_bytes()).id(run.to_bytes()).build()
 }
 
-/// Writes a new run and its sealed data.
+/// Writes a new run, with its sealed data if it has not ended, and its index entries.
 pub fn create(batch: &mut Batch, run: &AutomationRun, sealed: Vec<u8>) {
     batch.put_fresh(key_of(run_key(run)), codec::encode(run));
-    batch.put_fresh(sealed_key(run_key(run)), sealed);
+    if run.status.is_active() {
+        batch.put_fresh(sealed_key(run_key(run)), sealed);
+    }
     run_indexes::create(batch, run);
+    wait::create(batch, run);
     counts::record_change(batch, run, None, run.status);
     if let Some(at) = run.due {
         due_work::put_step(batch, run, at);

@@ -580,6 +580,46 @@ async fn run_survives_a_crash() {
     }
 }
 
+/// A run waits before the response to the event that leads it to its wait: no later event is missed.
+#[tokio::test]
+async fn events_right_after_a_response_resume_runs() {
+    let world = World::start().await;
+    let product = Product::new(&world).await;
+    let wait = |event: &str| json!({"type": "wait_for_event", "event": event, "match": "user_id", "timeout": "1h"});
+    let id = create_active(
+        &world,
+        json!({"event": "go"}),
+        json!([
+            {"type": "condition", "all": [{"field": "event.data.plan", "op": "eq", "value": "trial"}]},
+            wait("act"),
+            {"type": "condition", "all": [{"field": "wait.data.n", "op": "eq", "value": 2}]},
+            wait("act"),
+            {"type": "delay", "duration": "1h"},
+        ]),
+    )
+    .await;
+    // No step is executed by the runner between these events.
+    let ingest = async |name: &str, data: Value| {
+        let reaction = ingest_event(&world, product.account, name, (Some("7"), None), data).await;
+        (reaction.matched, reaction.resumed)
+    };
+    assert_eq!(ingest("go", json!({"plan": "paid"})).await, (1, 0));
+    assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0], "the condition is false");
+    assert_eq!(ingest("act", json!({"n": 2})).await, (0, 0));
+    assert_eq!(ingest("go", json!({"plan": "trial"})).await, (1, 0));
+    assert_eq!(product.counts(&id).await, [0, 1, 1, 0, 0]);
+    assert_eq!(ingest("act", json!({"n": 2})).await, (0, 1), "the first wait");
+    assert_eq!(ingest("act", json!({"n": 3})).await, (0, 1), "the second wait");
+    product.advance("1h").await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!(run["status"], "waiting", "{run}");
+    let kinds: Vec<String> = product.emitted_events(&run).await.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "automation.step_completed").count(), 4, "{kinds:?}");
+    product.advance("1h").await;
+    assert_eq!(product.counts(&id).await, [0, 0, 2, 0, 0]);
+    world.end().await;
+}
+
 /// One event that matches more runs than one commit can change: all are counted and all continue.
 #[tokio::test]
 async fn many_waiting_runs_resume_in_slices() {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
 use message::received::AutoReplyRefusal;
+use model::automation::AutomationDefinition;
 use model::automation::context::RunContext;
 use model::automation::definition::SendEmailStep;
 use model::automation::person_key::{self, PersonKey};
@@ -44,6 +45,7 @@ impl AutomationRunner {
     pub(super) async fn run_email_step(
         &self,
         found: &StoredRun,
+        definition: &AutomationDefinition,
         email: &SendEmailStep,
         run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
@@ -59,8 +61,8 @@ impl AutomationRunner {
         let (tenant, StepEmail { draft, answers, withheld, .. }) = match rendered {
             Ok(rendered) => rendered,
             Err(RenderEmailError::Withheld(reason)) => {
-                let output = json!({"withheld": reason.word()});
-                return self.commit_run_update(found, step::complete_step(run.clone(), output, now)).await;
+                let update = step::complete_step(run.clone(), json!({"withheld": reason.word()}), now);
+                return self.commit_run_update(found, update.with_next_steps(definition, &run_context, now)).await;
             }
             Err(RenderEmailError::Permanent(reason)) => {
                 return self.commit_run_update(found, step::fail_step(run.clone(), &reason, now)).await;
@@ -71,7 +73,9 @@ impl AutomationRunner {
         };
         let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
-                self.engine.write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
+                let update = email_step_update(run, outcome, withheld, now);
+                let update = update.with_next_steps(definition, &run_context, now);
+                self.engine.write_run_update(found, &update, now, batch);
                 if let (true, Ok(_), Some((author, previous))) = (answers, outcome, &last_answer) {
                     store::automation_run::run_indexes::put_last_answer(batch, run, *author, now, previous);
                 }

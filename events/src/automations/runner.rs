@@ -304,13 +304,15 @@ impl AutomationRunner {
             return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
         }
         let update = match action {
-            StepAction::SendEmail(email) => return self.run_email_step(found, email, &run_context).await,
-            StepAction::Sms(sms) => return self.run_sms_step(found, sms, &run_context).await,
+            StepAction::SendEmail(email) => {
+                return self.run_email_step(found, &definition, email, &run_context).await;
+            }
+            StepAction::Sms(sms) => return self.run_sms_step(found, &definition, sms, &run_context).await,
             StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
             StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),
             StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &run_context, now),
         };
-        self.commit_run_update(found, update).await
+        self.commit_run_update(found, update.with_next_steps(&definition, &run_context, now)).await
     }
 
     /// Cancels a run whose automation was deleted or archived.

@@ -23,6 +23,7 @@ use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
 use store::engine::{Batch, ReadError, Store};
 
 use super::engine::{AutomationEngine, SignalEffects};
+use super::step;
 use super::trigger_signal::TriggerSignal;
 
 /// Limit of the runs of a person, or waiting for an event about a person, that a signal is matched against.
@@ -35,6 +36,14 @@ const CHANGED_MAX: usize = 1_000;
 const CHANGED_BYTES_MAX: usize = 4 << 20;
 /// Approximate bytes of one change besides the run's context.
 const CHANGE_BYTES: usize = 4 << 10;
+/// Approximate bytes of the event of a condition that follows a wait.
+const CONDITION_BYTES: usize = 1 << 10;
+
+/// Counts the conditions after a step, which may be executed with its end.
+fn count_conditions(definition: &AutomationDefinition, index: usize) -> usize {
+    let later = definition.steps.iter().skip(index + 1);
+    later.filter(|step| matches!(step.action, StepAction::Condition(_))).count()
+}
 
 /// Remaining changes that one commit may make.
 pub(super) struct CommitBudget {
@@ -219,16 +228,18 @@ impl AutomationEngine {
                 read_count += page.len();
                 let runs: Vec<RunKey> = page.iter().map(|(_, run_key)| *run_key).collect();
                 for (found, sealed) in store::automation_run::get_each(self.store(), &runs).await? {
-                    if processed.contains(&found.run.id)
-                        || !self.is_waiting_for(&found.run, &sealed, trigger_signal, &event_json).await?
-                    {
+                    if processed.contains(&found.run.id) {
                         continue;
                     }
+                    let Some(definition) = self.find_awaiting(&found.run, &sealed, trigger_signal, &event_json).await?
+                    else {
+                        continue;
+                    };
                     processed.insert(found.run.id);
                     matched_runs.matched += 1;
                     let bytes = sealed.as_ref().map_or(0, |sealed| 2 * sealed.len());
-                    if budget.try_consume(bytes) {
-                        self.resume_run(&found, sealed.as_deref(), trigger_signal, batch)?;
+                    if budget.try_consume(bytes + CONDITION_BYTES * count_conditions(&definition, found.run.index)) {
+                        self.resume_run(&found, &definition, sealed.as_deref(), trigger_signal, batch)?;
                     } else {
                         has_more = true;
                     }
@@ -248,22 +259,27 @@ impl AutomationEngine {
         Ok(matched_runs)
     }
 
-    async fn is_waiting_for(
+    /// Returns the definition of a run that waits for this event; `None` if it does not.
+    async fn find_awaiting(
         &self,
         run: &AutomationRun,
         sealed: &Option<bytes::Bytes>,
         trigger_signal: &TriggerSignal,
         event_json: &Value,
-    ) -> Result<bool, ReadError> {
-        let Some(RunWait { event: Some(event), since, .. }) = &run.waiting else { return Ok(false) };
-        if *event != trigger_signal.facts.name || *since > trigger_signal.at {
-            return Ok(false);
+    ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {
+        let Some(RunWait { event: Some(event), since, .. }) = &run.waiting else { return Ok(None) };
+        // The time alone does not tell whether the wait is older than the event: times are in milliseconds.
+        if *event != trigger_signal.facts.name
+            || *since > trigger_signal.at
+            || run.has_used_event(&trigger_signal.source)
+        {
+            return Ok(None);
         }
         let Some(definition) = self.definition(run.account, run.automation, run.version).await? else {
-            return Ok(false);
+            return Ok(None);
         };
         let Some(StepAction::WaitForEvent(wait)) = definition.steps.get(run.index).map(|step| &step.action) else {
-            return Ok(false);
+            return Ok(None);
         };
         let (of_run, of_event) = (run.identity(), trigger_signal.identity());
         let is_same_person = match wait.by {
@@ -272,35 +288,42 @@ impl AutomationEngine {
             MatchBy::Auto => of_run.is_same_person(of_event),
         };
         if !is_same_person || !trigger_signal.is_personal() || (trigger_signal.machine && !wait.include_machine) {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(filter) = &wait.filter else { return Ok(true) };
-        let run_context = match sealed {
-            Some(sealed) => self.unseal_json::<RunContext>(&run.id.to_bytes(), sealed)?.to_json(),
-            None => Value::Null,
-        };
-        Ok(filter.evaluate(event_json, &run_context))
+        if let Some(filter) = &wait.filter {
+            let run_context = match sealed {
+                Some(sealed) => self.unseal_json::<RunContext>(&run.id.to_bytes(), sealed)?.to_json(),
+                None => Value::Null,
+            };
+            if !filter.evaluate(event_json, &run_context) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(definition))
     }
 
     fn resume_run(
         &self,
         found: &StoredRun,
+        definition: &AutomationDefinition,
         sealed: Option<&[u8]>,
         trigger_signal: &TriggerSignal,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let (mut run, now) = (found.run.clone(), self.now());
-        let facts =
+        let mut facts =
             run.complete_step(json!({"received": true, "event_id": trigger_signal.source}), NextStep::Next, now);
-        store::automation_run::update(batch, found, &run);
+        let mut next_context = None;
         if let Some(sealed) = sealed.filter(|_| run.status.is_active()) {
             let mut run_context: RunContext = self.unseal_json(&run.id.to_bytes(), sealed)?;
             run_context.wait = Some(WaitResult { received: true, facts: Some(trigger_signal.facts.clone()) });
-            store::automation_run::put_sealed(
-                batch,
-                store::automation_run::run_key(&run),
-                self.seal_context(run.id, &run_context)?,
-            );
+            facts.extend(step::start_next_steps(&mut run, definition, &run_context, now));
+            next_context = Some(run_context).filter(|_| run.status.is_active());
+        }
+        store::automation_run::update(batch, found, &run);
+        if let Some(run_context) = next_context {
+            let sealed = self.seal_context(run.id, &run_context)?;
+            store::automation_run::put_sealed(batch, store::automation_run::run_key(&run), sealed);
         }
         self.record_facts(batch, &run, &facts, now);
         Ok(())
@@ -346,7 +369,7 @@ impl AutomationEngine {
                 lineage: trigger_signal.lineage.clone(),
                 at: now,
             };
-            let (run, fact) = AutomationRun::begin(automation, &definition, start);
+            let (mut run, fact) = AutomationRun::begin(automation, &definition, start);
             if !self.check_reentry(&run, trigger.reentry, done, batch).await? {
                 continue;
             }
@@ -355,8 +378,10 @@ impl AutomationEngine {
                 answering: trigger_signal.answering.clone(),
                 ..RunContext::new(trigger_signal.facts.clone())
             };
+            let mut facts = vec![fact];
+            facts.extend(step::start_next_steps(&mut run, &definition, &run_context, now));
             store::automation_run::create(batch, &run, self.seal_context(run.id, &run_context)?);
-            self.record_facts(batch, &run, &[fact], now);
+            self.record_facts(batch, &run, &facts, now);
             matched += 1;
         }
         Ok(matched)
@@ -398,5 +423,79 @@ impl AutomationEngine {
             run_indexes::put_last(batch, run, *person_key, last);
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::automation::{Automation, AutomationVersion, parse};
+    use model::id::ProductEventId;
+    use net::clock::Clock;
+    use net::entropy::Entropy;
+    use queue::services::Services;
+
+    use super::*;
+
+    fn engine() -> AutomationEngine {
+        let services = Services::new(Store::memory(), Clock::default(), Entropy::default());
+        let vault = dns::secrets::Vault::new(&[7; dns::secrets::KEY_BYTES]).unwrap();
+        AutomationEngine::new(services, Arc::default(), Arc::new(vault))
+    }
+
+    async fn activate(engine: &AutomationEngine, definition: Value) -> Automation {
+        let now = engine.now();
+        let automation = Automation {
+            id: AutomationId::new(now, 1),
+            account: AccountId::new(now, 1),
+            name: "Trial".to_owned(),
+            status: AutomationStatus::Active,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            activated_at: Some(now),
+        };
+        let definition = parse::parse_stored(&definition).unwrap();
+        let mut batch = Batch::progress();
+        store::automation::create(&mut batch, &automation);
+        store::automation::add_triggers(&mut batch, &automation, &definition);
+        let version = AutomationVersion { number: 1, definition, created_at: now };
+        store::automation::put_version(&mut batch, &automation, &version);
+        engine.store().commit(batch).await.unwrap();
+        automation
+    }
+
+    async fn apply(engine: &AutomationEngine, account: AccountId, name: &str, data: Value) -> (u64, u64) {
+        let at = engine.now();
+        let id = ProductEventId::new(at, engine.random_bits()).to_bytes();
+        let (mut batch, user_id) = (Batch::intake(), Some("7"));
+        let event = TriggerEvent { account, name, id, user_id, email: None, data: &data, at };
+        let effects = engine.apply_event(&event, &mut batch).await.unwrap();
+        engine.store().commit(batch).await.unwrap();
+        (effects.matched, effects.resumed)
+    }
+
+    /// The steps between these events are executed in the commits of the events.
+    #[tokio::test]
+    async fn a_run_waits_before_the_response_to_an_event() {
+        let engine = engine();
+        let wait = json!({"type": "wait_for_event", "event": "act", "match": "user_id", "timeout": "1h"});
+        let is = |field: &str, value: Value| json!({"type": "condition", "all": [{"field": field, "op": "eq", "value": value}]});
+        let steps = json!([is("event.data.plan", json!("trial")), wait, is("wait.data.n", json!(2)), wait, wait]);
+        let automation = activate(&engine, json!({"trigger": {"event": "act"}, "steps": steps})).await;
+        let apply = async |data| apply(&engine, automation.account, "act", data).await;
+        let active_index = async || {
+            let (account, id) = (automation.account, automation.id);
+            let runs = store::automation_run::list_newest(engine.store(), account, id, 9).await.unwrap();
+            runs.iter().find(|run| run.status.is_active()).map(|run| run.index)
+        };
+        assert_eq!(
+            (apply(json!({"plan": "paid"})).await, active_index().await),
+            ((1, 0), None),
+            "the condition is false"
+        );
+        // The event does not resume the run that it starts.
+        assert_eq!((apply(json!({"plan": "trial"})).await, active_index().await), ((1, 0), Some(1)));
+        assert_eq!((apply(json!({"n": 2})).await, active_index().await), ((1, 1), Some(3)));
+        assert_eq!((apply(json!({"n": 3})).await, active_index().await), ((1, 1), Some(4)));
     }
 }

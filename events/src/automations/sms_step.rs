@@ -7,9 +7,11 @@
 //! A request can take seconds, so the attempt is committed first: after a crash during the request, the step is
 //! retried. The provider sees one `idempotency-key` for all attempts of a step.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::automation::AutomationDefinition;
 use model::automation::context::RunContext;
 use model::automation::definition::{SmsStep, StepAction};
 use model::automation::run::AutomationRun;
@@ -40,6 +42,7 @@ impl AutomationRunner {
     pub(super) async fn run_sms_step(
         &self,
         found: &StoredRun,
+        definition: &Arc<AutomationDefinition>,
         sms: &SmsStep,
         run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
@@ -53,16 +56,18 @@ impl AutomationRunner {
             let reason = "no SMS provider is configured (`[sms]`)";
             return self.commit_run_update(found, step::fail_step(run.clone(), reason, now)).await;
         };
-        let permit = std::sync::Arc::clone(&self.engine.0.sms_permits).try_acquire_owned();
+        let permit = Arc::clone(&self.engine.0.sms_permits).try_acquire_owned();
         let wait = if permit.is_ok() { UNCONFIRMED_RETRY_DELAY } else { PERMIT_RETRY_DELAY };
         let update = self.defer_step(run, wait, now);
         let tries = update.run.tries;
         let committed = self.commit_run_update(found, update).await?;
         if let (StepCommit::Committed, Ok(permit)) = (&committed, permit) {
             let (runner, run_key, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
+            let (definition, run_context) = (Arc::clone(definition), run_context.clone());
             self.services.spawn(async move {
                 let outcome = provider.post_message(&text, key).await;
-                if let Err(error) = runner.commit_sms_result(run_key, tries, &outcome).await {
+                let committed = runner.commit_sms_result(run_key, tries, &outcome, &definition, &run_context).await;
+                if let Err(error) = committed {
                     // The next attempt repeats the request with the same key.
                     store::warn_unless_away!(runner.services.store, %error, run.id = %run_key.2, "cannot commit the result of a text message; it will be retried");
                 }
@@ -88,6 +93,8 @@ impl AutomationRunner {
         run_key: RunKey,
         tries: u32,
         outcome: &Result<HttpResponse, HttpClientError>,
+        definition: &AutomationDefinition,
+        run_context: &RunContext,
     ) -> Result<(), ReadError> {
         for _ in 0..TRIES_MAX {
             let Some(found) = store::automation_run::get(&self.services.store, run_key).await? else { return Ok(()) };
@@ -99,7 +106,8 @@ impl AutomationRunner {
             let now = self.services.clock.now();
             let update = match outcome {
                 Ok(answer) if (200..300).contains(&answer.status) => {
-                    step::complete_step(run.clone(), json!({"status": "sent"}), now)
+                    let update = step::complete_step(run.clone(), json!({"status": "sent"}), now);
+                    update.with_next_steps(definition, run_context, now)
                 }
                 Ok(answer) if (400..500).contains(&answer.status) && !is_transient_status(answer.status) => {
                     step::fail_step(

@@ -1,11 +1,20 @@
 //! Effects of steps that send nothing: pure decisions from a run, its definition and its context.
+//!
+//! ```text
+//! new run, or end of a step ─► the conditions that follow ─► a wait for an event ─[ one commit ]─► response
+//! ```
+//!
+//! So a run waits for an event when the program that caused the commit learns of it.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::automation::AutomationDefinition;
 use model::automation::condition::Condition;
 use model::automation::context::{self, RunContext, WaitResult};
-use model::automation::definition::{ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, WaitForEventStep};
+use model::automation::definition::{
+    ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, StepAction, WaitForEventStep,
+};
 use model::automation::person_key::{self, PersonKey};
 use model::automation::run::{AutomationRun, CompletionReason, NextStep, RunFact, RunWait, StepStatus};
 use model::automation::time_span::{SECONDS_MAX, TimeSpan};
@@ -31,6 +40,41 @@ impl RunUpdate {
     fn new(run: AutomationRun, facts: Vec<RunFact>) -> Self {
         Self { run, facts, run_context: None }
     }
+
+    /// Adds the steps that follow at once ([`start_next_steps`]); `run_context` is the context before this update.
+    #[must_use]
+    pub(super) fn with_next_steps(
+        mut self,
+        definition: &AutomationDefinition,
+        run_context: &RunContext,
+        now: Timestamp,
+    ) -> Self {
+        let run_context = self.run_context.as_ref().unwrap_or(run_context);
+        let facts = start_next_steps(&mut self.run, definition, run_context, now);
+        self.facts.extend(facts);
+        // An ended run has no context.
+        self.run_context = self.run_context.filter(|_| self.run.status.is_active());
+        self
+    }
+}
+
+/// Executes the conditions that are due next, then starts the wait for an event that follows, if one does. Returns the
+/// facts to record.
+pub(super) fn start_next_steps(
+    run: &mut AutomationRun,
+    definition: &AutomationDefinition,
+    run_context: &RunContext,
+    now: Timestamp,
+) -> Vec<RunFact> {
+    let mut facts = Vec::new();
+    while run.is_next_step_due() {
+        match definition.steps.get(run.index).map(|step| &step.action) {
+            Some(StepAction::Condition(gate)) => facts.extend(complete_condition(run, gate, run_context, now)),
+            Some(StepAction::WaitForEvent(wait)) => start_wait(run, wait, now),
+            _ => break,
+        }
+    }
+    facts
 }
 
 /// Returns whether the current step was waiting and is due now.
@@ -105,9 +149,7 @@ pub(super) fn wait_step(
     now: Timestamp,
 ) -> RunUpdate {
     if !is_wait_over(&run) {
-        let persons = person_keys(&run, wait.by);
-        let until = wait.timeout.added_to(now);
-        run.wait_for(RunWait { event: Some(wait.event.clone()), persons, since: now, until }, now);
+        start_wait(&mut run, wait, now);
         return RunUpdate::new(run, Vec::new());
     }
     let facts = match wait.on_timeout {
@@ -118,6 +160,12 @@ pub(super) fn wait_step(
     let wait_result = Some(WaitResult { received: false, facts: None });
     let run_context = run.status.is_active().then(|| RunContext { wait: wait_result, ..run_context.clone() });
     RunUpdate { run, facts, run_context }
+}
+
+fn start_wait(run: &mut AutomationRun, wait: &WaitForEventStep, now: Timestamp) {
+    let persons = person_keys(run, wait.by);
+    let until = wait.timeout.added_to(now);
+    run.wait_for(RunWait { event: Some(wait.event.clone()), persons, since: now, until }, now);
 }
 
 fn person_keys(run: &AutomationRun, by: MatchBy) -> Vec<PersonKey> {
@@ -133,10 +181,18 @@ pub(super) fn condition_step(
     run_context: &RunContext,
     now: Timestamp,
 ) -> RunUpdate {
-    let holds = condition_holds(&gate.condition, run_context);
-    let next_step = next_step_after(gate, holds);
-    let facts = run.complete_step(json!({"result": holds}), next_step, now);
+    let facts = complete_condition(&mut run, gate, run_context, now);
     RunUpdate::new(run, facts)
+}
+
+fn complete_condition(
+    run: &mut AutomationRun,
+    gate: &ConditionStep,
+    run_context: &RunContext,
+    now: Timestamp,
+) -> Vec<RunFact> {
+    let holds = condition_holds(&gate.condition, run_context);
+    run.complete_step(json!({"result": holds}), next_step_after(gate, holds), now)
 }
 
 pub(super) fn condition_holds(condition: &Condition, run_context: &RunContext) -> bool {

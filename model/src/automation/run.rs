@@ -260,6 +260,16 @@ impl AutomationRun {
         PersonIdentity { user_id: self.user_id.as_deref(), email: self.email.as_deref() }
     }
 
+    /// True if the current step is due and has not begun.
+    pub fn is_next_step_due(&self) -> bool {
+        self.due.is_some() && self.steps.get(self.index).is_some_and(|step| step.status == StepStatus::Pending)
+    }
+
+    /// True if the event with this id started the run, or ended one of its waits.
+    pub fn has_used_event(&self, event_id: &str) -> bool {
+        self.source == event_id || self.steps.iter().any(|step| step.output["event_id"] == event_id)
+    }
+
     /// Starts the current step if it has not begun.
     pub fn start_step(&mut self, now: Timestamp) {
         if self.status == RunStatus::Queued {
@@ -470,7 +480,9 @@ mod tests {
         assert_eq!(facts.len(), 1);
         assert_eq!(facts[0].detail["output"], json!({"a": 1}));
         assert_eq!((run.index, run.steps[1].status, run.due), (2, StepStatus::Skipped, Some(at(20))));
+        assert!(run.is_next_step_due(), "it has not begun");
         run.defer_step(at(30), at(21));
+        assert!(!run.is_next_step_due(), "it has begun");
         assert_eq!((run.tries, run.trying_since), (1, Some(at(21))));
         assert_eq!(run.complete_step(Value::Null, NextStep::Next, at(30)).len(), 1);
         let facts = run.complete_step(Value::Null, NextStep::Next, at(31));
@@ -494,6 +506,14 @@ mod tests {
         let (mut three, _) = run();
         three.cancel(CancelSource::Api, at(11));
         assert_eq!((three.status, three.due, three.completed_at), (RunStatus::Cancelled, None, Some(at(11))));
+    }
+
+    #[test]
+    fn an_event_counts_once_for_a_run() {
+        let (mut run, _) = run();
+        assert!(run.has_used_event("ae_x") && !run.has_used_event("ae_y"));
+        run.complete_step(json!({"received": true, "event_id": "ae_y"}), NextStep::Next, at(11));
+        assert!(run.has_used_event("ae_x") && run.has_used_event("ae_y") && !run.has_used_event("ae_z"));
     }
 
     #[test]

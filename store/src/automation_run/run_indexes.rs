@@ -69,7 +69,9 @@ pub(super) fn create(batch: &mut Batch, run: &AutomationRun) {
     batch.put_fresh(by_status(run), Value::new());
     for person in run.persons().into_iter().flatten() {
         batch.put_fresh(by_person(run, PERSON, person), Value::new());
-        batch.put_fresh(by_person(run, ACTIVE, person), Value::new());
+        if run.status.is_active() {
+            batch.put_fresh(by_person(run, ACTIVE, person), Value::new());
+        }
     }
 }
 

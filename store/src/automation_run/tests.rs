@@ -137,6 +137,30 @@ async fn a_run_is_found_by_every_index() {
 }
 
 #[tokio::test]
+async fn a_run_can_be_created_waiting_or_ended() {
+    let store = Store::memory();
+    let (mut waiting, mut ended) = (run(1, "7", "a@x.example"), run(2, "7", "a@x.example"));
+    let person = person_key::user_key("7");
+    let wait = RunWait { event: Some("b".to_owned()), persons: vec![person], since: at(10), until: at(50) };
+    waiting.wait_for(wait, at(10));
+    ended.complete_step(json!({}), NextStep::Stop(None), at(10));
+    let mut batch = Batch::intake();
+    for run in [&waiting, &ended] {
+        create(&mut batch, run, b"sealed".to_vec());
+    }
+    store.commit(batch).await.unwrap();
+    assert_eq!(counts(&store).await, [0, 1, 1, 0, 0]);
+    let (account, automation) = (waiting.account, waiting.automation);
+    let found = wait::list_waiting_for(&store, account, "b", person, None, 9).await.unwrap();
+    assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [run_key(&waiting)]);
+    assert_eq!(run_indexes::list_active(&store, account, automation, person, 9).await.unwrap(), [waiting.id]);
+    let due = due_work::list_due(&store, 3, at(20), 9).await.unwrap();
+    assert_eq!((due.due, due.later), (Vec::new(), Some(at(50))));
+    let (_, sealed) = get_with_sealed(&store, run_key(&ended)).await.unwrap().unwrap();
+    assert!(sealed.is_none(), "an ended run has no sealed data");
+}
+
+#[tokio::test]
 async fn concurrent_last_runs_of_a_person_conflict() {
     let store = Store::memory();
     let (older, person) = (run(1, "7", "a@x.example"), person_key::user_key("7"));

@@ -27,11 +27,15 @@ fn keys(run: &AutomationRun) -> impl Iterator<Item = Key> + '_ {
     })
 }
 
-pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
-    delete(batch, before);
-    for at in keys(after) {
+pub(super) fn create(batch: &mut Batch, run: &AutomationRun) {
+    for at in keys(run) {
         batch.put(at, Value::new());
     }
+}
+
+pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
+    delete(batch, before);
+    create(batch, after);
 }
 
 pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
