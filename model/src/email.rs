@@ -98,6 +98,9 @@ pub struct Email {
     /// RET=FULL (RFC 3461 4.3).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_full: bool,
+    /// REQUIRETLS (RFC 8689). False in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_tls: bool,
     /// True if managed unsubscribe is enabled, so that the message has an unsubscribe link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe: bool,
@@ -142,6 +145,7 @@ impl Email {
             size_bytes: 0,
             envelope_id: None,
             return_full: false,
+            require_tls: false,
             unsubscribe: false,
             scheduled: false,
             expires_in: None,

@@ -73,6 +73,7 @@ fn queued(number: u64) -> Queued {
         size_bytes: BODY_BYTES as u64,
         envelope_id: None,
         return_full: false,
+        require_tls: false,
         unsubscribe: false,
         scheduled: false,
         expires_in: None,

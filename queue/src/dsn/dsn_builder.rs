@@ -13,7 +13,7 @@
 //! rows, so each is reported once and none is lost in a crash.
 //!
 //! A DSN is sent only to a reverse path on a verified domain of the sending account. Anything else would be
-//! backscatter.
+//! backscatter. The DSN of a message with REQUIRETLS returns the Message-ID only (RFC 8689 5).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,7 +229,8 @@ impl DsnReporter {
             Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
             _ => return Ok(None),
         }
-        let returned = store::email::get_body(&self.services.store, key.0, key.1).await?.unwrap_or_default();
+        let body = store::email::get_body(&self.services.store, key.0, key.1).await?.unwrap_or_default();
+        let (returned, return_full) = returned_content(&email, body);
         let expires_at = now.checked_add(self.policy.current().schedule.give_up_after).unwrap_or(Timestamp::MAX);
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         let host = &self.hostname;
@@ -244,12 +245,24 @@ impl DsnReporter {
             envelope_id: email.envelope_id.as_deref(),
             arrived_at: notices.iter().map(|notice| notice.accepted_at).min().unwrap_or(email.created_at),
             returned: &returned,
-            return_full: email.return_full,
+            return_full,
         };
         let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
         let header = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
         let notification = dsn_email(&email, from, id, header, bytes.len(), now);
         Ok(Some(prepared_dsn(notification, to.clone(), bytes, expires_at)))
+    }
+}
+
+/// The content that a DSN about `email` returns, and whether it may return all of it.
+///
+/// The DSN of a message with REQUIRETLS is redacted: it returns the Message-ID only, whatever RET asks for. It can then
+/// be sent without REQUIRETLS, and reaches senders whose host does not offer it (RFC 8689 5).
+fn returned_content(email: &Email, body: Bytes) -> (Bytes, bool) {
+    if email.require_tls {
+        (format!("Message-ID: <{}>\r\n\r\n", email.header.message_id).into(), false)
+    } else {
+        (body, email.return_full)
     }
 }
 
@@ -291,5 +304,60 @@ fn prepared_dsn(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) 
         plan_reservation: None,
         storage_reservation: None,
         now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::pending_dsn::DsnAction;
+    use model::id::AccountId;
+
+    const BODY: &[u8] = b"From: ada@mine.example\r\nSubject: secret plan\r\n\r\nthe plan\r\n";
+
+    /// Composes the DSN of a message with RET=FULL.
+    fn dsn_of(action: DsnAction, require_tls: bool) -> String {
+        let (at, host) = (Timestamp::UNIX_EPOCH, "mx.mine.example".parse().unwrap());
+        let to: Address = "ada@mine.example".parse().unwrap();
+        let header = HeaderSummary { message_id: "1@mine.example".to_owned(), ..HeaderSummary::default() };
+        let new = Email::new(EmailId::new(at, 1), AccountId::new(at, 1), Ingress::Submission, to.clone().into(), at);
+        let email = Email { header, return_full: true, require_tls, ..new };
+        let notice = PendingDsn {
+            recipient: 0,
+            address: "bob@remote.example".parse().unwrap(),
+            action,
+            original_recipient: None,
+            reply: None,
+            remote_host: None,
+            explanation: "The message cannot be delivered and will not be retried.".to_owned(),
+            accepted_at: at,
+            last_attempt_at: at,
+            smtputf8: false,
+        };
+        let (returned, return_full) = returned_content(&email, Bytes::from_static(BODY));
+        let report = dsn::DsnMessage {
+            reporting_host: &host,
+            to: &to,
+            message_id: "2@mx.mine.example",
+            now: at,
+            recipients: &[notice],
+            envelope_id: None,
+            arrived_at: at,
+            returned: &returned,
+            return_full,
+        };
+        String::from_utf8(report.compose()).unwrap()
+    }
+
+    #[test]
+    fn the_dsn_of_a_requiretls_message_returns_the_message_id_only() {
+        for action in [DsnAction::Failed, DsnAction::Delayed(Timestamp::UNIX_EPOCH), DsnAction::Relayed] {
+            let redacted = dsn_of(action, true);
+            assert!(redacted.contains("Final-Recipient: rfc822; bob@remote.example\r\n"), "{redacted}");
+            assert!(redacted.contains("text/rfc822-headers\r\n\r\nMessage-ID: <1@mine.example>\r\n"), "{redacted}");
+            assert!(!redacted.contains("plan") && !redacted.contains("From: ada@"), "{redacted}");
+        }
+        let full = dsn_of(DsnAction::Failed, false);
+        assert!(full.contains("Subject: secret plan") && full.contains("the plan"), "{full}");
     }
 }

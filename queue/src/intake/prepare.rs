@@ -81,6 +81,7 @@ impl Intake {
             size_bytes: total_bytes(&chunks),
             envelope_id: draft.envelope.envelope_id,
             return_full: draft.envelope.return_full,
+            require_tls: draft.envelope.require_tls,
             unsubscribe: unsubscribe_url.is_some(),
             scheduled: matches!(disposition, Disposition::Schedule(..)),
             expires_in: draft.options.expires_in,

@@ -193,6 +193,8 @@ impl ScheduledRelease {
         });
         let addressees = addressees.collect();
         email.size_bytes = total_bytes(&chunks);
+        // Emails that were scheduled by earlier versions have it in the schedule only.
+        email.require_tls = schedule.require_tls;
         let transport = DeliveryRequirements {
             smtputf8: schedule.smtputf8,
             require_tls: schedule.require_tls,
