@@ -164,6 +164,8 @@ pub struct IncomingMessage {
     /// Recipients with their routes, without duplicates.
     pub recipients: Vec<(Address, RecipientRoute)>,
     pub message: Bytes,
+    /// REQUIRETLS (RFC 8689).
+    pub require_tls: bool,
     /// The `Received` field that the listener adds.
     pub received: String,
     /// True if the peer is on a DNS blocklist.

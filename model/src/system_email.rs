@@ -23,6 +23,8 @@ pub struct SystemEmail {
     pub attachment: Option<Attachment>,
     /// Mailbox from which the message was forwarded, written to [`LOOP_HEADER`] so that a mail loop is detected.
     pub forwarded_for: Option<Address>,
+    /// REQUIRETLS (RFC 8689), for a forwarded message that was received with it.
+    pub require_tls: bool,
 }
 
 impl SystemEmail {
@@ -36,6 +38,7 @@ impl SystemEmail {
             reply_to: None,
             attachment: None,
             forwarded_for: None,
+            require_tls: false,
         }
     }
 
@@ -60,7 +63,7 @@ impl SystemEmail {
         Draft {
             ingress: Ingress::System,
             from: Some(from),
-            envelope: SubmissionEnvelope::default(),
+            envelope: SubmissionEnvelope { require_tls: self.require_tls, ..SubmissionEnvelope::default() },
             recipients: vec![recipient],
             content: DraftContent::Parts(Box::new(parts)),
             tags: Vec::new(),

@@ -191,6 +191,7 @@ impl MxHandler {
             reverse_path: message.envelope.reverse_path,
             recipients,
             message: message.content,
+            require_tls: message.envelope.require_tls,
             received,
             is_dnsbl_listed: session.listed,
         };
