@@ -204,6 +204,8 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
 fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
     // The sentences of the dashboard, the command line and the assistants' tools.
     let standing = json!(RecipientView::from_recipient(recipient, None, wait));
+    let next_attempt_at =
+        wait.map_or(recipient.next_attempt_at, |wait| wait.next_attempt_at(recipient.next_attempt_at));
     let last_event = recipient.last_event.0.name();
     let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery, last_event));
     json!({
@@ -216,7 +218,7 @@ fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
         "last_response": recipient.last_response.as_ref().map(ToString::to_string),
         "error": recipient.error,
         "mx_host": recipient.mx_host,
-        "next_attempt_at": recipient.next_attempt_at,
+        "next_attempt_at": next_attempt_at,
     })
 }
 
@@ -346,12 +348,14 @@ mod tests {
             until: None,
             destination_error: None,
         };
-        let suspended = recipient_view(&recipient(RecipientState::Queued, 0), Some(&wait));
+        let queued = Recipient { next_attempt_at: Some(Timestamp::UNIX_EPOCH), ..recipient(RecipientState::Queued, 0) };
+        let suspended = recipient_view(&queued, Some(&wait));
         let text = suspended["explanation"].as_str().unwrap();
         assert!(
             text.starts_with("It is in the queue and has not been attempted yet.") && text.contains("suspended"),
             "{text}"
         );
+        assert!(!text.contains("next attempt") && suspended["next_attempt_at"].is_null(), "{suspended}");
     }
 
     #[test]

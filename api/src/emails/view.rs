@@ -403,6 +403,8 @@ impl RecipientView {
     ) -> Self {
         let first =
             |count: fn(&TrackingCounters) -> &HitCount| tally.and_then(|tally| count(tally).first).map(JsonTimestamp);
+        let next_attempt_at =
+            waits_for.map_or(recipient.next_attempt_at, |wait| wait.next_attempt_at(recipient.next_attempt_at));
         Self {
             email: recipient.address.to_string(),
             r#type: recipient.kind,
@@ -416,7 +418,7 @@ impl RecipientView {
             opened_at: first(|tally| &tally.opened),
             clicked_at: first(|tally| &tally.clicked),
             complained_at: recipient.complained_at.map(JsonTimestamp),
-            next_attempt_at: recipient.next_attempt_at.map(JsonTimestamp),
+            next_attempt_at: next_attempt_at.map(JsonTimestamp),
             waits_for: waits_for.map(RecipientWaitView::from_waiting),
         }
     }

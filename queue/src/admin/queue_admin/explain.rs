@@ -38,6 +38,22 @@ pub struct WaitStatus {
     pub destination_error: Option<String>,
 }
 
+impl WaitStatus {
+    /// Time of the next attempt of a recipient whose task is due at `due`. `None` while the operator or a suspended
+    /// account holds it without an end.
+    pub fn next_attempt_at(&self, due: Option<Timestamp>) -> Option<Timestamp> {
+        let is_endless = match self.cause {
+            WaitCause::Held
+            | WaitCause::AccountSuspended
+            | WaitCause::QueueHeld
+            | WaitCause::Paused
+            | WaitCause::Suspended { .. } => self.until.is_none(),
+            _ => false,
+        };
+        due.filter(|_| !is_endless).map(|due| self.until.map_or(due, |until| until.max(due)))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitCause {
     /// The customer scheduled the email for later.
@@ -339,5 +355,31 @@ impl QueueAdmin {
             }
             (true, Some(_)) => (WaitCause::Turn, None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_recipient_has_no_next_attempt_and_a_suspended_one_waits_for_the_end() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let next = |cause, until| {
+            let wait =
+                WaitStatus { recipient: 0, cause, destination: None, position: None, until, destination_error: None };
+            wait.next_attempt_at(at(10))
+        };
+        let suspended = || WaitCause::Suspended {
+            destination: Destination::Domain("dest.example".parse().unwrap()),
+            because: None,
+        };
+        let backing_off = || WaitCause::BackingOff { reason: String::new() };
+        for held in [WaitCause::Held, WaitCause::AccountSuspended, WaitCause::QueueHeld, WaitCause::Paused, suspended()]
+        {
+            assert_eq!(next(held.clone(), None), None, "{held:?}");
+        }
+        assert_eq!((next(suspended(), at(3_600)), next(suspended(), at(5))), (at(3_600), at(10)));
+        assert_eq!((next(backing_off(), at(60)), next(WaitCause::Turn, None)), (at(60), at(10)));
     }
 }
