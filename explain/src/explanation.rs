@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::reply::SmtpResponse;
+use crate::reply::{ReplyCause, SmtpResponse};
 use crate::wait::WaitReason;
 
 /// A recipient as the API shows it. Only the fields that the explanation needs.
@@ -29,6 +29,13 @@ pub struct RecipientDelivery {
     pub complained_at: Option<Timestamp>,
     pub next_attempt_at: Option<Timestamp>,
     pub waits_for: Option<WaitReason>,
+}
+
+impl RecipientDelivery {
+    /// True if no mail host was tried: the domain has none, or it could not be determined.
+    pub(crate) fn lacks_mail_host(&self) -> bool {
+        self.error.is_some() && self.last_response.is_none() && self.mx_host.is_none()
+    }
 }
 
 /// State of the delivery to a recipient.
@@ -197,9 +204,13 @@ fn bounced(recipient: &RecipientDelivery) -> Explanation {
     // A delivered email can bounce later: a host behind the first one refuses it.
     let place = match recipient.delivered_at {
         Some(_) => format!("It was accepted first, but bounced later{at}. It will not be retried."),
+        None if recipient.lacks_mail_host() => format!("It bounced{at}, and will not be retried."),
         None => format!("It bounced{at}: the recipient's mail host refused it permanently. It will not be retried."),
     };
-    let cause = recipient.last_response.as_ref().and_then(SmtpResponse::cause);
+    let cause = match &recipient.last_response {
+        Some(reply) => reply.cause(),
+        None => recipient.lacks_mail_host().then_some(ReplyCause::UnknownDomain),
+    };
     match cause {
         Some(cause) => {
             Explanation { reason: Some(cause.sentence().into()), ..stopped(place, cause.advice(), cause.next_step()) }
@@ -221,6 +232,11 @@ fn failed(recipient: &RecipientDelivery) -> Explanation {
         (Some(cause), _) => {
             Explanation { reason: Some(cause.sentence().into()), ..stopped(place, cause.advice(), cause.next_step()) }
         }
+        (None, Some(_)) if recipient.mx_host.is_some() => stopped(
+            place,
+            "Send it again later. If that fails too, tell the recipient's administrator the last error.",
+            Some(NextStep::Resend),
+        ),
         (None, Some(_)) => stopped(
             place,
             "Check that the domain after the @ is spelled correctly and accepts mail, then send it again.",

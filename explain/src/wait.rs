@@ -20,6 +20,8 @@ pub struct WaitReason {
 }
 
 const RETRIED: &str = "Nothing to do: it is retried automatically until it is delivered or expires.";
+const LOOKED_UP_AGAIN: &str =
+    "It is retried automatically. If it fails again, the operator of this server can run `postrider doctor`.";
 const SOON: &str = "Nothing to do: it will be sent when its turn comes.";
 const OPERATOR: &str = "Only the operator of this server can release it; ask them.";
 
@@ -72,6 +74,11 @@ fn reason(wait: &WaitReason, recipient: &RecipientDelivery) -> (Option<String>, 
         "queue_held" => (sentence("The queue is held because a backup was restored."), OPERATOR, None),
         "paused" => (sentence("The operator has paused all delivery."), OPERATOR, None),
         "suspended" => (sentence("The operator has paused delivery to this destination."), OPERATOR, None),
+        "schedule" if recipient.lacks_mail_host() => (
+            Some("The mail hosts of the recipient's domain could not be determined or used.".into()),
+            LOOKED_UP_AGAIN,
+            None,
+        ),
         "schedule" => (retry_reason(recipient), RETRIED, None),
         "resting" => (sentence("The destination pushed back, so nothing is sent to it for a while."), RETRIED, None),
         "unreachable" => (sentence("None of the recipient's mail hosts can be reached."), RETRIED, None),

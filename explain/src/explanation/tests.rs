@@ -50,6 +50,41 @@ fn an_unknown_mailbox_is_named() {
 }
 
 #[test]
+fn a_domain_without_mail_hosts_is_named_instead_of_a_host() {
+    let mut recipient = json!({
+        "status": "bounced", "attempts": 1, "error": "nomail.example accepts no mail (null MX)",
+        "bounced_at": "2026-01-01T10:00:00Z",
+    });
+    assert_eq!(
+        explained(recipient.clone()).paragraph(),
+        "It bounced on 1 Jan 2026, 10:00 UTC, and will not be retried. The domain of the address does not exist, or \
+         does not accept mail. The last error was: “nomail.example accepts no mail (null MX)”. Check the spelling of \
+         the part after the @."
+    );
+    recipient["mx_host"] = "mx.example.net".into();
+    assert!(explained(recipient).place.contains("the recipient's mail host refused it"));
+    let looked_up = json!({
+        "status": "deferred", "attempts": 1, "error": "dest.example: no name server answered",
+        "waits_for": {"cause": "schedule", "text": "the next attempt (number 2)"},
+    });
+    let explanation = explained(looked_up);
+    assert!(explanation.reason.unwrap().starts_with("The mail hosts of the recipient's domain could not be"));
+    assert!(explanation.advice.contains("`postrider doctor`"), "{}", explanation.advice);
+}
+
+#[test]
+fn only_a_failure_without_a_host_may_be_a_misspelled_domain() {
+    let mut recipient = json!({
+        "status": "failed", "attempts": 9, "mx_host": "mx.example.net",
+        "error": "the host sent a line that is not an SMTP reply",
+    });
+    let advice = explained(recipient.clone()).advice;
+    assert!(!advice.contains("spelled") && advice.contains("recipient's administrator"), "{advice}");
+    recipient["mx_host"] = Value::Null;
+    assert!(explained(recipient).advice.contains("is spelled correctly"));
+}
+
+#[test]
 fn a_delivered_email_was_seen_or_may_be_in_the_spam_folder() {
     let mut recipient = json!({
         "status": "delivered", "attempts": 3, "mx_host": "mx.example.net", "delivered_at": "2026-01-01T10:00:00Z",
