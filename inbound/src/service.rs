@@ -136,8 +136,10 @@ pub enum UnknownRecipient {
 /// Why a message is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InboundRejection {
-    /// A mail loop.
+    /// A mail loop: the message was delivered to a recipient, or forwarded, before.
     Loop,
+    /// [`RECEIVED_MAX`](message::header::RECEIVED_MAX) or more `Received` fields: a mail loop of any hosts.
+    TooManyHops,
     HeaderTooLarge,
     /// The message fails DMARC, and the author's domain has the policy `reject`.
     Dmarc(DomainName),
@@ -294,7 +296,7 @@ impl InboundService {
             // Bounces are not forwarded, so the hop limit does not apply to them.
             let is_bounce = |(_, route): &(Address, RecipientRoute)| matches!(route, RecipientRoute::Bounce(_));
             if !incoming.recipients.iter().all(is_bounce) && TraceFields::exceeds_hop_limit(&incoming.message) {
-                return Err(InboundRejection::Loop);
+                return Err(InboundRejection::TooManyHops);
             }
             if header_bytes(&incoming.message) > HEADER_BYTES_MAX {
                 return Err(InboundRejection::HeaderTooLarge);

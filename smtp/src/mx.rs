@@ -16,6 +16,7 @@ use inbound::service::{
     InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
 };
 use message::address::{Address, DomainName};
+use message::header::RECEIVED_MAX;
 use message::reply::SmtpReply;
 use net::clock::Clock;
 use net::local_addresses::LocalAddresses;
@@ -264,6 +265,9 @@ fn rejection_reply(why: &InboundRejection, hostname: &DomainName) -> SmtpReply {
         InboundRejection::Loop => {
             reply(554, (5, 4, 6), format!("Mail loop: the message has already passed through {hostname}"))
         }
+        InboundRejection::TooManyHops => {
+            reply(554, (5, 4, 6), format!("The message has passed through {RECEIVED_MAX} hosts: a mail loop"))
+        }
         InboundRejection::HeaderTooLarge => reply(554, (5, 6, 0), "The message header is too large"),
         InboundRejection::Dmarc(domain) => {
             reply(550, (5, 7, 1), format!("{domain} has a DMARC policy of reject, and this message fails DMARC"))
@@ -291,7 +295,8 @@ mod tests {
     fn refusals_keep_their_codes() {
         let hostname = "mx.example".parse().unwrap();
         for (why, start) in [
-            (InboundRejection::Loop, "554 5.4.6 "),
+            (InboundRejection::Loop, "554 5.4.6 Mail loop: the message has already passed through mx.example"),
+            (InboundRejection::TooManyHops, "554 5.4.6 The message has passed through 100 hosts"),
             (InboundRejection::Dmarc("a.example".parse().unwrap()), "550 5.7.1 a.example "),
             (InboundRejection::Spam, "550 5.7.1 "),
             (InboundRejection::DnsTempError, "451 4.4.3 "),
