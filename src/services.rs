@@ -299,7 +299,7 @@ async fn open_store(config: &Config) -> Result<Store, BuildError> {
         Some(database) => Ok(Store::connect(&database).await?),
         None => {
             let options = store_options(config);
-            let open = tokio::task::spawn_blocking(move || Store::open(&options));
+            let open = tokio::task::spawn_blocking(move || Store::open_writable(&options));
             Ok(open.await.map_err(|error| BuildError::Store(error.to_string()))??)
         }
     }

@@ -155,6 +155,15 @@ impl Store {
         Ok(Self::with_engine(AnyEngine::Redb(Arc::new(redb::RedbEngine::open(options)?))))
     }
 
+    /// Opens or creates a store for a server, whose first commit must succeed. If the disk is full, the reserve is
+    /// released; no log segment is created if that is not enough.
+    ///
+    /// # Errors
+    /// Like [`Self::open`]; also if there is no space for the first commit.
+    pub fn open_writable(options: &RedbOptions) -> Result<Self, OpenError> {
+        Ok(Self::with_engine(AnyEngine::Redb(Arc::new(redb::RedbEngine::open_writable(options)?))))
+    }
+
     /// Connects to a PostgreSQL database, which any number of nodes may share, and creates its tables if needed.
     ///
     /// # Errors

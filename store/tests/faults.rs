@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::engine::fault_injection::{DiskOperation, FaultInjector, INPUT_OUTPUT, InjectedFault, NO_SPACE};
-use store::engine::{Batch, BatchPurpose, CommitError, RedbOptions, Store, StoreState};
+use store::engine::{Batch, BatchPurpose, CommitError, OpenError, RedbOptions, Store, StoreState};
 use suite::k;
 
 fn options(directory: &Path, faults: &FaultInjector) -> RedbOptions {
@@ -204,5 +204,35 @@ async fn a_start_on_a_full_disk_releases_the_reserve() {
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
     assert!(holds(&store, 1).await);
     store.commit(batch(BatchPurpose::Progress, 2)).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_start_without_space_names_the_directory_and_creates_no_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = FaultInjector::new();
+    let options = options(directory.path(), &faults);
+    let store = Store::open_writable(&options).unwrap();
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
+    store.close().await;
+    let segments = || {
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|found| found.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("log-")).count()
+    };
+    let before = segments();
+    faults.set_free_bytes(Some(1 << 20));
+    for _ in 0..2 {
+        let error = Store::open_writable(&options).unwrap_err();
+        assert!(matches!(error, OpenError::DiskFull { free_bytes: 0x10_0000, .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&directory.path().display().to_string()), "{error}");
+        assert_eq!(segments(), before);
+    }
+    // Its content can still be read, for example to copy it to another disk.
+    let store = Store::open(&options).unwrap();
+    assert!(holds(&store, 1).await);
+    store.close().await;
+    faults.set_free_bytes(None);
+    let store = Store::open_writable(&options).unwrap();
+    store.commit(batch(BatchPurpose::Intake, 2)).await.unwrap();
     store.close().await;
 }

@@ -136,6 +136,9 @@ pub enum OpenError {
         /// The newest format that this version reads.
         known: u32,
     },
+    /// Not even the disk reserve has space for the first commit.
+    #[error("{}: the disk is full: {free_bytes} bytes are free, and a start needs {needed_bytes}", directory.display())]
+    DiskFull { directory: PathBuf, free_bytes: u64, needed_bytes: u64 },
     /// An earlier restore into this directory was interrupted.
     #[error("{}: a restore into it did not finish; empty it and restore again", directory.display())]
     HalfRestored { directory: PathBuf },

@@ -64,7 +64,7 @@ use self::disk::Disk;
 use self::disk_space::DiskSpace;
 pub(crate) use self::index::INDEX_FILE;
 use self::index::{Index, IndexState};
-use self::log::{AppendError, LogAppender};
+use self::log::{AppendError, FIRST_GROUP_BYTES, LogAppender};
 use self::memtable::MemTable;
 use self::prepared_batch::{PendingBatch, PreparedBatch};
 use self::reclaim::SegmentReclaimer;
@@ -179,38 +179,49 @@ fn store_id(lock: &File) -> Result<StoreId, OpenError> {
     Ok(digest.first_chunk().copied().unwrap_or_default())
 }
 
-fn append_error(directory: &Path, fault: AppendError) -> OpenError {
-    let error = match fault {
-        AppendError::Full => std::io::ErrorKind::StorageFull.into(),
-        AppendError::Broken(reason) => std::io::Error::other(reason),
-    };
-    OpenError::io(directory, error)
+fn append_error(directory: &Path, space: &DiskSpace, fault: AppendError) -> OpenError {
+    match fault {
+        AppendError::Full => OpenError::DiskFull {
+            directory: directory.to_owned(),
+            free_bytes: space.free_bytes(),
+            needed_bytes: FIRST_GROUP_BYTES,
+        },
+        AppendError::Broken(reason) => OpenError::io(directory, std::io::Error::other(reason)),
+    }
 }
 
 impl RedbEngine {
     pub(crate) fn open(options: &RedbOptions) -> Result<Self, OpenError> {
-        Self::start_engine(options, OpenDirectory::read(options)?)
+        Self::start_engine(options, OpenDirectory::read(options)?, 0)
+    }
+
+    /// Opens a directory that has space for the first commit.
+    pub(crate) fn open_writable(options: &RedbOptions) -> Result<Self, OpenError> {
+        Self::start_engine(options, OpenDirectory::read(options)?, FIRST_GROUP_BYTES)
     }
 
     /// Opens a directory that is the target of a copy.
     pub(crate) fn open_for_copy(options: &RedbOptions) -> Result<Self, OpenError> {
-        Self::start_engine(options, OpenDirectory::read_unchecked(options)?)
+        Self::start_engine(options, OpenDirectory::read_unchecked(options)?, 0)
     }
 
-    fn start_engine(options: &RedbOptions, opening: OpenDirectory) -> Result<Self, OpenError> {
+    fn start_engine(options: &RedbOptions, opening: OpenDirectory, needed_bytes: u64) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
         let OpenDirectory { lock, disk, index, mut opened, segments, mut recovered } = opening;
         recovered.repair().map_err(|error| OpenError::io(directory, error))?;
         recovery::remove_unfinished(&segments, &disk, recovered.end)?;
         let space = Arc::new(DiskSpace::new(directory, &disk, options.reserve_bytes));
-        let start = || LogAppender::start(&segments, &space, opened.store, options.segment_bytes, recovered.end);
+        let start = || match space.free_bytes() < needed_bytes {
+            true => Err(AppendError::Full),
+            false => LogAppender::start(&segments, &space, opened.store, options.segment_bytes, recovered.end),
+        };
         let log = start()
             .or_else(|fault| match fault {
                 // A server that a full disk stopped must be able to start, to deliver its queue.
                 AppendError::Full if space.release_reserve() => start(),
                 fault => Err(fault),
             })
-            .map_err(|fault| append_error(directory, fault))?;
+            .map_err(|fault| append_error(directory, &space, fault))?;
         if opened.position.segment == 0 {
             // From now on, the first segment must exist.
             let first = index.checkpoint(&MemTable::default(), log.position(), &mut opened.live);

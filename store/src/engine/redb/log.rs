@@ -24,6 +24,8 @@ const ALLOCATION_BYTES: u64 = 8 << 20;
 const FRUGAL_BYTES: u64 = 256 << 10;
 /// Free space that the log leaves to checkpoints, because only they can free segments.
 const FLOOR_BYTES: u64 = 4 << 20;
+/// Free space without which the first group cannot be written.
+pub(crate) const FIRST_GROUP_BYTES: u64 = FLOOR_BYTES + FRUGAL_BYTES;
 
 /// Why a group was not written.
 #[derive(Debug)]
