@@ -109,6 +109,24 @@ async fn talked_nonsense() {
     assert_eq!(outcome(two_replies).await, (Unconfirmed, Content, Some(SmtpFault::UnexpectedReply(354)), false));
 }
 
+/// A message that the host accepted is not sent again because the reply is too long.
+#[tokio::test]
+async fn a_reply_to_the_content_is_too_long() {
+    use {TransactionPhase::*, TransactionVerdict::*};
+    let go = "250 a\r\n250 b\r\n354 c\r\n";
+    let long = "x".repeat(5_000);
+    let after_the_dot = |reply: String| pipelined().replies(go).expects("one\r\n.\r\n").replies(reply).expects_end();
+    for reply in [format!("250 {long}\r\n"), format!("250 {long}"), format!("250-ok\r\n250 {long}\r\n")] {
+        assert_eq!(outcome(after_the_dot(reply)).await, (Accepted, Content, None, false));
+    }
+    let too_long = Some(SmtpFault::Malformed(ReplyParseError::TooLong));
+    for reply in [format!("550 {long}\r\n"), format!("450 {long}"), format!("354 {long}")] {
+        assert_eq!(outcome(after_the_dot(reply)).await, (Unconfirmed, Content, too_long, false));
+    }
+    let flight = flying().replies("250 a\r\n250 b\r\n").replies(format!("250 2.0.0 {long}")).expects_end();
+    assert_eq!(outcome(flight).await, (Accepted, Content, None, false));
+}
+
 /// A surplus reply must never be taken for the reply to the next command.
 #[tokio::test]
 async fn one_reply_too_many() {

@@ -75,6 +75,14 @@ impl ReplyReader {
         self.buffer.get(self.start..end).unwrap_or_default()
     }
 
+    /// The beginning of the first unread line as a reply, with at most `limit` bytes; `None` if it has no code. For a
+    /// reply that is too long to be read.
+    pub(super) fn truncated_reply(&self, limit: usize) -> Option<SmtpReply> {
+        let line = self.unread(limit).split_inclusive(|&b| b == b'\n').next()?;
+        let (code, _) = parse_code(line).ok()?;
+        Some(parse_reply(code, line))
+    }
+
     /// Returns the next complete reply; `None` if more bytes are needed.
     ///
     /// # Errors

@@ -199,6 +199,11 @@ impl SmtpWire {
         }
     }
 
+    /// The beginning of the reply that [`Self::read_reply`] refused as too long; `None` if it has no code.
+    pub(super) fn too_long_reply(&self) -> Option<SmtpReply> {
+        self.replies.truncated_reply(MALFORMED_SHOWN_BYTES_MAX)
+    }
+
     /// Checks without waiting whether the host sent data or closed the connection while idle.
     pub(super) fn check_unsolicited(&mut self) -> Result<(), (SmtpFault, Option<SmtpReply>)> {
         if self.replies.is_empty() {
