@@ -488,7 +488,7 @@ mod tests {
         let message = "ada@example.com: a network has the form 203.0.113.0/24";
         assert_eq!(error_sentence(message, list), message);
         assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
-        assert_eq!(error_sentence("`html` or `text` is required"), "HTML or text is required");
+        assert_eq!(error_sentence("`html` or `text` is required", ""), "HTML or text is required");
         let names = ["steps", "reply_to", "steps[1].wait", "trigger.event"].map(field_in_words);
         assert_eq!(names, ["Steps", "Reply to", "Steps, entry 2, wait", "Trigger, event"]);
     }
