@@ -479,7 +479,10 @@ mod tests {
     async fn a_run_waits_before_the_response_to_an_event() {
         let engine = engine();
         let wait = json!({"type": "wait_for_event", "event": "act", "match": "user_id", "timeout": "1h"});
-        let is = |field: &str, value: Value| json!({"type": "condition", "all": [{"field": field, "op": "eq", "value": value}]});
+        let is = |field: &str, value: Value| {
+            let all = json!([{"field": field, "op": "eq", "value": value}]);
+            json!({"type": "condition", "all": all})
+        };
         let steps = json!([is("event.data.plan", json!("trial")), wait, is("wait.data.n", json!(2)), wait, wait]);
         let automation = activate(&engine, json!({"trigger": {"event": "act"}, "steps": steps})).await;
         let apply = async |data| apply(&engine, automation.account, "act", data).await;
