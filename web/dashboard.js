@@ -46,6 +46,7 @@
   const TEXTS = "textarea, input:is([type=text], [type=email], [type=url], [type=number], [type=datetime-local]):not([autocomplete=one-time-code])";
   const textsOf = (form) => [...form.elements].filter((control) => control.matches(TEXTS) && control.name);
   const formName = (form) => form.elements.form?.value;
+  const user = document.body.dataset.user;
   const SENT = "postrider-sent";
   const isSignIn = (path) => /^\/auth\/|\/sign-in(\/|$)/.test(path);
   const isSigningIn = isSignIn(location.pathname);
@@ -57,17 +58,20 @@
     if (isSigningIn) return;
     const texts = textsOf(form).map(({ name, value }) => [name, value]);
     try {
-      sessionStorage.setItem(SENT, JSON.stringify([location.pathname, formName(form), texts]));
+      sessionStorage.setItem(SENT, JSON.stringify([user, location.pathname, formName(form), texts, form.elements.seen_version?.value]));
     } catch {
       // The browser stores nothing, or not so much.
     }
   }
   function restoreTexts() {
     if (isSigningIn) return;
-    const [path, name, texts] = JSON.parse(sessionStorage.getItem(SENT)) ?? [];
+    const [owner, path, name, texts, seen] = JSON.parse(sessionStorage.getItem(SENT)) ?? [];
+    if (owner === user && path !== location.pathname) return;
     sessionStorage.removeItem(SENT);
-    if (path !== location.pathname || !document.referrer || !isSignIn(new URL(document.referrer).pathname)) return;
+    if (owner !== user || !document.referrer || !isSignIn(new URL(document.referrer).pathname)) return;
     const form = all("form[method=post]").find((form) => formName(form) === name);
+    // The version that was changed, so that a change by someone else meanwhile is noticed.
+    if (form?.elements.seen_version) form.elements.seen_version.value = seen;
     for (const [n, control] of (form ? textsOf(form) : []).entries()) {
       if (texts[n]?.[0] !== control.name || texts[n][1] === control.value) continue;
       control.value = texts[n][1];

@@ -150,7 +150,9 @@ impl SuppressionService {
             let found = store::suppression::get_many(&self.store, account, &targets).await?;
             let mut changes: HashMap<String, SuppressionChange> = HashMap::with_capacity(found.len());
             for (target, before) in targets.iter().zip(found) {
-                changes.insert(target.key(), SuppressionChange { before, after: None });
+                // Two spellings of one address have one key; the row may be stored under the former key of either.
+                let change = changes.entry(target.key()).or_insert(SuppressionChange { before: None, after: None });
+                change.before = change.before.take().or(before);
             }
             let outcomes: Vec<SuppressionResult> =
                 causes.iter().filter_map(|cause| self.evaluate(account, cause, &mut changes)).collect();

@@ -174,6 +174,7 @@ fn api_key_operations() -> Vec<Operation> {
     let (full, tag) = (ApiKeyScope::Full, "api_keys");
     vec![
         post("/api-keys", "create_api_key")
+            .errors(&[ErrorCode::NOT_FOUND])
             .about(tag, "Create an API key; its secret is shown once")
             .storage_cost(&[(Noun::ApiKeys, 1)])
             .sdk("apiKeys.create")
@@ -208,6 +209,7 @@ fn smtp_credential_operations() -> Vec<Operation> {
     let (full, tag) = (ApiKeyScope::Full, "smtp_credentials");
     vec![
         post("/smtp-credentials", "create_smtp_credential")
+            .errors(&[ErrorCode::NOT_FOUND])
             .about(tag, "Create an SMTP credential; its password is shown once")
             .storage_cost(&[(Noun::SmtpCredentials, 1)])
             .sdk("smtpCredentials.create")

@@ -239,7 +239,8 @@ fn failed(recipient: &RecipientDelivery) -> Explanation {
         ),
         (None, Some(_)) => stopped(
             place,
-            "Check that the domain after the @ is spelled correctly and accepts mail, then send it again.",
+            "If the last error names the domain after the @, check that it is spelled correctly and accepts mail. Then \
+             send it again.",
             Some(NextStep::Resend),
         ),
         (None, None) => stopped(place, "Correct the cause, and send it again.", Some(NextStep::Resend)),

@@ -38,8 +38,9 @@ pub struct Schedule {
     pub smtputf8: bool,
     /// The client requested REQUIRETLS.
     pub require_tls: bool,
-    /// Recipients that are suppressed when the email is due do not keep it from the others (`on_suppressed: skip`).
-    pub skips_suppressed: bool,
+    /// One recipient that is suppressed when the email is due fails it for all (`on_suppressed: fail`). Versions before
+    /// this field skipped such recipients.
+    pub fails_suppressed: bool,
     /// DSN options per recipient; empty if none were given.
     pub notify: Vec<DsnOptions>,
 }

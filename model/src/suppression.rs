@@ -22,6 +22,7 @@ use message::address::{Address, AddressError, DomainName, Mailbox, fold_spelling
 use message::reply::{Enhanced, SmtpReply, truncate_diagnostic};
 use message::words;
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::email::Category;
 use crate::event::{Event, EventKind};
@@ -80,13 +81,18 @@ pub fn address_key(address: &Address) -> String {
     format!("{}@{}", fold_spelling(local_without_quotes(address)), address.domain())
 }
 
-/// The keys under which rows of an address may be stored: [`address_key`], and the key that version 0.1.0 used, if it
-/// differs. That version did not compose characters.
+/// The keys under which rows of an address may be stored: [`address_key`], and those that version 0.1.0 used, if they
+/// differ. That version did not compose characters: it kept those of the address, or their decomposed form.
 pub fn address_keys(address: &Address) -> impl Iterator<Item = String> {
-    let local = local_without_quotes(address);
-    let former = (!local.is_ascii()).then(|| local.to_lowercase()).filter(|former| *former != fold_spelling(former));
-    let former = former.map(|former| format!("{former}@{}", address.domain()));
-    std::iter::once(address_key(address)).chain(former)
+    let (key, local) = (address_key(address), local_without_quotes(address));
+    let mut former = Vec::new();
+    if !local.is_ascii() {
+        let lower = local.to_lowercase();
+        former.extend([lower.nfd().collect(), lower].map(|local: String| format!("{local}@{}", address.domain())));
+        former.dedup();
+        former.retain(|former| *former != key);
+    }
+    std::iter::once(key).chain(former)
 }
 
 fn local_without_quotes(address: &Address) -> &str {
@@ -452,7 +458,7 @@ mod tests {
         assert_eq!(key("E\u{301}@example.net"), key("\u{e9}@example.net"));
         let keys = |text: &str| text.parse::<SuppressionTarget>().unwrap().keys().collect::<Vec<_>>();
         assert_eq!(keys("\"E\u{301}\"@example.net"), ["\u{e9}@example.net", "e\u{301}@example.net"]);
-        assert_eq!(keys("\u{c9}@example.net"), ["\u{e9}@example.net"]);
+        assert_eq!(keys("\u{c9}@example.net"), ["\u{e9}@example.net", "e\u{301}@example.net"]);
         assert_eq!(keys("@example.net"), ["@example.net"]);
         assert_ne!(key("\"a b\"@example.com"), key("ab@example.com"));
         assert!("@".parse::<SuppressionTarget>().is_err() && "".parse::<SuppressionTarget>().is_err());

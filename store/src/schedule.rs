@@ -138,9 +138,9 @@ mod tests {
             let about = (account(number), EmailId::new(Timestamp::UNIX_EPOCH, email));
             let state = ScheduleState::Waiting;
             let (partition, smtputf8, require_tls, notify) = (7, false, false, Vec::new());
-            let skips_suppressed = false;
+            let fails_suppressed = false;
             let schedule =
-                Schedule { scheduled_at: due, state, due, partition, smtputf8, require_tls, skips_suppressed, notify };
+                Schedule { scheduled_at: due, state, due, partition, smtputf8, require_tls, fails_suppressed, notify };
             create(&mut batch, about, &schedule);
         };
         (0..1_000).for_each(|email| add(1, email, now));

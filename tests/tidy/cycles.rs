@@ -36,7 +36,7 @@ const LARGEST_CYCLE: &[(&str, usize)] = &[
     ("api", 1),
     ("explain", 3),
     ("mcp", 1),
-    ("cli", 5),
+    ("cli", 3),
     ("pages", 5),
     ("sdk/generate", 1),
     ("bench/load", 1),

@@ -117,6 +117,12 @@ async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<()> {
 /// Marks a paid invoice for recompute, indexes it by customer and records the customer's payment.
 async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<()> {
     work.touched.invoices.insert(id.to_owned());
+    for payment in work.processor.invoice(id).await?.payments().clone() {
+        // The sale of a checkout session, which the paid invoice replaces.
+        if payment != id && work.processor.payment(&payment).await?.invoices().contains(&payment) {
+            work.touched.invoices.insert(payment);
+        }
+    }
     let Some(paid) = work.processor.invoice(id).await?.paid().cloned() else { return Ok(()) };
     let Some(customer) = &paid.customer else { return Ok(()) };
     work.processor.index_invoice(customer, id).await?;

@@ -229,8 +229,11 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     let mut returned = returned(row, &charges);
     let payments = row.payments().clone();
     // The sale of a session is the same sale as its invoice.
-    referral.dealings.first_earning =
-        referral.dealings.first_earning.map(|first| if payments.contains(&first) { id.to_owned() } else { first });
+    let first_earning = &mut referral.dealings.first_earning;
+    let is_first_by_session = first_earning.as_ref().is_some_and(|first| payments.contains(first));
+    if is_first_by_session {
+        *first_earning = Some(id.to_owned());
+    }
     let is_replaced = work.processor.is_replaced_by_invoice(id).await?;
     if is_replaced {
         // The whole amount moves to the invoice: nothing remains paid here.
@@ -239,7 +242,9 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
     let lines = work.lines_of(id).await?;
     let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
+    // Before the payment was known, the session's sale looked like an earlier one.
     let nothing = work.processor.invoice(id).await?.nothing;
+    let nothing = nothing.filter(|nothing| *nothing != NoCommission::OnlyOnce || !is_first_by_session);
     let partner = work.partner(referral.partner).await?;
     let campaign = partner.as_ref().map(|partner| partner.campaign);
     let Some(campaign) = campaign.or(work.program.default_campaign) else {

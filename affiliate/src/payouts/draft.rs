@@ -35,7 +35,7 @@ const ADJUSTMENTS_AT_ONCE: usize = 5_000;
 
 pub(super) type PartnerCurrency = (PartnerId, Currency);
 
-/// What a payout to one partner in one currency can include.
+/// Lines and adjustments that a payout to one partner in one currency can include.
 #[derive(Default)]
 struct PayableGroup {
     lines: Vec<CommissionId>,
@@ -93,6 +93,10 @@ impl DraftStep<'_> {
             groups.retain(|group, _| *group == first);
         } else if let Some(cut) = cut_lines.into_iter().chain(cut_adjustments).min() {
             groups.split_off(&cut);
+        }
+        // Groups of adjustments alone can be more than one commit takes.
+        if let Some(beyond) = groups.keys().nth(LINES_AT_ONCE).copied() {
+            groups.split_off(&beyond);
         }
         let last = groups.keys().next_back().copied();
         self.draft_groups(groups).await?;

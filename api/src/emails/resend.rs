@@ -152,7 +152,7 @@ async fn draft_from_stored(
     let draft = Draft {
         ingress: Ingress::Api,
         from: Some(email.from),
-        envelope: SubmissionEnvelope::default(),
+        envelope: SubmissionEnvelope { require_tls: email.require_tls, ..SubmissionEnvelope::default() },
         recipients,
         content: DraftContent::Parts(Box::new(parts)),
         tags: email.tags,

@@ -7,7 +7,7 @@
 //! The batch checks everything that was read. One commit changes a bounded number of runs and bytes. If a signal
 //! matches more runs, they are all counted (at most [`MATCHED_MAX`] of them), and a job changes the rest.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::automation::context::{self, RunContext, WaitResult};
@@ -218,6 +218,7 @@ impl AutomationEngine {
         let event_json = context::event_context(&trigger_signal.facts);
         let (mut matched_runs, mut processed) = (MatchedRuns::default(), done.clone());
         let (mut positions, mut has_more) = (Vec::new(), false);
+        let mut is_active_by_automation = HashMap::new();
         for (n, person_key) in trigger_signal.person_keys().into_iter().enumerate() {
             let mut last_read = after.get(n).cloned().flatten().map(|SealedBytes(at)| at);
             let (mut position, mut read_count) = (last_read.clone(), 0);
@@ -238,8 +239,11 @@ impl AutomationEngine {
                     processed.insert(found.run.id);
                     matched_runs.matched += 1;
                     let bytes = sealed.as_ref().map_or(0, |sealed| 2 * sealed.len());
-                    if budget.try_consume(bytes + CONDITION_BYTES * count_conditions(&definition, found.run.index)) {
-                        self.resume_run(&found, &definition, sealed.as_deref(), trigger_signal, batch)?;
+                    let conditions = count_conditions(&definition, found.run.index);
+                    let is_active = self.is_active(&found.run, &mut is_active_by_automation).await?;
+                    let definition = Some(definition).filter(|_| is_active);
+                    if budget.try_consume(bytes + CONDITION_BYTES * conditions) {
+                        self.resume_run(&found, definition.as_deref(), sealed.as_deref(), trigger_signal, batch)?;
                     } else {
                         has_more = true;
                     }
@@ -302,10 +306,23 @@ impl AutomationEngine {
         Ok(Some(definition))
     }
 
+    /// True if the automation of a run is active, neither paused nor archived. `known` has those read before.
+    async fn is_active(&self, run: &AutomationRun, known: &mut HashMap<AutomationId, bool>) -> Result<bool, ReadError> {
+        if let Some(is_active) = known.get(&run.automation) {
+            return Ok(*is_active);
+        }
+        let found = store::automation::get(self.store(), run.account, run.automation).await?;
+        let is_active = found.is_some_and(|found| found.automation.status == AutomationStatus::Active);
+        known.insert(run.automation, is_active);
+        Ok(is_active)
+    }
+
+    /// Ends the wait of a run. Without `definition`, because the automation is paused, the next step is left to the
+    /// runner, which holds the run.
     fn resume_run(
         &self,
         found: &StoredRun,
-        definition: &AutomationDefinition,
+        definition: Option<&AutomationDefinition>,
         sealed: Option<&[u8]>,
         trigger_signal: &TriggerSignal,
         batch: &mut Batch,
@@ -317,7 +334,9 @@ impl AutomationEngine {
         if let Some(sealed) = sealed.filter(|_| run.status.is_active()) {
             let mut run_context: RunContext = self.unseal_json(&run.id.to_bytes(), sealed)?;
             run_context.wait = Some(WaitResult { received: true, facts: Some(trigger_signal.facts.clone()) });
-            facts.extend(step::start_next_steps(&mut run, definition, &run_context, now));
+            if let Some(definition) = definition {
+                facts.extend(step::start_next_steps(&mut run, definition, &run_context, now));
+            }
             next_context = Some(run_context).filter(|_| run.status.is_active());
         }
         store::automation_run::update(batch, found, &run);

@@ -130,7 +130,7 @@ pub fn document(
                 (Head { title, style: PageStyle::File(style), icon: Some(ICON), is_indexed: false })
                 script src=(script) defer {}
             }
-            body.dashboard.signed-out[context.viewer.is_none()] {
+            body.dashboard.signed-out[context.viewer.is_none()] data-user=[context.viewer.map(|viewer| &viewer.user_id)] {
                 a.skip href="#content" { "Skip to content" }
                 (chrome)
                 (main)

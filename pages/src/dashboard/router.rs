@@ -167,7 +167,13 @@ fn role_failure() -> Failure {
 fn sign_in_first(request: &PageRequest) -> PageAnswer {
     let target = request.target();
     let next = Some(target.as_str()).filter(|target| *target != PATH).unwrap_or_default();
-    let done = if request.is_post { notice::SESSION_ENDED } else { "" };
+    let done = match request.is_post {
+        true if request.form.get("form") == "sign-out" => {
+            return PageAnswer::see_other(format!("{SIGN_IN}?done=signed_out"));
+        }
+        true => notice::SESSION_ENDED,
+        false => "",
+    };
     let query = Fields::default().with("next", next).with("done", done).to_query();
     let mark = if query.is_empty() { "" } else { "?" };
     PageAnswer::see_other(format!("{SIGN_IN}{mark}{query}"))

@@ -49,9 +49,7 @@ impl Intake {
         // A scheduled email carries the date at which it is sent.
         let built = build_message(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
-        self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
-        self.check_recipients(tenant, &sender, &draft, &built)?;
-        self.check_size(&draft, &built)?;
+        self.check_built(tenant, &sender, &draft, &built).await?;
         let mut header = restore_subject(built.header, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut header, draft.ingress);
         let blocked = mark_suppressed(&self.services.store, account, draft.category, &mut addressees, now).await?;
@@ -62,8 +60,8 @@ impl Intake {
                 None => {
                     let reserved = self.reserve_plan_quota(&sender, id, is_metered, &addressees, now).await?;
                     self.reserve_client_sends(tenant, &addressees, now).await?;
-                    match scheduled_at {
-                        Some(at) => (Disposition::Schedule(at, draft.options.on_suppressed), built.chunks, reserved),
+                    match scheduled_at.map(|at| Disposition::Schedule(at, draft.options.on_suppressed)) {
+                        Some(schedule) => (schedule, built.chunks, reserved),
                         None => (Disposition::Deliver, self.signer.sign(&sender, built.chunks, now).await?, reserved),
                     }
                 }
@@ -127,23 +125,23 @@ impl Intake {
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         let built = build_message(id, draft, now)?;
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
-        self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
-        self.check_recipients(tenant, &sender, draft, &built)?;
-        self.check_size(draft, &built)
+        self.check_built(tenant, &sender, draft, &built).await
     }
 
-    /// Checks that the account may reach the recipients, and that the client's policy permits the email.
-    fn check_recipients(
+    /// Checks that the account may use the sender's domains and reach the recipients, that the client's policy permits
+    /// the email, and its size.
+    async fn check_built(
         &self,
         tenant: &Tenant,
         sender: &SendingIdentity,
         draft: &Draft,
         built: &BuiltMessage,
     ) -> Result<(), SubmitError> {
+        self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
         let (author, recipients) = (&built.from.address, || draft.recipients.iter().map(|r| &r.address));
         self.sender_authorization.check_reachable(tenant, sender, author, recipients())?;
         tenant.policy().check_email(author, draft.category, recipients())?;
-        Ok(())
+        self.check_size(draft, built)
     }
 
     fn check_size(&self, draft: &Draft, built: &BuiltMessage) -> Result<(), SubmitError> {

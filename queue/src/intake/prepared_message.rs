@@ -222,7 +222,7 @@ impl PreparedMessage {
             partition,
             smtputf8: self.requirements.smtputf8,
             require_tls: self.requirements.require_tls,
-            skips_suppressed: on_suppressed == OnSuppressed::Skip,
+            fails_suppressed: on_suppressed == OnSuppressed::Fail,
             notify: if has_notify { self.recipients.iter().map(|to| to.notify.clone()).collect() } else { Vec::new() },
         }
     }

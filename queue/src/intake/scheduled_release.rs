@@ -150,8 +150,8 @@ impl ScheduledRelease {
     ) -> Result<(), SubmitError> {
         let now = self.services.clock.now();
         let email = &found.email;
-        let skips_suppressed = stored_schedule.schedule.skips_suppressed;
-        let on_suppressed = if skips_suppressed { OnSuppressed::Skip } else { OnSuppressed::Fail };
+        let fails_suppressed = stored_schedule.schedule.fails_suppressed;
+        let on_suppressed = if fails_suppressed { OnSuppressed::Fail } else { OnSuppressed::Skip };
         let tenant = store::access::service_tenant(&self.services.store, email.account).await;
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
         let sender = self.intake.sender_authorization.authorize(&tenant, &email.from.address, now).await?;

@@ -104,13 +104,18 @@ impl ProcessorRows {
         Ok(charges)
     }
 
-    /// True if this is the sale of a checkout session without an invoice, and an invoice of its payment is known. The
+    /// True if this is the sale of a checkout session without an invoice, and a paid invoice of its payment is known. The
     /// session's sale has the id of the payment intent.
     pub(crate) async fn is_replaced_by_invoice(&mut self, sale: &str) -> Result<bool, ReadError> {
         if !self.invoice(sale).await?.payments().contains(sale) {
             return Ok(false);
         }
-        Ok(self.payment(sale).await?.invoices().iter().any(|invoice| invoice != sale))
+        for invoice in self.payment(sale).await?.invoices().clone() {
+            if invoice != sale && self.invoice(&invoice).await?.paid().is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
@@ -144,7 +149,8 @@ impl ProcessorRows {
             payments.extend(charge_state.payments().iter().cloned());
         }
         for payment in &payments {
-            if !self.payment(payment).await?.invoices().is_empty() {
+            // A checkout session's sale has the id of its payment, and tells nothing about the invoice.
+            if self.payment(payment).await?.invoices().iter().any(|invoice| invoice != payment) {
                 return Ok(None);
             }
         }

@@ -3,7 +3,7 @@
 use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::EmailHistory;
-use futures_util::future::{try_join, try_join_all, try_join3, try_join4};
+use futures_util::future::{join_all, try_join, try_join3, try_join4};
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -282,11 +282,11 @@ impl FailedAutomation {
         let failed = automations.into_iter().filter(|one| one.counts.failed > 0).take(FAILURES_MAX);
         let latest = failed.map(|StartAutomation { id, name, .. }| async move {
             let call = Call::new("list_automation_runs").id(&id).query("status", "failed").query("limit", "1");
-            let runs: Option<Vec<StartRun>> = read_entries(context, "runs", call).await?;
-            let run = runs.and_then(|runs| runs.into_iter().next()).unwrap_or_default();
-            let failed_at = run.completed_at.and_then(|at| at.parse().ok());
-            Ok::<_, Failure>(failed_at.map(|failed_at| Self { id, name, failed_at, error: run.error }))
+            // The rest of the page is shown without an automation whose runs cannot be read.
+            let runs: Vec<StartRun> = read_entries(context, "runs", call).await.ok().flatten()?;
+            let run = runs.into_iter().next()?;
+            Some(Self { id, name, failed_at: run.completed_at?.parse().ok()?, error: run.error })
         });
-        Ok(try_join_all(latest).await?.into_iter().flatten().collect())
+        Ok(join_all(latest).await.into_iter().flatten().collect())
     }
 }
