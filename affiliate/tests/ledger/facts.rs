@@ -140,6 +140,40 @@ async fn a_payment_of_a_session_and_an_invoice_counts_once() {
     }
 }
 
+/// The invoice's payment becomes known by an event of its own, in any order.
+#[tokio::test]
+async fn a_linked_invoice_replaces_the_sale_of_its_session() {
+    let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+    let once = CommissionTerms { duration: CommissionDuration::Once, ..terms() };
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        for terms in [terms(), once.clone()] {
+            let world = World::with_settings(Store::memory(), terms, count).await;
+            let lead = world.lead("lin@example.org", Some("cus_1")).await;
+            let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
+            session["amount_total"] = json!(10_000);
+            let mut invoice = world.paid("in_1", "cus_1", 10_000, 10);
+            invoice["data"]["object"]["payments"] = json!({"data": []});
+            let link = json!({
+                "id": "inpay_1", "object": "invoice_payment", "invoice": "in_1", "status": "paid",
+                "payment": {"type": "payment_intent", "payment_intent": "pi_in_1"},
+            });
+            let events = [
+                world.event("checkout.session.completed", 9, session),
+                invoice,
+                world.event("invoice_payment.paid", 12, link),
+            ];
+            for index in order {
+                world.try_ingest(&events[index]).await;
+            }
+            let mut outline = world.outline().await;
+            outline.retain(|line| !line.contains("reversed"));
+            assert_eq!(outline, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"], "{order:?}");
+            assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "{order:?}");
+            world.audit().await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_flag_on_the_charge_excludes_what_it_paid() {
     for kind in ["charge.succeeded", "charge.updated"] {
