@@ -74,7 +74,7 @@ mod tests {
             let (RefundSplit { absorbed, undone }, deducted) = after;
             let overpaid = amounts.last().copied().unwrap();
             prop_assert!(absorbed >= 0 && undone >= 0 && (0..=overpaid).contains(&deducted));
-            prop_assert!(absorbed + deducted >= overpaid, "all is divided");
+            prop_assert!(absorbed.saturating_add(deducted) >= overpaid, "all is divided");
         }
 
         /// A change of the setting alone changes no money.
