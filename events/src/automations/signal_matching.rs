@@ -307,7 +307,11 @@ impl AutomationEngine {
     }
 
     /// True if the automation of a run is active, neither paused nor archived. `known` has those read before.
-    async fn is_active(&self, run: &AutomationRun, known: &mut HashMap<AutomationId, bool>) -> Result<bool, ReadError> {
+    pub(super) async fn is_active(
+        &self,
+        run: &AutomationRun,
+        known: &mut HashMap<AutomationId, bool>,
+    ) -> Result<bool, ReadError> {
         if let Some(is_active) = known.get(&run.automation) {
             return Ok(*is_active);
         }
@@ -519,5 +523,26 @@ mod tests {
         assert_eq!((apply(json!({"plan": "trial"})).await, active_index().await), ((1, 0), Some(1)));
         assert_eq!((apply(json!({"n": 2})).await, active_index().await), ((1, 1), Some(3)));
         assert_eq!((apply(json!({"n": 3})).await, active_index().await), ((1, 1), Some(4)));
+    }
+
+    /// A paused automation executes nothing: the event ends the wait, and the condition after it is left to the runner.
+    #[tokio::test]
+    async fn a_paused_automation_executes_no_step_after_a_wait() {
+        let engine = engine();
+        let steps = json!([
+            {"type": "wait_for_event", "event": "act", "match": "user_id", "timeout": "1h"},
+            {"type": "condition", "all": [{"field": "wait.data.n", "op": "eq", "value": 2}]},
+        ]);
+        let automation = activate(&engine, json!({"trigger": {"event": "act"}, "steps": steps})).await;
+        let (account, id) = (automation.account, automation.id);
+        assert_eq!(apply(&engine, account, "act", json!({})).await, (1, 0));
+        let stored = store::automation::get(engine.store(), account, id).await.unwrap().unwrap();
+        let mut batch = Batch::progress();
+        let paused = Automation { status: AutomationStatus::Paused, ..automation };
+        store::automation::update(&mut batch, &stored, &paused);
+        engine.store().commit(batch).await.unwrap();
+        assert_eq!(apply(&engine, account, "act", json!({"n": 1})).await, (0, 1));
+        let runs = store::automation_run::list_newest(engine.store(), account, id, 9).await.unwrap();
+        assert_eq!((runs[0].index, runs[0].status.is_active()), (1, true));
     }
 }

@@ -7,6 +7,7 @@
 //! A request can take seconds, so the attempt is committed first: after a crash during the request, the step is
 //! retried. The provider sees one `idempotency-key` for all attempts of a step.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,7 +108,11 @@ impl AutomationRunner {
             let update = match outcome {
                 Ok(answer) if (200..300).contains(&answer.status) => {
                     let update = step::complete_step(run.clone(), json!({"status": "sent"}), now);
-                    update.with_next_steps(definition, run_context, now)
+                    // The automation may have been paused meanwhile; the runner then holds the run.
+                    match self.engine.is_active(run, &mut HashMap::new()).await? {
+                        true => update.with_next_steps(definition, run_context, now),
+                        false => update,
+                    }
                 }
                 Ok(answer) if (400..500).contains(&answer.status) && !is_transient_status(answer.status) => {
                     step::fail_step(

@@ -91,7 +91,8 @@ fn claim(key: &str) -> bool {
 fn sent_before((path, title): (&str, &str)) -> Page {
     let body = maud! {
         div.empty {
-            p { "It is carried out once. Look in the list; its secret cannot be shown again: if you do not have it, replace it." }
+            p { "A form is carried out once; look for the result in the list. A secret cannot be shown again: if you do \
+                 not have it, replace it." }
             p { a.button href=(path) { "Go to " (title) } }
         }
     };
