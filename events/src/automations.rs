@@ -8,8 +8,7 @@
 //! [`signal_matching`] writes the effects of a signal into the caller's commit: the one of `POST /events`, or of a job that the
 //! outbox dispatcher enqueues for an event of the service ([`trigger_index`]). [`runner`] processes the due work of this node's
 //! partitions, [`step`] decides the effect of a step, and [`email_step`] and [`sms_step`] execute it. [`jobs`] is background work
-//! other than steps, [`round_robin`] the round-robin over accounts, and [`dry_run`] a dry run for users who test an
-//! automation.
+//! other than steps, and [`dry_run`] a dry run for users who test an automation.
 //!
 //! All state is on disk: a waiting run uses no memory. Each change of a run checks the version that was read. The
 //! change, its event and the next due work are one commit. An email of a step is part of that commit, so a crash
@@ -21,7 +20,6 @@ mod email_step;
 pub(crate) mod engine;
 mod jobs;
 mod render_email;
-mod round_robin;
 pub(crate) mod runner;
 mod signal_matching;
 mod sms_provider;

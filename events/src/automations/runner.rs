@@ -20,6 +20,7 @@ use model::automation::definition::StepAction;
 use model::automation::run::{AutomationRun, CancelSource};
 use model::automation::{Automation, AutomationStatus};
 use model::id::{AccountId, AutomationId, RunId};
+use net::limit::round_robin::round_robin;
 use queue::admin::hold_admin::HoldAdmin;
 use queue::intake::{Intake, TemplateRenderer};
 use queue::scheduler::pause_state::PauseState;
@@ -30,7 +31,6 @@ use store::engine::{Batch, CommitError, Key, ReadError};
 
 use super::email_step::StepCommit;
 use super::engine::{AutomationEngine, corrupt};
-use super::round_robin;
 use super::step::{self, RunUpdate};
 use super::trigger_index::TriggerIndex;
 
@@ -54,6 +54,9 @@ const FOLD_THRESHOLD: usize = 1_000;
 const FOLD_CHECK_EVERY: u64 = 200;
 /// Maximum number of runs whose read error is logged.
 const LOGGED_RUNS_MAX: usize = 1_000;
+
+/// Due work with its partition and due time.
+type PartitionWork = (u16, (Timestamp, DueWork));
 
 /// By partition, the row after which the next scan continues ([`DueWorkBatch::read_until`]).
 type ScanPositions = HashMap<u16, Key>;
@@ -137,7 +140,8 @@ impl AutomationRunner {
             let due = self.scan_partition(*partition, now, positions).await;
             work.extend(due.into_iter().map(|due| (*partition, due)));
         }
-        let (work, left) = round_robin::round_robin(work, ROUND_WORK);
+        let mut work = round_robin(work, account_of);
+        let left = work.split_off(work.len().min(ROUND_WORK));
         left.iter().for_each(|(partition, _)| self.trigger_index.timers.schedule(*partition, now));
         let mut done = futures_util::stream::iter(work)
             .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
@@ -157,7 +161,9 @@ impl AutomationRunner {
         }
     }
 
-    /// Reads a page of due work of a partition and schedules its next scan.
+    /// Reads a page of due work of a partition and schedules its next scan. The page has the oldest work and the newest,
+    /// since another account's work may be behind a flood. Work between the two ends of one account's flood waits until
+    /// one end reaches it.
     async fn scan_partition(
         &self,
         partition: u16,
@@ -416,13 +422,24 @@ fn next_scan(found: &DueWorkBatch, is_continued: bool, now: Timestamp, retry_at:
     }
 }
 
+/// The account of the work; `None` for a damaged row.
+fn account_of((_, (_, due)): &PartitionWork) -> Option<AccountId> {
+    match due {
+        DueWork::Step(run_key) => Some(run_key.0),
+        DueWork::Job(found) => Some(found.job.account),
+        DueWork::Damaged(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::automation::job::{AutomationJob, AutomationJobKind};
+    use model::id::EventId;
+    use store::engine::Store;
 
     #[test]
     fn a_scan_that_finds_only_rows_of_a_newer_release_is_repeated_later() {
-        let at = |second| Timestamp::from_second(second).unwrap();
         let next = |found: &DueWorkBatch, is_continued| next_scan(found, is_continued, at(10), at(11));
         let nothing = DueWorkBatch::default();
         assert_eq!((next(&nothing, false), next(&nothing, true)), (None, Some(at(11))));
@@ -434,5 +451,48 @@ mod tests {
         assert_eq!((next(&later, false), next(&later, true)), (Some(at(50)), Some(at(11))));
         let full = DueWorkBatch { has_more: true, ..DueWorkBatch::default() };
         assert_eq!(next(&full, true), Some(at(10)));
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_runs_does_not_delay_other_accounts() {
+        let (store, partition) = (Store::memory(), 3);
+        let account = |n: u128| AccountId::new(at(0), n);
+        let mut batch = Batch::progress();
+        let mut put = |account_number: u128, n: u128, due: i64| {
+            let work = AutomationJobKind::Release { automation: AutomationId::new(at(0), n) };
+            let id = EventId::new(at(0), n);
+            let job = AutomationJob { id, account: account(account_number), partition, due: at(due), work };
+            store::automation_run::due_work::put_job(&mut batch, &job);
+        };
+        // A thousand are due at once, then one of each of two other accounts, and one that is not due yet.
+        for n in 0..1_000 {
+            put(1, n, 100);
+        }
+        put(2, 2_000, 101);
+        put(3, 3_000, 102);
+        put(2, 2_001, 200);
+        store.commit(batch).await.unwrap();
+        let page = store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 20, None)
+            .await
+            .unwrap();
+        assert!(page.has_more && page.due.len() == 40, "{page:?}");
+        let work = page.due.into_iter().map(|due| (partition, due)).collect();
+        let mut next = round_robin(work, account_of);
+        let left = next.split_off(6);
+        let accounts: Vec<_> = next.iter().filter_map(account_of).collect();
+        assert_eq!(accounts, [1, 2, 3, 1, 1, 1].map(account));
+        assert_eq!(left.len(), 34);
+        // Within an account, the work that is due the longest is first.
+        assert!(next.iter().all(|(_, (due, _))| *due <= at(102)));
+        // With a large page, all due work is read at once.
+        let full_page =
+            store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 2_000, None)
+                .await
+                .unwrap();
+        assert_eq!((full_page.due.len(), full_page.has_more, full_page.later), (1_002, false, Some(at(200))));
     }
 }

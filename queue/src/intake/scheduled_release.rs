@@ -9,7 +9,6 @@
 //! email of each account in turn. So a hundred thousand emails of one account, scheduled for one moment, do not delay
 //! another account's. Memory holds one timer for each partition, however many emails wait.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +18,9 @@ use jiff::Timestamp;
 use message::header;
 use model::draft::OnSuppressed;
 use model::event::EventKind;
-use model::id::AccountId;
 use model::recipient::{Recipient, RecipientState};
 use model::schedule::{Schedule, ScheduleState};
+use net::limit::round_robin::round_robin;
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::Batch;
@@ -94,7 +93,7 @@ impl ScheduledRelease {
         let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
         let next = if has_more { Some(now) } else { first.later };
         let releases =
-            round_robin_by_account(first.due).into_iter().take(ROUND_EMAILS).map(|key| self.release_email(key));
+            round_robin(first.due, |key| key.0).into_iter().take(ROUND_EMAILS).map(|key| self.release_email(key));
         let mut done = futures_util::stream::iter(releases).buffer_unordered(CONCURRENCY);
         let mut outcome = Ok(());
         while let Some(released) = done.next().await {
@@ -261,36 +260,5 @@ impl ScheduledRelease {
             Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,
         }
-    }
-}
-
-/// Orders due emails round-robin by account; the order within an account is preserved.
-fn round_robin_by_account(due: Vec<ScheduleKey>) -> Vec<ScheduleKey> {
-    let mut before: HashMap<AccountId, usize> = HashMap::new();
-    let mut turns: Vec<(usize, ScheduleKey)> = due
-        .into_iter()
-        .map(|key| {
-            let turns = before.entry(key.0).or_default();
-            *turns += 1;
-            (*turns, key)
-        })
-        .collect();
-    // A stable sort keeps the order within a turn.
-    turns.sort_by_key(|(round, _)| *round);
-    turns.into_iter().map(|(_, key)| key).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::id::EmailId;
-
-    #[test]
-    fn accounts_take_turns() {
-        let at = Timestamp::UNIX_EPOCH;
-        let email = |account, number| (AccountId::new(at, account), EmailId::new(at, number));
-        let due = [(1, 1), (1, 2), (1, 3), (2, 4), (1, 5), (3, 6), (2, 7)].map(|(a, n)| email(a, n));
-        let order = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
-        assert_eq!(round_robin_by_account(due.to_vec()), order);
     }
 }
