@@ -298,8 +298,9 @@ async fn is_excluded(
     charges: &[(String, ChargeState)],
     is_open: bool,
 ) -> Result<bool> {
+    let is_session_excluded = work.processor.is_excluded_by_session(id).await?;
     let row = work.processor.invoice(id).await?;
-    let by_itself = row.is_excluded() || row.was_excluded;
+    let by_itself = row.is_excluded() || row.was_excluded || is_session_excluded;
     let paid = row.paid().cloned();
     let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded());
     if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {

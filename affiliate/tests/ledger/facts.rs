@@ -174,6 +174,26 @@ async fn a_linked_invoice_replaces_the_sale_of_its_session() {
     }
 }
 
+/// The flag on a session whose sale an invoice replaces excludes the invoice, in any order.
+#[tokio::test]
+async fn a_flag_on_a_session_excludes_the_invoice_of_its_payment() {
+    let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+    for order in [[0, 1], [1, 0]] {
+        let world = World::with_settings(Store::memory(), terms(), count).await;
+        let lead = world.lead("lin@example.org", Some("cus_1")).await;
+        let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
+        session["amount_total"] = json!(10_000);
+        session["metadata"] = json!({"stx": "False"});
+        let events = [world.event("checkout.session.completed", 9, session), world.paid("in_1", "cus_1", 10_000, 10)];
+        for index in order {
+            world.try_ingest(&events[index]).await;
+        }
+        assert!(world.outline().await.iter().all(|line| line.contains("reversed")), "{order:?}");
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
+        world.audit().await;
+    }
+}
+
 #[tokio::test]
 async fn a_flag_on_the_charge_excludes_what_it_paid() {
     for kind in ["charge.succeeded", "charge.updated"] {

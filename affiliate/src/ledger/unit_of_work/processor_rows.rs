@@ -118,6 +118,18 @@ impl ProcessorRows {
         Ok(false)
     }
 
+    /// True if the checkout session of a payment of this invoice was a sale without an invoice, and carried the exclusion
+    /// flag. The session's sale has the id of the payment intent.
+    pub(crate) async fn is_excluded_by_session(&mut self, invoice: &str) -> Result<bool, ReadError> {
+        for payment in self.invoice(invoice).await?.payments().clone() {
+            let is_session = payment != invoice && self.payment(&payment).await?.invoices().contains(&payment);
+            if is_session && self.invoice(&payment).await?.is_excluded() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
     pub(crate) async fn payment_sources(&mut self, invoice: &str) -> Result<Vec<PaymentSource>, ReadError> {
         let row = self.invoice(invoice).await?;
