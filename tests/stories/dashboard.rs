@@ -178,6 +178,8 @@ async fn signed_out_pages_lead_to_the_sign_in_page() {
                 let posted = browser.post(&path, "x").await;
                 assert!(posted.location().starts_with("/dashboard/sign-in?"), "{path}: {posted:?}");
                 assert!(posted.location().ends_with("done=session_ended"), "{path}: {posted:?}");
+                let long = browser.post(&path, &format!("html={}", "x".repeat(100_000))).await;
+                assert_eq!(long.location(), posted.location(), "{path}: {long:?}");
             }
         }
     }

@@ -97,7 +97,11 @@ where
     if !body.is_end_stream() {
         state.background.tasks.spawn(body::drain(body));
     }
-    let (body, share) = read?;
+    let (body, share) = match read {
+        // The session ended while the form was filled in: the page leads to the sign-in, and needs no form for it.
+        Err(problem) if user.is_none() && problem.status() == StatusCode::PAYLOAD_TOO_LARGE => Default::default(),
+        read => read?,
+    };
     let operations = server;
     let request = PageRequest { operations, method, uri: head.uri, headers: head.headers, body, client_ip, user };
     Ok((request, share))
