@@ -21,14 +21,38 @@ pub struct OperationTable {
     pub webhook_events: Vec<WebhookEvent>,
     /// By name; two names may have one code.
     pub error_codes: Map<String, Value>,
+    pub dns_providers: Vec<DnsProvider>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct WebhookEvent {
     #[serde(rename = "type")]
     pub kind: String,
+    /// When it is sent, as a sentence.
+    pub description: String,
+    /// True if an endpoint gets it only if its `events` name it.
+    pub explicit: bool,
     pub schema: Value,
     pub example: Value,
+}
+
+/// A DNS provider at which records can be published.
+#[derive(Debug, Clone, Deserialize)]
+pub struct DnsProvider {
+    /// The name in requests.
+    pub name: String,
+    pub title: String,
+    pub credentials: Vec<CredentialField>,
+}
+
+/// A field of a provider's credentials.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CredentialField {
+    pub name: String,
+    pub label: String,
+    pub required: bool,
+    /// False if the value may be shown.
+    pub secret: bool,
 }
 
 /// The least scope of a key that may call an operation.

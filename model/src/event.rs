@@ -22,13 +22,14 @@ enum DefaultSubscription {
     Excluded,
 }
 
-/// Defines one kind per row: its variant, its name in the API, whether a subscription to all events includes it.
+/// Defines one kind per row: when it is sent (a sentence of the API's documentation), its variant, its name in the API,
+/// whether a subscription to all events includes it.
 macro_rules! event_kinds {
-    ($(#[$doc:meta] $variant:ident $name:literal $default:ident,)*) => {
+    ($(#[doc = $description:literal] $variant:ident $name:literal $default:ident,)*) => {
         /// Kind of an event. The names are part of the API contract.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum EventKind {
-            $(#[$doc] #[serde(rename = $name)] $variant,)*
+            $(#[doc = $description] #[serde(rename = $name)] $variant,)*
         }
 
         impl EventKind {
@@ -40,6 +41,12 @@ macro_rules! event_kinds {
                 match self { $(Self::$variant => $name,)* }
             }
 
+            /// When the event is sent, as a sentence.
+            pub fn description(self) -> &'static str {
+                let comment = match self { $(Self::$variant => $description,)* };
+                comment.trim_start()
+            }
+
             const fn default_subscription(self) -> DefaultSubscription {
                 match self { $(Self::$variant => DefaultSubscription::$default,)* }
             }
@@ -48,73 +55,73 @@ macro_rules! event_kinds {
 }
 
 event_kinds! {
-    /// An email was received for a receiving domain.
+    /// An email arrived at a receiving domain.
     Received "email.received" Included,
-    /// Accepted for delivery and stored.
+    /// An email was accepted and stored for delivery.
     Sent "email.sent" Included,
-    /// The destination accepted the email.
+    /// A recipient's mail host accepted the email.
     Delivered "email.delivered" Included,
-    /// Deferred: a temporary failure, or the destination could not be reached.
+    /// A delivery failed temporarily, or the destination cannot be reached. It will be retried.
     DeliveryDelayed "email.delivery_delayed" Included,
-    /// Refused by the recipient's server, or undeliverable there.
+    /// A recipient's mail host permanently refused the email. The recipient is suppressed.
     Bounced "email.bounced" Included,
-    /// A recipient marked it as spam.
+    /// A recipient reported the email as spam. The recipient is suppressed.
     Complained "email.complained" Included,
-    /// The tracking pixel was fetched.
+    /// The tracking image of an email was loaded.
     Opened "email.opened" Included,
-    /// A tracked link was followed.
+    /// A tracked link in an email was clicked.
     Clicked "email.clicked" Included,
-    /// Given up for a reason that does not concern the recipient.
+    /// Delivery was given up for a reason other than the recipient, for example because the email expired.
     Failed "email.failed" Included,
-    /// Not sent because the recipient is suppressed or opted out.
+    /// An email was not sent because a recipient is suppressed or has opted out.
     Suppressed "email.suppressed" Included,
-    /// Accepted for a later time.
+    /// An email was accepted for a later time.
     Scheduled "email.scheduled" Included,
-    /// A recipient completed a managed unsubscribe.
+    /// A recipient unsubscribed with a link or with the unsubscribe button of an email program.
     Unsubscribed "contact.unsubscribed" Included,
-    /// A run was created because an event matched a trigger.
+    /// A product event started a run of an automation.
     AutomationStarted "automation.started" Included,
-    /// A step of a run was completed.
+    /// A run completed a step.
     AutomationStepCompleted "automation.step_completed" Included,
-    /// A run was completed, by its last step or by a condition.
+    /// A run ended after its last step or at a condition.
     AutomationCompleted "automation.completed" Included,
     /// A run failed.
     AutomationFailed "automation.failed" Included,
-    /// Removed from the queue.
+    /// A scheduled email was cancelled.
     Cancelled "email.cancelled" Excluded,
     /// A sending domain was verified.
     DomainVerified "domain.verified" Excluded,
-    /// A DNS record of a verified domain is missing.
+    /// A DNS record of a verified domain is missing or wrong.
     DomainDegraded "domain.degraded" Excluded,
-    /// An address or domain was suppressed.
+    /// An address or a domain was suppressed.
     SuppressionCreated "suppression.created" Excluded,
     /// A suppression was removed.
     SuppressionDeleted "suppression.deleted" Excluded,
     /// A webhook endpoint was disabled.
     WebhookDisabled "webhook.disabled" Excluded,
-    /// A partner applied, was invited, imported or created.
+    /// A partner applied, was invited, was imported or was created.
     AffiliateCreated "affiliate.created" Included,
     /// A partner became active.
     AffiliateApproved "affiliate.approved" Included,
-    /// A partner's data or status changed.
+    /// The profile, campaign, payout method or status of a partner changed.
     AffiliateUpdated "affiliate.updated" Included,
-    /// A referred person was recorded.
+    /// A referred person was recorded as a lead.
     ReferralCreated "referral.created" Included,
     /// A referred person paid for the first time.
     ReferralConverted "referral.converted" Included,
-    /// A commission was written.
+    /// A commission was recorded.
     CommissionCreated "commission.created" Included,
-    /// A commission's hold ended.
+    /// The hold of a commission ended.
     CommissionEarned "commission.earned" Included,
-    /// A commission was reversed.
+    /// A commission was reversed by a refund, by a dispute or by hand.
     CommissionReversed "commission.reversed" Included,
-    /// A commission was paid out.
+    /// A commission was paid in a payout.
     CommissionPaid "commission.paid" Included,
     /// A payout was drafted in a run.
     PayoutCreated "payout.created" Included,
     /// A payout was paid.
     PayoutPaid "payout.paid" Included,
-    /// A payout failed; its commissions return to the next run.
+    /// A payout failed. Its commissions return to the next run.
     PayoutFailed "payout.failed" Included,
 }
 

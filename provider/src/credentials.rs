@@ -5,8 +5,8 @@
 //!                                                     └► secret_json ─► sealed, if the customer stores the credentials
 //! ```
 //!
-//! The fields of each provider are a table ([`credential_fields`]), which the API document, the messages and the parser
-//! share. Values are [`SecretText`]s: the `Debug` output of credentials shows only the provider.
+//! The fields of each provider are a table ([`Provider::credential_fields`]), which the API document, the dashboard, the
+//! messages and the parser share. Values are [`SecretText`]s: the `Debug` output of credentials shows only the provider.
 
 use std::fmt;
 
@@ -30,6 +30,8 @@ const NAME_SHOWN_CHARS_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialField {
     pub name: &'static str,
+    /// The name for people.
+    pub label: &'static str,
     pub required: bool,
     /// A value that is not secret may be shown.
     pub secret: bool,
@@ -57,7 +59,7 @@ pub struct ProviderCredentials {
 pub(super) enum ProviderLogin {
     /// One API token.
     Token(SecretText),
-    /// Two values, such as a key and a secret.
+    /// Two values, such as a key and a secret, in the order of the provider's fields.
     Pair(SecretText, SecretText),
     Aws(AwsKeys),
     /// TSIG (RFC 8945).
@@ -91,44 +93,16 @@ pub(super) enum TsigAlgorithm {
     Sha512,
 }
 
-const fn secret_field(name: &'static str) -> CredentialField {
-    CredentialField { name, required: true, secret: true }
+pub(super) const fn secret(name: &'static str, label: &'static str) -> CredentialField {
+    CredentialField { name, label, required: true, secret: true }
 }
 
-const fn plain_field(name: &'static str, required: bool) -> CredentialField {
-    CredentialField { name, required, secret: false }
+pub(super) const fn plain(name: &'static str, label: &'static str) -> CredentialField {
+    CredentialField { name, label, required: true, secret: false }
 }
 
-/// The fields of a provider's credentials.
-pub const fn credential_fields(provider: Provider) -> &'static [CredentialField] {
-    match provider {
-        Provider::Route53 => {
-            const {
-                &[
-                    plain_field("access_key_id", true),
-                    secret_field("secret_access_key"),
-                    CredentialField { name: "session_token", required: false, secret: true },
-                    plain_field("region", false),
-                    plain_field("hosted_zone_id", false),
-                ]
-            }
-        }
-        Provider::Rfc2136 => {
-            const {
-                &[
-                    plain_field("server", true),
-                    plain_field("key_name", true),
-                    plain_field("algorithm", false),
-                    secret_field("secret"),
-                ]
-            }
-        }
-        Provider::Dnsimple => const { &[plain_field("account_id", true), secret_field("api_token")] },
-        Provider::Godaddy => const { &[secret_field("api_key"), secret_field("api_secret")] },
-        Provider::NameCom => const { &[plain_field("username", true), secret_field("api_token")] },
-        Provider::Porkbun => const { &[secret_field("api_key"), secret_field("secret_api_key")] },
-        _ => const { &[secret_field("api_token")] },
-    }
+pub(super) const fn optional(field: CredentialField) -> CredentialField {
+    CredentialField { required: false, ..field }
 }
 
 impl ProviderCredentials {
@@ -180,7 +154,7 @@ fn collect_values(
     object: &Map<String, Value>,
     errors: &mut Vec<CredentialFieldError>,
 ) -> Vec<(CredentialField, SecretText)> {
-    let table = credential_fields(provider);
+    let table = provider.credential_fields();
     for name in object.keys().filter(|name| !table.iter().any(|field| field.name == *name)).take(ERRORS_MAX) {
         let known: Vec<&str> = table.iter().map(|field| field.name).collect();
         errors.push(CredentialFieldError {
@@ -217,19 +191,16 @@ impl CredentialReader<'_> {
         self.values.iter().find(|(field, _)| field.name == name).map(|(_, value)| value)
     }
 
-    fn require(&self, name: &'static str) -> Result<SecretText, CredentialFieldError> {
+    fn require(&self, name: &str) -> Result<SecretText, CredentialFieldError> {
         self.find(name).cloned().ok_or_else(|| field_error(name, "is required"))
     }
 
     fn login(&self, provider: Provider) -> Result<ProviderLogin, CredentialFieldError> {
-        Ok(match provider {
-            Provider::Route53 => ProviderLogin::Aws(self.aws()?),
-            Provider::Rfc2136 => ProviderLogin::Tsig(self.tsig()?),
-            Provider::Dnsimple => ProviderLogin::Pair(self.require("api_token")?, self.require("account_id")?),
-            Provider::Godaddy => ProviderLogin::Pair(self.require("api_key")?, self.require("api_secret")?),
-            Provider::NameCom => ProviderLogin::Pair(self.require("username")?, self.require("api_token")?),
-            Provider::Porkbun => ProviderLogin::Pair(self.require("api_key")?, self.require("secret_api_key")?),
-            _ => ProviderLogin::Token(self.require("api_token")?),
+        Ok(match (provider, provider.credential_fields()) {
+            (Provider::Route53, _) => ProviderLogin::Aws(self.aws()?),
+            (Provider::Rfc2136, _) => ProviderLogin::Tsig(self.tsig()?),
+            (_, [first, second]) => ProviderLogin::Pair(self.require(first.name)?, self.require(second.name)?),
+            (_, fields) => ProviderLogin::Token(self.require(fields.first().map_or("api_token", |field| field.name))?),
         })
     }
 
@@ -292,7 +263,8 @@ mod tests {
     #[test]
     fn every_provider_accepts_its_documented_credentials() {
         for &provider in Provider::ALL {
-            let object: Map<String, Value> = credential_fields(provider)
+            let object: Map<String, Value> = provider
+                .credential_fields()
                 .iter()
                 .map(|field| {
                     let value = match field.name {
@@ -317,7 +289,7 @@ mod tests {
             for text in ["0123456789-secret", "c2VjcmV0IHNlY3JldCBzZWNyZXQ="] {
                 assert!(!debug.contains(text));
             }
-            let secret = credential_fields(provider).iter().find(|field| field.secret).unwrap().name;
+            let secret = provider.credential_fields().iter().find(|field| field.secret).unwrap().name;
             let value = again[secret].as_str().unwrap();
             assert_eq!(read.redact(&format!("denied: {value}!")), "denied: ***!");
         }

@@ -35,7 +35,7 @@ mod txt_quoting;
 mod upstream_error;
 mod zone;
 
-pub use credentials::{CredentialField, CredentialFieldError, ProviderCredentials, credential_fields};
+pub use credentials::{CredentialField, CredentialFieldError, ProviderCredentials};
 pub use dns::record_changes::{
     ChangeAction, ExistingRecord, ExistingRecordType, MergePolicy, RecordChange, plan_changes,
 };

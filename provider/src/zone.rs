@@ -332,7 +332,7 @@ pub(super) fn provider_client(credentials: &ProviderCredentials) -> dns_update::
         (ProviderLogin::Pair(first, second), provider) => {
             let (first, second) = (first.expose(), second.expose());
             match provider {
-                Provider::Dnsimple => DnsUpdater::new_dnsimple(first, second, timeout),
+                Provider::Dnsimple => DnsUpdater::new_dnsimple(second, first, timeout),
                 Provider::Godaddy => DnsUpdater::new_godaddy(first, second, timeout),
                 Provider::NameCom => DnsUpdater::new_namedotcom(first, second, timeout),
                 Provider::Porkbun => DnsUpdater::new_porkbun(first, second, timeout),

@@ -54,17 +54,6 @@ fn event_names() {
     expect("events.txt", names.into_iter().map(|name| name.trim_matches('"').to_owned()));
 }
 
-/// The guide lists the events that a subscription to all events does not include.
-#[test]
-fn the_webhooks_guide_lists_the_events_that_must_be_named() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/WEBHOOKS.md");
-    let guide = std::fs::read_to_string(path).unwrap();
-    let list = guide.lines().find_map(|line| Some(line.split_once("which must be named:")?.1)).unwrap();
-    let listed: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    let kinds = model::event::EventKind::ALL.iter().filter(|kind| kind.requires_explicit_subscription());
-    assert_eq!(listed, kinds.map(|kind| kind.name()).collect::<Vec<_>>());
-}
-
 #[test]
 fn metrics() {
     expect("metrics.txt", postrider::metric_help::names().map(|(name, kind)| format!("{name} {kind}")));

@@ -1,9 +1,7 @@
 //! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
 use accounts::domains::{CredentialSource, PublishError};
-use provider::{
-    AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
-};
+use provider::{AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome};
 
 use super::error::domain_error_problem;
 use super::lookup::find;
@@ -24,7 +22,7 @@ fn parse_provider(value: &RawValue) -> Result<Provider, String> {
 /// Describes the credential fields of each provider; optional ones are marked `?`.
 fn about_credentials() -> String {
     let describe = |provider: &Provider| {
-        let names = credential_fields(*provider).iter().map(|field| {
+        let names = provider.credential_fields().iter().map(|field| {
             let optional = if field.required { "" } else { "?" };
             format!("`{}{optional}`", field.name)
         });

@@ -1,12 +1,14 @@
 //! The operations for SDKs, CLI and MCP tools: `x-sdk` of the OpenAPI document, and `sdk/operations.json`.
 //!
 //! `sdk/operations.json` has everything that a client needs of each operation that accepts an API key, the schemas, the
-//! webhook events and the error codes. A golden test keeps it equal to the operation table.
+//! webhook events, the error codes and the DNS providers. A golden test keeps it equal to the operation table.
 
 use std::collections::BTreeSet;
 
 use http::Method;
 use httpd::problem::ErrorCode;
+use model::event::EventKind;
+use provider::Provider;
 use serde_json::{Map, Value, json};
 
 use super::document;
@@ -92,7 +94,8 @@ pub fn operations_document(operations: &[Operation]) -> Value {
     collect_references(&json!(described), &document["components"]["schemas"], &mut used);
     let schemas: Map<String, Value> =
         used.iter().map(|name| (name.clone(), document["components"]["schemas"][name].clone())).collect();
-    let events: Vec<Value> = document["webhooks"].as_object().into_iter().flatten().map(webhook_event).collect();
+    let events: Vec<Value> =
+        EventKind::ALL.iter().map(|kind| webhook_event(*kind, &document["webhooks"][kind.name()])).collect();
     let codes: Map<String, Value> = ErrorCode::ALL
         .iter()
         .map(|code| {
@@ -108,6 +111,7 @@ pub fn operations_document(operations: &[Operation]) -> Value {
         "schemas": schemas,
         "webhook_events": events,
         "error_codes": codes,
+        "dns_providers": Provider::ALL.iter().map(|provider| dns_provider(*provider)).collect::<Vec<_>>(),
     })
 }
 
@@ -185,9 +189,27 @@ fn error_codes(operation: &Operation) -> Vec<String> {
     codes.iter().filter(|code| **code != ErrorCode::REAUTHENTICATION_REQUIRED).map(ErrorCode::name).collect()
 }
 
-fn webhook_event((kind, entry): (&String, &Value)) -> Value {
+fn dns_provider(provider: Provider) -> Value {
+    let credentials = provider.credential_fields().iter().map(
+        |field| json!({"name": field.name, "label": field.label, "required": field.required, "secret": field.secret}),
+    );
+    json!({
+        "name": provider.as_str(),
+        "title": provider.title(),
+        "credentials": credentials.collect::<Vec<_>>(),
+    })
+}
+
+/// `explicit`: an endpoint gets the event only if its `events` name it.
+fn webhook_event(kind: EventKind, entry: &Value) -> Value {
     let content = &entry["post"]["requestBody"]["content"]["application/json"];
-    json!({"type": kind, "schema": content["schema"], "example": content["example"]})
+    json!({
+        "type": kind.name(),
+        "description": kind.description(),
+        "explicit": kind.requires_explicit_subscription(),
+        "schema": content["schema"],
+        "example": content["example"],
+    })
 }
 
 /// Adds the components that `value` refers to, and those that they refer to.

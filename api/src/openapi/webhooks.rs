@@ -32,6 +32,7 @@ fn webhook_entry(kind: EventKind, components: &Value) -> Value {
         "tags": ["webhooks"],
         "security": [],
         "summary": format!("Sent to endpoints that subscribe to `{name}`"),
+        "description": kind.description(),
         "parameters": [
             header("Service-Signature", "`t=…,v1=…`: HMAC-SHA256 by the endpoint's secret over `t.body`"),
             header("webhook-id", "The event's id; the same for every attempt (Standard Webhooks)"),

@@ -6,7 +6,7 @@ use super::*;
 
 fn table() -> OperationTable {
     serde_json::from_value(json!({
-        "service_version": "1", "webhook_events": [], "error_codes": {},
+        "service_version": "1", "webhook_events": [], "error_codes": {}, "dns_providers": [],
         "operations": [{
             "id": "get_it", "name": "it.get", "command": "it get",
             "http_method": "GET", "path": "/it", "tag": "emails", "summary": "Get it",

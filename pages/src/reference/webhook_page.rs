@@ -3,7 +3,7 @@
 use super::languages::{examples, json_block};
 use super::operation::ApiTable;
 use super::schema::SchemaReader;
-use super::{text_section, words};
+use super::text_section;
 use crate::block::{Block, CodeBlock, DocPage, Section, TableRow};
 use crate::highlight::CodeLanguage;
 
@@ -19,12 +19,11 @@ webhook-signature: v1,leGq6P5XZxszBtppSdgPTG85IB61BP80s0YeiHeC2vU=
 
 /// Writes the page.
 pub fn page(table: &ApiTable) -> DocPage {
-    let mut sections = vec![delivery_section(), verification_section(), overview_section()];
+    let mut sections = vec![delivery_section(), verification_section(), overview_section(table)];
     let reader = SchemaReader::new(table);
     sections.extend(table.webhook_events.iter().map(|event| {
-        let text = words::EVENTS.iter().find(|(name, _)| *name == event.kind).map_or("", |(_, text)| *text);
-        let mut prose = vec![Block::Text(text.into())];
-        if words::NAMED_EVENTS.contains(&event.kind.as_str()) {
+        let mut prose = vec![Block::Text(event.description.clone())];
+        if event.explicit {
             prose.push(Block::Text("An endpoint gets this event only if it is listed in its `events`.".into()));
         }
         let data = &event.schema["properties"]["data"];
@@ -105,12 +104,17 @@ fn verification_section() -> Section {
     Section { aside, ..text_section("verify", "Verify the signature", prose) }
 }
 
-fn overview_section() -> Section {
-    let rows = words::EVENTS.iter().map(|(name, text)| TableRow {
+fn overview_section(table: &ApiTable) -> Section {
+    let note = "An endpoint with an empty list of `events` gets all events except those that must be listed.";
+    let rows = table.webhook_events.iter().map(|event| TableRow {
         id: None,
-        cells: vec![format!("[`{name}`](#{})", event_anchor(name)), (*text).to_owned()],
+        cells: vec![
+            format!("[`{}`](#{})", event.kind, event_anchor(&event.kind)),
+            event.description.clone(),
+            if event.explicit { "Yes".into() } else { String::new() },
+        ],
     });
-    let table =
-        Block::Table { caption: "Events".into(), head: vec!["Event".into(), "Sent when".into()], rows: rows.collect() };
-    text_section("events", "Events", vec![table])
+    let head = ["Event", "Sent when", "Must be listed"].map(str::to_owned).to_vec();
+    let table = Block::Table { caption: "Events".into(), head, rows: rows.collect() };
+    text_section("events", "Events", vec![Block::Text(note.into()), table])
 }

@@ -160,63 +160,6 @@ pub const ERRORS: &[ErrorAdvice] = &[
     ),
 ];
 
-/// When an event is sent.
-pub const EVENTS: &[(&str, &str)] = &[
-    ("email.received", "An email arrived at a receiving domain."),
-    ("email.sent", "An email was accepted and stored for delivery."),
-    ("email.delivered", "A recipient's mail host accepted the email."),
-    (
-        "email.delivery_delayed",
-        "A delivery failed temporarily, or the destination cannot be reached. It will be retried.",
-    ),
-    ("email.bounced", "A recipient's mail host permanently refused the email. The recipient is suppressed."),
-    ("email.complained", "A recipient reported the email as spam. The recipient is suppressed."),
-    ("email.opened", "The tracking image of an email was loaded."),
-    ("email.clicked", "A tracked link in an email was clicked."),
-    (
-        "email.failed",
-        "Delivery was given up for a reason other than the recipient, for example because the email expired.",
-    ),
-    ("email.suppressed", "An email was not sent because a recipient is suppressed or has opted out."),
-    ("email.scheduled", "An email was accepted for a later time."),
-    (
-        "contact.unsubscribed",
-        "A recipient unsubscribed with a link or with the unsubscribe button of an email program.",
-    ),
-    ("automation.started", "A product event started a run of an automation."),
-    ("automation.step_completed", "A run completed a step."),
-    ("automation.completed", "A run ended after its last step or at a condition."),
-    ("automation.failed", "A run failed."),
-    ("email.cancelled", "A scheduled email was cancelled."),
-    ("domain.verified", "A sending domain was verified."),
-    ("domain.degraded", "A DNS record of a verified domain is missing or wrong."),
-    ("suppression.created", "An address or a domain was suppressed."),
-    ("suppression.deleted", "A suppression was removed."),
-    ("webhook.disabled", "A webhook endpoint was disabled."),
-    ("affiliate.created", "A partner applied, was invited, was imported or was created."),
-    ("affiliate.approved", "A partner became active."),
-    ("affiliate.updated", "The profile, campaign, payout method or status of a partner changed."),
-    ("referral.created", "A referred person was recorded as a lead."),
-    ("referral.converted", "A referred person paid for the first time."),
-    ("commission.created", "A commission was recorded."),
-    ("commission.earned", "The hold of a commission ended."),
-    ("commission.reversed", "A commission was reversed by a refund, by a dispute or by hand."),
-    ("commission.paid", "A commission was paid in a payout."),
-    ("payout.created", "A payout was drafted in a run."),
-    ("payout.paid", "A payout was paid."),
-    ("payout.failed", "A payout failed. Its commissions return to the next run."),
-];
-
-/// Events that an endpoint gets only if it names them.
-pub const NAMED_EVENTS: &[&str] = &[
-    "email.cancelled",
-    "domain.verified",
-    "domain.degraded",
-    "suppression.created",
-    "suppression.deleted",
-    "webhook.disabled",
-];
-
 /// The groups of the navigation, with their resources.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Sending", &["emails", "templates", "suppressions", "categoryOptOuts"]),
@@ -303,19 +246,13 @@ mod tests {
     const SDK_README: &str = include_str!("../../../sdk/README.md");
 
     #[test]
-    fn every_error_and_every_event_has_its_text() {
+    fn every_error_has_its_text() {
         let table = ApiTable::load();
         let mut names: Vec<&str> = ERRORS.iter().map(|error| error.name).collect();
         let mut expected: Vec<&str> = table.error_codes.keys().map(String::as_str).collect();
         names.sort_unstable();
         expected.sort_unstable();
         assert_eq!(names, expected);
-        let mut names: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).collect();
-        let mut expected: Vec<&str> = table.webhook_events.iter().map(|event| event.kind.as_str()).collect();
-        names.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(names, expected);
-        assert!(NAMED_EVENTS.iter().all(|name| names.contains(name)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Publishing the records: at a DNS provider by its API, by Domain Connect, or by a zone file.
 
+use mcp::operation_table::DnsProvider;
+
 use super::saved::saved_providers;
 use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
 use crate::dashboard::kit::diff::CharDiff;
@@ -21,9 +23,9 @@ fn saved_form<'a>(saved: &[String]) -> Form<'a> {
     Form::new("apply-saved", "Continue", fields)
 }
 
-fn token_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
-    let mut fields = vec![Field::hidden("provider", provider.id)];
-    fields.extend(provider.fields());
+fn token_form<'a>(provider: &'static DnsProvider) -> Form<'a> {
+    let mut fields = vec![Field::hidden("provider", &provider.name)];
+    fields.extend(providers::fields(provider));
     fields.extend(common_fields());
     Form::new("apply", "Continue", fields)
 }

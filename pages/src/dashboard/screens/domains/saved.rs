@@ -1,5 +1,7 @@
 //! Saved access to DNS providers.
 
+use mcp::operation_table::DnsProvider;
+
 use super::publish::{chosen_provider, provider_choice};
 use super::{PATH, TITLE, providers};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
@@ -54,9 +56,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.lead(LEAD).actions(actions).into())
 }
 
-fn save_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
-    let mut fields = vec![Field::hidden("provider", provider.id).ignored()];
-    fields.extend(provider.fields());
+fn save_form<'a>(provider: &'static DnsProvider) -> Form<'a> {
+    let mut fields = vec![Field::hidden("provider", &provider.name).ignored()];
+    fields.extend(providers::fields(provider));
     Form::new("save", "Save", fields)
 }
 
@@ -82,7 +84,7 @@ pub(super) async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
         .ok_or_else(|| Failure::field("provider", "Choose a provider"))?;
     let body = save_form(provider).read(context.form())?;
     context
-        .act(&Call::new("save_dns_credentials").parameter("provider", provider.id).json(body), SAVED, "changed")
+        .act(&Call::new("save_dns_credentials").parameter("provider", &provider.name).json(body), SAVED, "changed")
         .await
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dashboard::form::ChoiceGroup;
 use crate::dashboard::kit::filter::{Filter, FilterControl};
-use crate::reference::words::{EVENTS, NAMED_EVENTS};
+use crate::reference::operation::ApiTable;
 
 /// The titles of the groups, in the order of the pages.
 const GROUPS: [&str; 6] =
@@ -28,8 +28,10 @@ fn group_of(event: &str) -> &'static str {
 pub(super) fn groups(subscribed: &[String]) -> Vec<ChoiceGroup> {
     let mut groups: Vec<_> = GROUPS.into_iter().map(|title| ChoiceGroup { title, choices: Vec::new() }).collect();
     groups.push(ChoiceGroup { title: OTHERS, choices: Vec::new() });
-    let known = EVENTS.iter().map(|(name, text)| ((*name).to_owned(), format!("{name}: {}", note(text))));
-    let unknown = subscribed.iter().filter(|name| EVENTS.iter().all(|(known, _)| known != name));
+    let events = &ApiTable::load().webhook_events;
+    let known =
+        events.iter().map(|event| (event.kind.clone(), format!("{}: {}", event.kind, note(&event.description))));
+    let unknown = subscribed.iter().filter(|name| events.iter().all(|event| event.kind != **name));
     let unknown = unknown.map(|name| (name.clone(), name.clone()));
     for (name, label) in known.chain(unknown) {
         let title = group_of(&name);
@@ -54,7 +56,7 @@ fn note(sentence: &str) -> String {
 
 /// Name and label of each event, for a select.
 pub(super) fn names() -> Vec<(String, String)> {
-    EVENTS.iter().map(|(name, _)| ((*name).to_owned(), (*name).to_owned())).collect()
+    ApiTable::load().webhook_events.iter().map(|event| (event.kind.clone(), event.kind.clone())).collect()
 }
 
 /// A filter by event.
@@ -65,7 +67,8 @@ pub(super) fn filter(name: &'static str) -> Filter {
 
 /// The events that a subscription to all leaves out.
 pub(super) fn named_events() -> String {
-    NAMED_EVENTS.join(", ")
+    let explicit = ApiTable::load().webhook_events.iter().filter(|event| event.explicit);
+    explicit.map(|event| event.kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -75,7 +78,7 @@ mod tests {
     #[test]
     fn each_event_is_in_one_group() {
         let all: Vec<_> = groups(&[]).into_iter().flat_map(|group| group.choices).map(|(name, _)| name).collect();
-        assert_eq!(all.len(), EVENTS.len());
+        assert_eq!(all.len(), ApiTable::load().webhook_events.len());
         assert!(groups(&[]).iter().all(|group| group.title != OTHERS));
         let last = groups(&["moon.landed".to_owned()]).pop().unwrap();
         assert_eq!((last.title, last.choices.len()), (OTHERS, 1));
