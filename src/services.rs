@@ -35,7 +35,7 @@ use queue::routing::own_hostnames::OwnHostnames;
 use queue::routing::smarthosts::Smarthosts;
 use queue::routing::transport_security::{DnssecResolver, TransportSecurityPolicies};
 use queue::routing::{MxRouter, RouterSettings};
-use queue::subsystems::SubsystemSettings;
+use queue::subsystems::{DeliveryKeys, SubsystemSettings};
 use rustls::RootCertStore;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::submission::MessageSubmitter;
@@ -151,7 +151,7 @@ impl Server {
             entropy: entropy.clone(),
             router: build_mx_router(config, &store, &resolver)?,
             dialer: build_dialer(config)?,
-            verp,
+            keys: DeliveryKeys { verp, vault: Arc::clone(&vault) },
             webhooks: WebhooksParts {
                 client: build_http_client(config, resolver.clone())?,
                 vault: Arc::clone(&vault),

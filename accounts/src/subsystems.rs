@@ -12,14 +12,13 @@ use std::time::Duration;
 use events::subsystems::EventSubsystems;
 use events::webhooks::WebhooksParts;
 use futures_util::future::BoxFuture;
-use model::verp::VerpKey;
 use net::clock::Clock;
 use net::entropy::Entropy;
 use queue::cluster::ClusterMember;
 use queue::delivery::client::smtp::SmtpDialer;
 use queue::routing::MxRouter;
 use queue::services::Services;
-use queue::subsystems::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
+use queue::subsystems::{DeliveryKeys, DeliveryParts, DeliverySubsystems, SubsystemSettings};
 use store::engine::Store;
 
 pub use accounts::{AccountParts, AccountSubsystems};
@@ -35,8 +34,7 @@ pub struct SubsystemParts {
     pub entropy: Entropy,
     pub router: MxRouter,
     pub dialer: SmtpDialer,
-    /// Key of the signed return paths.
-    pub verp: VerpKey,
+    pub keys: DeliveryKeys,
     /// Name of this node in the cluster, new at every start.
     pub node: String,
     pub webhooks: WebhooksParts,
@@ -58,7 +56,7 @@ impl Subsystems {
     pub fn new(parts: SubsystemParts, settings: SubsystemSettings) -> Self {
         let services = Services::new(parts.store, parts.clock, parts.entropy);
         let events = EventSubsystems::new(&services, parts.webhooks);
-        let delivery = DeliveryParts { router: parts.router, dialer: parts.dialer, verp: parts.verp };
+        let delivery = DeliveryParts { router: parts.router, dialer: parts.dialer, keys: parts.keys };
         let delivery = DeliverySubsystems::new(&services, delivery, settings);
         let listener = Arc::new(events.clone());
         let cluster = delivery.cluster_member(&services, parts.node, parts.predecessor_node, listener);

@@ -191,6 +191,7 @@ impl PartnerEmails {
         let emails = match &route {
             SenderChoice::Program(_) => {
                 let email = email_texts::render(&queued_email.tells, false, &facts).into_email(partner.email.clone());
+                let email = SystemEmail { has_secret_link: facts.link.is_some(), ..email };
                 let former = former_destination(&partner, &queued_email.tells);
                 let former = former.map(|to| email_texts::render(&queued_email.tells, true, &facts).into_email(to));
                 std::iter::once(email).chain(former).collect()
@@ -200,7 +201,8 @@ impl PartnerEmails {
                 let Some(written) = email_texts::render_service_text(&queued_email.tells, host.as_ref(), &facts) else {
                     return Err(PartnerEmailError::NotAllowed(MailBlockReason::NoSender));
                 };
-                vec![written.into_email(partner.email.clone())]
+                let email = written.into_email(partner.email.clone());
+                vec![SystemEmail { has_secret_link: facts.link.is_some(), ..email }]
             }
         };
         self.submit_email(&program, route, emails, found, prepared.map(|(_, prepared)| prepared)).await

@@ -201,6 +201,16 @@ impl BounceProcessor {
         Ok(email.map(|email| BouncedRecipient { account: email.account, task }))
     }
 
+    /// True if a message with this envelope sender is one of the service's own emails with a secret link. The signature
+    /// of the return path shows that this server sent it.
+    pub async fn has_secret_link(&self, reverse_path: Option<&Address>) -> Result<bool, ReadError> {
+        let Some((address, task)) = reverse_path.and_then(|address| Some((address, self.verp.verify(address)?))) else {
+            return Ok(false);
+        };
+        let Some(domain) = VerpKey::sending_domain(address) else { return Ok(false) };
+        Ok(self.find_email(&domain, task).await?.is_some_and(|email| email.has_secret_link))
+    }
+
     /// Finds the email of a task, first in the account that has `domain`.
     async fn find_email(&self, domain: &DomainName, task: TaskId) -> Result<Option<Email>, ReadError> {
         let store = &self.services.store;

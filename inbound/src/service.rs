@@ -13,6 +13,7 @@ mod batch_writer;
 pub mod parser;
 mod postmaster;
 mod spam_filter;
+mod withheld;
 
 use parking_lot::RwLock;
 use std::net::IpAddr;
@@ -317,7 +318,12 @@ impl InboundService {
             if !for_customers {
                 return Ok(Vec::new());
             }
-            let records = self.received_records(&incoming, &inspected);
+            let has_secret_link = self.0.bounces.has_secret_link(incoming.reverse_path.as_ref()).await;
+            let message = match has_secret_link.map_err(|_| InboundRejection::Unavailable)? {
+                true => withheld::withhold_content(&incoming.message),
+                false => incoming.message.clone(),
+            };
+            let records = self.received_records(&incoming, &message, &inspected);
             let ids = records.iter().flat_map(|intake| intake.received.iter().map(|email| email.id)).collect();
             let sizes: Vec<_> = records
                 .iter()
@@ -490,10 +496,15 @@ impl InboundService {
     }
 
     /// Records to be stored: one for each account, with a received email for each recipient.
-    fn received_records(&self, incoming: &IncomingMessage, inspected: &InspectedMessage) -> Vec<InboundRecord> {
+    fn received_records(
+        &self,
+        incoming: &IncomingMessage,
+        message: &Bytes,
+        inspected: &InspectedMessage,
+    ) -> Vec<InboundRecord> {
         let InspectedMessage { authentication: verdict, header: heading, spam: spam_verdict, received_at } = inspected;
         let trace_header = format!("{}{}", verdict.header_field(), incoming.received);
-        let body: Body = strip_forged_auth_results(&incoming.message, &self.0.hostnames.hostname).into_iter().collect();
+        let body: Body = strip_forged_auth_results(message, &self.0.hostnames.hostname).into_iter().collect();
         let mut records: Vec<InboundRecord> = Vec::new();
         for (address, route) in &incoming.recipients {
             let RecipientRoute::Customer(domain) = route else { continue };
@@ -513,7 +524,7 @@ impl InboundService {
                 spam_score: spam_verdict.score,
                 trace: TraceFields::build(incoming.reverse_path.as_ref(), address, &trace_header),
                 body: intake.body_id,
-                size_bytes: incoming.message.len() as u64,
+                size_bytes: message.len() as u64,
                 received_at: *received_at,
             });
         }

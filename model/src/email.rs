@@ -104,6 +104,10 @@ pub struct Email {
     /// True if managed unsubscribe is enabled, so that the message has an unsubscribe link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe: bool,
+    /// True for an email of the service with a link that only its recipient may use: its body is sealed in the store, and
+    /// withheld if this server receives it. False in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_secret_link: bool,
     /// True if it was accepted for a later time and has a [`crate::schedule::Schedule`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
@@ -147,6 +151,7 @@ impl Email {
             return_full: false,
             require_tls: false,
             unsubscribe: false,
+            has_secret_link: false,
             scheduled: false,
             expires_in: None,
             late_in_s: None,

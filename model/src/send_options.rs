@@ -35,4 +35,6 @@ pub struct SendOptions {
     pub run: Option<(AutomationId, RunId)>,
     /// True for an email of the service that counts against the account's plan, because the account caused it.
     pub metered: bool,
+    /// True for an email of the service with a link that only its recipient may use.
+    pub has_secret_link: bool,
 }

@@ -25,6 +25,8 @@ pub struct SystemEmail {
     pub forwarded_for: Option<Address>,
     /// REQUIRETLS (RFC 8689), for a forwarded message that was received with it.
     pub require_tls: bool,
+    /// True if it has a link that signs its reader in, or confirms something in their name.
+    pub has_secret_link: bool,
 }
 
 impl SystemEmail {
@@ -39,7 +41,14 @@ impl SystemEmail {
             attachment: None,
             forwarded_for: None,
             require_tls: false,
+            has_secret_link: false,
         }
+    }
+
+    /// Marks the email as one whose link only its recipient may use.
+    #[must_use]
+    pub fn with_secret_link(self) -> Self {
+        Self { has_secret_link: true, ..self }
     }
 
     /// Builds the draft with `from` as the author.
@@ -68,7 +77,7 @@ impl SystemEmail {
             content: DraftContent::Parts(Box::new(parts)),
             tags: Vec::new(),
             category: Category::Transactional,
-            options: SendOptions::default(),
+            options: SendOptions { has_secret_link: self.has_secret_link, ..SendOptions::default() },
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod idle;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns::secrets::Vault;
 use message::address::DomainName;
 use model::verp::VerpKey;
 
@@ -79,8 +80,16 @@ pub struct SubsystemSettings {
 pub struct DeliveryParts {
     pub router: MxRouter,
     pub dialer: SmtpDialer,
+    pub keys: DeliveryKeys,
+}
+
+/// Keys of delivery.
+#[derive(Clone)]
+pub struct DeliveryKeys {
     /// Key of the signed return paths.
     pub verp: VerpKey,
+    /// Opens the bodies that are sealed in the store.
+    pub vault: Arc<Vault>,
 }
 
 /// Subsystems that deliver queued mail. Clones share them.
@@ -134,7 +143,7 @@ impl DeliverySubsystems {
             tls_stats: Arc::clone(&tls_stats),
             dialer: parts.dialer,
             tls: settings.tls,
-            verp: parts.verp.clone(),
+            keys: parts.keys.clone(),
             connections_max: settings.connections_max,
             body_bytes_max: settings.body_bytes_max,
         };
@@ -154,7 +163,7 @@ impl DeliverySubsystems {
             tls_stats,
             pending_dsns,
             hostname: settings.hostname,
-            verp: parts.verp,
+            verp: parts.keys.verp,
         }
     }
 

@@ -75,6 +75,7 @@ fn queued(number: u64) -> Queued {
         return_full: false,
         require_tls: false,
         unsubscribe: false,
+        has_secret_link: false,
         scheduled: false,
         expires_in: None,
         late_in_s: None,

@@ -1,11 +1,16 @@
 //! Inbound mail: which recipients are accepted, how messages are stored, and what must never happen.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use accounts::domains::NewDomain;
 use message::address::DomainName;
+use model::recipient::RecipientState;
+use model::system_email::SystemEmail;
+use queue::intake::system_mailer::SystemMailer;
 use serde_json::Value;
 
+use crate::world::sink::Behaviour;
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
@@ -71,6 +76,42 @@ async fn mail_for_a_customer_is_stored_reported_and_readable() {
     let left = list_received(&world, "").await;
     let other = left[0]["email_id"].as_str().unwrap();
     assert_eq!(world.call("GET", &format!("/received-emails/{other}"), "").await.1["received_email"]["text"], "Hi\n");
+    world.end().await;
+}
+
+/// A sign-in link that this server sends to an address whose mail it receives: whoever reads the account's received mail
+/// must not get it, and neither must the reader of a backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_link_is_withheld_and_stored_sealed() {
+    let world = start_receiving("").await;
+    world.sink.script("user@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let from = "no-reply@acme.example".parse().unwrap();
+    let email =
+        SystemEmail::new("user@dest.example".parse().unwrap(), "Sign in", "https://x.example/auth/link/s3cret\n");
+    let mailer = SystemMailer::for_service(&world.server.store, from).await.unwrap();
+    let draft_of = |email: SystemEmail| vec![email.with_secret_link()];
+    let sent = mailer.send_batch_with(&world.server.accounts.intake, draft_of(email), &|_, _| {}).await.unwrap();
+    let id = sent[0].as_ref().unwrap().id;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let stored = store::email::get_body(&world.server.store, world.account, id).await.unwrap().unwrap();
+    assert!(memchr::memmem::find(&stored, b"s3cret").is_none() && memchr::memmem::find(&stored, b"Sign in").is_none());
+    // The retry reads the sealed body.
+    world.server.clock.advance(Duration::from_secs(75));
+    let delivered = world.sink.wait_for(1).await.remove(0);
+    assert!(delivered.content.contains("https://x.example/auth/link/s3cret"), "{delivered:?}");
+
+    let content = format!("{}\r\n.", delivered.content.trim_end());
+    let reply = submit(&world, &delivered.sender, &["user@acme.example"], &content).await;
+    let received = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
+    let (_, one) = world.call("GET", &format!("/received-emails/{received}"), "").await;
+    assert!(!one.to_string().contains("s3cret"), "{one}");
+    let one = &one["received_email"];
+    assert!(one["subject"] == "Sign in" && one["text"].as_str().unwrap().contains("is not shown here"), "{one}");
+    // The same content by another way, for example forwarded by a person, is received as it is.
+    let reply = submit(&world, "ada@far.example", &["user@acme.example"], &content).await;
+    let received = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
+    let (_, one) = world.call("GET", &format!("/received-emails/{received}"), "").await;
+    assert!(one.to_string().contains("s3cret"), "{one}");
     world.end().await;
 }
 

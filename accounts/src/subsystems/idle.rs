@@ -27,14 +27,14 @@ pub use queue::subsystems::idle::settings;
 /// Webhooks may be sent to this host and by plain HTTP.
 #[must_use]
 pub fn parts(store: Store) -> SubsystemParts {
-    let DeliveryParts { router, dialer, verp } = queue::subsystems::idle::parts();
+    let DeliveryParts { router, dialer, keys } = queue::subsystems::idle::parts();
     SubsystemParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
         router,
         dialer,
-        verp,
+        keys,
         node: NODE.to_owned(),
         webhooks: webhooks(),
         predecessor_node: None,

@@ -63,7 +63,7 @@ pub async fn send_link(state: &State, user: &User, purpose: LinkPurpose) -> Resu
     let account = store::account::get(store, user.account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     let (subject, text) = link_text(purpose, &url, &account.email);
-    let email = SystemEmail::new(user.email.clone(), subject, text);
+    let email = SystemEmail::new(user.email.clone(), subject, text).with_secret_link();
     mailer.send(&state.accounts.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
 }
 

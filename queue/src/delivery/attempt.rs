@@ -16,13 +16,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use message::outcome::{AttemptPhase, Outcome};
 use model::attempt::{AttemptTls, TlsPolicy};
 use model::outage::Outage;
 use model::slug::SmarthostName;
 use model::task::{QueueName, Task};
-use model::verp::VerpKey;
+use store::engine::ReadError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::connect::connect;
@@ -45,7 +46,9 @@ use crate::scheduler::provider_limits::ProviderConnectionPermit;
 use crate::scheduler::ready_queue::{
     ConnectDecision, ConnectFailure, DeferredTasks, IDLE_TIMEOUT, NextWork, ReadyQueue, ReadyTask, WorkAhead,
 };
+use crate::sealed_body;
 use crate::services::Services;
+use crate::subsystems::DeliveryKeys;
 
 mod connect;
 
@@ -63,7 +66,7 @@ pub(crate) struct DeliveryAgent {
     dialer: SmtpDialer,
     tls: TlsSecurityLevel,
     pub(crate) tls_stats: Arc<TlsSessionStats>,
-    verp: VerpKey,
+    keys: DeliveryKeys,
     /// Signer of transactions (DKIM2), if enabled.
     transaction_signer: OnceLock<TransactionSigner>,
     /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
@@ -79,7 +82,7 @@ pub(crate) struct DeliveryAgentParts {
     pub(crate) tls_stats: Arc<TlsSessionStats>,
     pub(crate) dialer: SmtpDialer,
     pub(crate) tls: TlsSecurityLevel,
-    pub(crate) verp: VerpKey,
+    pub(crate) keys: DeliveryKeys,
     /// Largest number of connections to mail hosts.
     pub(crate) connections_max: usize,
     /// Largest size of buffered bodies, in bytes.
@@ -101,7 +104,7 @@ impl DeliveryAgent {
             dialer: parts.dialer,
             tls: parts.tls,
             tls_stats: parts.tls_stats,
-            verp: parts.verp,
+            keys: parts.keys,
             transaction_signer: OnceLock::new(),
             smarthost_outages: Mutex::default(),
         }
@@ -110,6 +113,13 @@ impl DeliveryAgent {
     /// Enables DKIM2 signatures of transactions. Only the first call has an effect.
     pub(crate) fn set_transaction_signer(&self, signer: TransactionSigner) {
         let _ = self.transaction_signer.set(signer);
+    }
+
+    /// Reads the message of a task from the store.
+    async fn read_body(&self, task: &Task) -> Result<Option<Bytes>, ReadError> {
+        let stored = store::email::get_body(&self.services.store, task.account, task.id.email).await?;
+        let open = |stored| sealed_body::open(&self.keys.vault, task.account, task.id.email, stored);
+        stored.map(open).transpose().map_err(|error| ReadError::Corrupt(error.to_string().into()))
     }
 
     /// Ends a taken task if it has expired. Returns whether it has.
@@ -480,9 +490,9 @@ async fn load_message(
             agent.scheduler.defer(&ready.task, agent.services.clock.after(IDLE_TIMEOUT));
             return None;
         };
-        match store::email::get_body(&agent.services.store, ready.task.account, ready.task.id.email).await {
+        match agent.read_body(&ready.task).await {
             Ok(Some(bytes)) => ready.body = Some(agent.bodies.buffer(bytes, share)),
-            Err(store::engine::ReadError::Away(_)) => {
+            Err(ReadError::Away(_)) => {
                 // The database is away and nothing was tried: retry later.
                 agent.scheduler.defer(&ready.task, agent.services.clock.after(IDLE_TIMEOUT));
                 return None;
@@ -509,7 +519,7 @@ async fn load_message(
 }
 
 async fn outgoing_message(agent: &DeliveryAgent, task: &Task, mut body: Vec<bytes::Bytes>) -> OutgoingMessage {
-    let sender = task.domain.as_ref().and_then(|domain| agent.verp.address(task.id, &domain.child("rp").ok()?));
+    let sender = task.domain.as_ref().and_then(|domain| agent.keys.verp.address(task.id, &domain.child("rp").ok()?));
     if let Some(signer) = agent.transaction_signer.get() {
         body = signer.sign(task, sender.as_ref(), body, agent.services.clock.now()).await;
     }

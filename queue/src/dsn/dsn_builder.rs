@@ -291,6 +291,7 @@ fn prepared_dsn(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) 
         email,
         recipients: vec![addressee],
         chunks: vec![bytes],
+        sealed_body: None,
         requirements: DeliveryRequirements {
             smtputf8,
             require_tls: false,

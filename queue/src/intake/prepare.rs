@@ -81,6 +81,7 @@ impl Intake {
             return_full: draft.envelope.return_full,
             require_tls: draft.envelope.require_tls,
             unsubscribe: unsubscribe_url.is_some(),
+            has_secret_link: draft.options.has_secret_link,
             scheduled: matches!(disposition, Disposition::Schedule(..)),
             expires_in: draft.options.expires_in,
             late_in_s,
@@ -100,10 +101,15 @@ impl Intake {
             expires_at: self.expires_at(&email, now),
             plan: Some(tenant.account().plan),
         };
+        let sealed_body = match email.has_secret_link {
+            true => Some(self.sender_authorization.seal_body(account, id, &chunks)?),
+            false => None,
+        };
         let prepared = PreparedMessage {
             email,
             recipients: addressees,
             chunks,
+            sealed_body,
             requirements: transport,
             disposition,
             scheduled: None,

@@ -80,6 +80,8 @@ pub(crate) struct PreparedMessage {
     pub(crate) recipients: Vec<EnvelopeRecipient>,
     /// Message bytes, in chunks.
     pub(crate) chunks: Vec<Bytes>,
+    /// The bytes to store in place of the chunks, for an email with a secret link.
+    pub(crate) sealed_body: Option<Bytes>,
     pub(crate) requirements: DeliveryRequirements,
     pub(crate) disposition: Disposition,
     /// Schedule that released the email, if it was scheduled.
@@ -192,7 +194,10 @@ impl PreparedMessage {
         let email = &self.email;
         let recipients: Vec<Recipient> =
             (0..).zip(&self.recipients).map(|(index, to)| self.recipient_row(index, to)).collect();
-        let body: Body = self.chunks.iter().cloned().collect();
+        let body: Body = match &self.sealed_body {
+            Some(sealed) => sealed.clone().into(),
+            None => self.chunks.iter().cloned().collect(),
+        };
         store::email::create(batch, email, &recipients, body);
         for task in &placed.tasks {
             store::task::put_new(batch, task);

@@ -208,6 +208,7 @@ impl ScheduledRelease {
             email,
             recipients: addressees,
             chunks,
+            sealed_body: None,
             requirements: transport,
             disposition,
             scheduled: stored_schedule,

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::secrets::Vault;
 use dns::sign::Signer;
@@ -20,13 +21,14 @@ use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use model::account::{AccessLevel, Account};
 use model::domain::{DeliverySettings, DomainState, SealedSecret, SendingDomain, TlsMode};
-use model::id::{AccountId, DomainId};
+use model::id::{AccountId, DomainId, EmailId};
 use quick_cache::unsync::Cache;
 use store::access::Tenant;
 use store::engine::{ReadError, Store};
 
 use crate::intake::dkim_signing::DkimSigning;
 use crate::intake::submit_error::SubmitError;
+use crate::sealed_body;
 
 /// TTL of the cache.
 const CACHE_TTL: Duration = Duration::from_secs(1);
@@ -96,6 +98,14 @@ impl SenderAuthorization {
     pub fn new(store: Store, vault: Arc<Vault>, signing: DkimSigning, sandbox: Option<Address>) -> Self {
         let signers = SignerCache::new(dns::signer_cache::SIGNERS_MAX);
         Self { store, vault, signers, signing, sandbox, cache: Mutex::default() }
+    }
+
+    /// Seals the body of an email with a secret link.
+    pub(crate) fn seal_body(&self, account: AccountId, id: EmailId, chunks: &[Bytes]) -> Result<Bytes, SubmitError> {
+        sealed_body::seal(&self.vault, account, id, chunks).map_err(|error| {
+            tracing::error!(%error, email.id = %id, "cannot seal a message; check the key file");
+            SubmitError::Unavailable
+        })
     }
 
     /// Returns the sending identity of an author's address, if the tenant may send from it.

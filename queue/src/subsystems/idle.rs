@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::resolver::{Resolver, ResolverSettings};
+use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use message::classify::ReplyRules;
 use model::verp::VerpKey;
@@ -15,7 +16,7 @@ use net::clock::Clock;
 use net::entropy::Entropy;
 use store::engine::{ReadError, Store};
 
-use super::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
+use super::{DeliveryKeys, DeliveryParts, DeliverySubsystems, SubsystemSettings};
 use crate::cluster::{ClusterMember, PartitionListener};
 use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::delivery::delivery_policy::DeliveryPolicy;
@@ -77,7 +78,7 @@ pub fn parts() -> DeliveryParts {
     DeliveryParts {
         router: MxRouter::new(resolver(NO_NAME_SERVER), router),
         dialer: SmtpDialer::new(settings().hostname).unwrap(),
-        verp: VerpKey::new([1; 32]),
+        keys: DeliveryKeys { verp: VerpKey::new([1; 32]), vault: Arc::new(Vault::new(&[2; 32]).unwrap()) },
     }
 }
 
