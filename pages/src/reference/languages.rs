@@ -10,7 +10,7 @@ pub struct ExampleLanguage {
     pub key: &'static str,
     pub label: &'static str,
     pub code: CodeLanguage,
-    /// A whole program or command that sends an email, with its installation.
+    /// A whole program or command that sends an email.
     pub first_email: &'static str,
     /// How a received webhook is verified.
     pub verification: &'static str,
@@ -59,7 +59,7 @@ postrider trigger email.bounced --forward-to http://localhost:3000/webhooks"#,
         key: "node",
         label: "Node",
         code: CodeLanguage::JavaScript,
-        first_email: r#"// npm install postrider
+        first_email: r#"// Install: /docs/guides/quick-start#install-an-sdk
 import { Postrider } from "postrider";
 
 // Reads POSTRIDER_API_KEY and POSTRIDER_BASE_URL.
@@ -91,7 +91,7 @@ export async function POST(request) {
         key: "python",
         label: "Python",
         code: CodeLanguage::Python,
-        first_email: r#"# pip install postrider
+        first_email: r#"# Install: /docs/guides/quick-start#install-an-sdk
 from postrider import Postrider
 
 # Reads POSTRIDER_API_KEY and POSTRIDER_BASE_URL.
@@ -119,7 +119,7 @@ def receive(body, headers):
         key: "php",
         label: "PHP",
         code: CodeLanguage::Php,
-        first_email: r#"// composer require postrider/postrider-php
+        first_email: r#"// Install: /docs/guides/quick-start#install-an-sdk
 use Postrider\Client;
 
 // Reads POSTRIDER_API_KEY and POSTRIDER_BASE_URL.
@@ -153,7 +153,7 @@ if ($event->type === 'email.bounced') {
         key: "ruby",
         label: "Ruby",
         code: CodeLanguage::Ruby,
-        first_email: r#"# gem install postrider
+        first_email: r#"# Install: /docs/guides/quick-start#install-an-sdk
 require "postrider"
 
 # Reads POSTRIDER_API_KEY and POSTRIDER_BASE_URL.
@@ -180,7 +180,7 @@ end"#,
         key: "go",
         label: "Go",
         code: CodeLanguage::Go,
-        first_email: r#"// go get github.com/postrider/postrider-go
+        first_email: r#"// Install: /docs/guides/quick-start#install-an-sdk
 package main
 
 import (

@@ -55,7 +55,8 @@ fn key_section(base_url: &str) -> Section {
 
 fn first_email_section(table: &ApiTable) -> Section {
     let mut prose = paragraphs(&[
-        "Choose a language above; it applies to all examples in this reference.",
+        "Choose a language above; it applies to all examples in this reference. \
+         [Install an SDK](/docs/guides/quick-start#install-an-sdk) has the commands for each language.",
         "A success means that the email is stored and will be delivered. Its \
          [status](/docs/emails#get-email), its [events](/docs/emails#list-email-events) and [webhooks](/docs/webhooks) \
          show what happens to it afterwards.",

@@ -344,7 +344,7 @@ class SyncRequests(Requests, Errors, SyncCalls, unittest.TestCase):
             self.assertRaises(ImportError) as caught,
         ):
             postrider.__getattr__("AsyncPostrider")
-        self.assertIn("postrider[async]", str(caught.exception))
+        self.assertIn("pip install 'httpx>=0.27,<1'", str(caught.exception))
 
 
 class AsyncRequests(Requests, Errors, AsyncCalls, unittest.TestCase):

@@ -21,7 +21,7 @@ try:
     import anyio
     import httpx
 except ImportError as missing:
-    raise ImportError("AsyncPostrider needs httpx: pip install 'postrider[async]'") from missing
+    raise ImportError("AsyncPostrider needs httpx: pip install 'httpx>=0.27,<1'") from missing
 
 from . import _steps, errors
 from ._base import ClientBase
