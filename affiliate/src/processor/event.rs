@@ -158,3 +158,20 @@ impl WebhookEvent {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_of_the_guide_is_used() {
+        let guide = include_str!("../../../docs/AFFILIATE.md");
+        let (_, section) = guide.split_once("## Events of the payment processor").unwrap();
+        let (list, _) = section.split_once("Each event's signature").unwrap();
+        for kind in list.split('`').skip(1).step_by(2).filter(|word| word.contains('.')) {
+            let body = format!(r#"{{"id":"evt_1","type":"{kind}","created":1,"data":{{"object":{{}}}}}}"#);
+            let fact = WebhookEvent::read(body.as_bytes()).unwrap().read_fact(&MetadataKeys::default());
+            assert!(!matches!(fact, Ok(WebhookFact::Other(_))), "{kind}");
+        }
+    }
+}

@@ -12,8 +12,9 @@ const EVENTS_PATH: &str = "/dashboard/affiliate/processor/events";
 const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_payment_succeeded, customer.created, \
     customer.updated, customer.subscription.created, customer.subscription.updated, customer.subscription.deleted, \
     invoice.paid, invoice.payment_succeeded, invoice_payment.paid, charge.refunded, charge.refund.updated, \
-    refund.created, refund.updated, refund.failed, credit_note.created, credit_note.voided, charge.dispute.created, \
-    charge.dispute.closed, transfer.reversed, account.updated";
+    refund.created, refund.updated, refund.failed, credit_note.created, credit_note.updated, credit_note.voided, \
+    charge.dispute.created, charge.dispute.updated, charge.dispute.closed, charge.dispute.funds_withdrawn, \
+    charge.dispute.funds_reinstated, charge.succeeded, charge.updated, transfer.reversed, account.updated";
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/processor" => connect_page, reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
@@ -49,15 +50,15 @@ pub fn processor_card(context: &Context<'_>, state: &ProgramState, test: bool) -
     let mode = match processor.livemode {
         Some(true) => "Live payments",
         Some(false) => "Test payments",
-        None => "Unknown so far",
+        None => "Unknown until the first event",
     };
-    let access = if processor.has_key { "Events and a key" } else { "Events only" };
+    let access = if processor.has_key { "Webhook events and a key" } else { "Webhook events only" };
     let account = processor.account_id.clone().unwrap_or_else(|| "Unknown".into());
     let failed = processor.failed_events;
     let facts = Facts::new()
-        .row("Connected by", access)
+        .row("Connection", access)
         .row("Account", maud! { code { (account) } })
-        .row("Payments", mode)
+        .row("Mode", mode)
         .row("Signing secrets", processor.webhook_secrets_count)
         .row("Last event", time_or_dash(processor.last_event_at.as_deref()))
         .row(
@@ -248,9 +249,21 @@ async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::dashboard::form::Empty;
     use crate::dashboard::request::Fields;
+
+    #[test]
+    fn the_events_are_those_of_the_guide() {
+        let guide = include_str!("../../../../../docs/AFFILIATE.md");
+        let (_, section) = guide.split_once("## Events of the payment processor").unwrap();
+        let (list, _) = section.split_once("Each event's signature").unwrap();
+        let words = list.split('`').skip(1).step_by(2);
+        let named: BTreeSet<&str> = words.filter(|word| word.contains('.')).collect();
+        assert_eq!(EVENT_TYPES.split(", ").collect::<BTreeSet<_>>(), named);
+    }
 
     #[test]
     fn empty_fields_of_the_connection_are_left_out() {
