@@ -25,6 +25,7 @@ mod example;
 pub mod field;
 pub mod file_value;
 pub mod message_content;
+mod nouns;
 mod oauth;
 pub mod operation;
 pub mod operation_command;

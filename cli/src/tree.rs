@@ -5,6 +5,7 @@ use clap::Command;
 use crate::arguments::operation_command;
 use crate::commands;
 use crate::field::Field;
+use crate::nouns::sentence_about;
 use crate::operation::{Operation, OperationTable};
 
 /// The command that a command line selects.
@@ -46,7 +47,7 @@ fn group_help<'a>(table: &OperationTable<'_>, words: &[&str]) -> Selection<'a> {
         let Some(rest) = command.strip_prefix(prefix.as_str()) else { return };
         let (word, is_verb) = rest.split_once(' ').map_or((rest, true), |(word, _)| (word, false));
         if !children.iter().any(|(known, _)| known == word) {
-            let about = if is_verb { summary } else { format!("Commands of {word}") };
+            let about = if is_verb { summary } else { sentence_about(&format!("{prefix}{word}")).to_owned() };
             children.push((word.to_owned(), about));
         }
     };
@@ -85,28 +86,31 @@ pub(crate) fn whole(table: &OperationTable<'_>) -> Command {
     let mut root = Command::new("postrider").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     for workflow in commands::WORKFLOWS {
         let words: Vec<&str> = workflow.command.split(' ').collect();
-        root = insert(root, &words, |name| workflow.parser().name(name.to_owned()).hide(workflow.is_hidden));
+        root = insert(root, "", &words, |name| workflow.parser().name(name.to_owned()).hide(workflow.is_hidden));
     }
     for operation in table.all() {
         let fields = Field::of_operation(&operation, table);
         let words: Vec<&str> = operation.command.split(' ').collect();
-        root = insert(root, &words, |name| operation_command(&operation, &fields, name));
+        root = insert(root, "", &words, |name| operation_command(&operation, &fields, name));
     }
     root
 }
 
 /// Adds a command below its groups.
-fn insert(parent: Command, words: &[&str], leaf: impl FnOnce(&str) -> Command) -> Command {
+///
+/// `above`: the words of the parent, each with a space after it.
+fn insert(parent: Command, above: &str, words: &[&str], leaf: impl FnOnce(&str) -> Command) -> Command {
     match words {
         [] => parent,
         [name] => parent.subcommand(leaf(name)),
         [group, rest @ ..] => {
+            let noun = format!("{above}{group}");
+            let above = format!("{noun} ");
             if parent.find_subcommand(group).is_some() {
-                return parent.mut_subcommand(*group, |child| insert(child, rest, leaf));
+                return parent.mut_subcommand(*group, |child| insert(child, &above, rest, leaf));
             }
-            let child =
-                Command::new((*group).to_owned()).about(format!("Commands of {group}")).disable_help_subcommand(true);
-            parent.subcommand(insert(child, rest, leaf))
+            let child = Command::new((*group).to_owned()).about(sentence_about(&noun)).disable_help_subcommand(true);
+            parent.subcommand(insert(child, &above, rest, leaf))
         }
     }
 }
