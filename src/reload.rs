@@ -306,7 +306,7 @@ impl ConfigReloader {
         targets.listeners.reload(&self.running);
         model::log_text::show_addresses(self.running.log.addresses);
         let applied = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
-        tracing::info!(taken = applied, "configuration reloaded");
+        tracing::info!(applied, "configuration reloaded");
         if !changes.needs_restart.is_empty() {
             tracing::warn!(keys = changes.needs_restart.join(", "), "changed keys require a restart");
         }

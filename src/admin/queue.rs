@@ -254,8 +254,8 @@ pub(super) async fn run_command_on_matching(
         }
         if let Some(failure) = failure.filter(|failure| failure.passes >= FAILED_PASSES_MAX) {
             let message = format!(
-                "{done} recipients have been changed, the others not yet: {}. The command is stored and continues \
-                 when that is resolved",
+                "{} changed, the others not yet: {}. The command is stored and continues when that is resolved",
+                views::recipients_text(done),
                 failure.error
             );
             return Err(AdminError::with_code("unavailable", message));
@@ -264,7 +264,7 @@ pub(super) async fn run_command_on_matching(
             reported = done;
             let total = usize::from(PARTITIONS);
             let scanned = total.saturating_sub(left) * 100 / total;
-            let _ = progress.try_send(format!("{done} recipients; scanning queue: {scanned} %"));
+            let _ = progress.try_send(format!("{}; scanning queue: {scanned} %", views::recipients_text(done)));
         }
         execution.wait_for_progress().await;
     }

@@ -183,10 +183,11 @@ pub struct AccountUpdate {
     #[arg(long)]
     pub plan: Option<Plan>,
     /// Permit sending to any recipient (a payment method is on file): on or off
-    #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
+    #[arg(long, visible_alias = "payment-method")]
+    #[arg(value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub production: Option<bool>,
     /// Refuse new mail and hold queued mail of the account: on or off
-    #[arg(long, value_parser = BoolishValueParser::new())]
+    #[arg(long, value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub suspended: Option<bool>,
 }
 
@@ -320,4 +321,20 @@ pub enum DestinationAction {
     Pace(PaceOverride),
     /// Overrides the route; none restores the configured one.
     Route(Option<RouteOverride>),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    #[test]
+    fn switches_of_an_account_are_on_or_off() {
+        let mut command = AccountUpdate::augment_args(Command::new("update"));
+        let help = command.render_help().to_string();
+        assert!(help.contains("on or off") && !help.contains("possible values"), "{help}");
+        let matches = command.try_get_matches_from(["update", "acct_1", "--suspended", "on"]).unwrap();
+        assert_eq!(matches.get_one::<bool>("suspended"), Some(&true));
+    }
 }

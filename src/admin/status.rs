@@ -364,9 +364,10 @@ impl QueueCount {
         } else if self.overdue > 0 {
             let minutes = OVERDUE.as_secs() / 60;
             problems.push(format!(
-                "{}{} recipients are overdue by more than {minutes} minutes: `queue top` shows what limits them",
+                "{}{} {} overdue by more than {minutes} minutes: `queue top` shows what limits delivery",
                 if self.has_more_due { "at least " } else { "" },
-                self.overdue
+                views::recipients_text(self.overdue),
+                if self.overdue == 1 { "is" } else { "are" }
             ));
         } else if self.has_more_due {
             note = Some("not all queues were checked: some recipients may be overdue");

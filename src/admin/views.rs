@@ -93,6 +93,11 @@ pub(super) fn held_mail_view(waiting: HeldMail) -> Value {
     json!({"recipients": waiting.recipients, "oldest": waiting.oldest, "has_more": waiting.has_more})
 }
 
+/// A number of recipients in words.
+pub(super) fn recipients_text(count: u64) -> String {
+    if count == 1 { "1 recipient".to_owned() } else { format!("{count} recipients") }
+}
+
 pub(super) fn task_view(task: &Task, queue: &Subsystems) -> Value {
     json!({
         "email": task.id.email,
@@ -323,6 +328,11 @@ mod tests {
             next_attempt_at: None,
             notify: DsnOptions::default(),
         }
+    }
+
+    #[test]
+    fn one_recipient_is_singular() {
+        assert_eq!((recipients_text(1).as_str(), recipients_text(2).as_str()), ("1 recipient", "2 recipients"));
     }
 
     #[test]

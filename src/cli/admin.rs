@@ -17,7 +17,7 @@ use super::listing::{self, EmailCommand};
 use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
 use super::queue::{self, QueueSubcommand};
-use super::secrets::{self, Kind, SecretCommand};
+use super::secrets::{self, Kind, SecretCommand, with_help};
 use super::{AdminArguments, store_check, table};
 use crate::admin::check::progress;
 use crate::admin::{
@@ -59,9 +59,25 @@ pub enum AdminCommand {
     Email(EmailCommand),
     /// Manage API keys
     #[command(subcommand)]
+    #[command(mut_subcommand("list", with_help("List API keys, newest first")))]
+    #[command(mut_subcommand("create", with_help("Create an API key; its secret is printed once")))]
+    #[command(mut_subcommand(
+        "rotate",
+        with_help("Replace the secret of an API key and print the new one once; the old one stays valid for a while")
+    ))]
+    #[command(mut_subcommand("delete", with_help("Delete an API key; it stops working at once")))]
     Key(SecretCommand),
     /// Manage SMTP credentials: passwords for submission
     #[command(subcommand)]
+    #[command(mut_subcommand("list", with_help("List SMTP credentials, newest first")))]
+    #[command(mut_subcommand("create", with_help("Create an SMTP credential; its secret is printed once")))]
+    #[command(mut_subcommand(
+        "rotate",
+        with_help(
+            "Replace the secret of an SMTP credential and print the new one once; the old one stays valid for a while"
+        )
+    ))]
+    #[command(mut_subcommand("delete", with_help("Delete an SMTP credential; it stops working at once")))]
     Credential(SecretCommand),
     /// Trace an email: events, attempts, what it waits for, next attempt. Select it by id, recipient, sender or
     /// Message-ID; if several emails match, they are listed
@@ -267,6 +283,7 @@ fn text(command: &AdminCommand, result: &Value) -> String {
         AdminCommand::Email(_) => listing::emails(result),
         // Several emails match.
         AdminCommand::Trace { .. } if result["emails"].is_array() => listing::emails(result),
+        AdminCommand::Trace { .. } => super::readable::render_readable(&listing::label_source(result)),
         AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, result),
         AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, result),
         _ => super::readable::render_readable(result),

@@ -118,6 +118,13 @@ fn email_row(email: &Value) -> Value {
     row
 }
 
+/// Labels how the email of a trace was submitted as `source`. The field of the JSON keeps its name.
+pub(super) fn label_source(trace: &Value) -> Value {
+    let label = |name: &str| if name == "door" { "source".to_owned() } else { name.to_owned() };
+    let fields = trace.as_object().into_iter().flatten();
+    fields.map(|(name, value)| (label(name), value.clone())).collect()
+}
+
 /// Prints the cursor of the next page, if there may be one.
 pub fn next(result: &Value) -> String {
     match result["next_cursor"].as_str() {
@@ -131,6 +138,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_trace_shows_the_source_of_the_email() {
+        let text = super::super::readable::render_readable(&label_source(&json!({"id": "msg_1", "door": "api"})));
+        assert_eq!(text, "id: msg_1\nsource: api\n");
+    }
 
     #[test]
     fn emails_are_a_table() {

@@ -118,7 +118,7 @@ impl Confirmation<'_> {
         if recipients <= 1 || !is_terminal {
             return Ok(None);
         }
-        eprint!("{word}: {recipients} recipients. Continue? [y/N] ");
+        eprint!("{word}: {}. Continue? [y/N] ", count_with_noun(&count_result["recipients"], "recipient"));
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
         match answer.trim().to_ascii_lowercase().as_str() {
@@ -295,7 +295,7 @@ fn counting_note(counted: &Value) -> Option<&'static str> {
 }
 
 /// A number with its noun in the singular or plural.
-fn count_with_noun(number: &Value, noun: &str) -> String {
+pub(super) fn count_with_noun(number: &Value, noun: &str) -> String {
     let plural = if number.as_u64() == Some(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
@@ -329,7 +329,7 @@ pub fn tasks(result: &Value) -> String {
     }
     if result["has_more"] == true {
         // Writing to a String does not fail.
-        let _ = writeln!(out, "{} recipients read", result["tasks_read"]);
+        let _ = writeln!(out, "{} read", count_with_noun(&result["tasks_read"], "recipient"));
     }
     out + &next(result)
 }
@@ -366,6 +366,9 @@ mod tests {
             "slowed": "slowed from 5 to 1 connections because of 421 4.7.0 busy",
         }]});
         assert!(!top(&result).contains("The queue is long"));
+        assert!(
+            top(&json!({"tasks": 1, "count": 1, "destinations": []})).contains("1 recipient waiting for 1 destination")
+        );
         let long = json!({"tasks": 7, "count": 0, "counted": "memory", "destinations": []});
         assert!(top(&long).ends_with("only the first recipients of each destination.\n"), "{}", top(&long));
         let text = top(&result);

@@ -1,7 +1,7 @@
 //! `postrider admin key` and `postrider admin credential`: manage API keys and passwords for SMTP submission through
 //! the API's operations. A secret is printed once; the store contains only its hash.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 use message::percent::encode_segment;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::admin::{AdminError, AdminRequest};
 /// Commands for API keys or SMTP credentials.
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
-    /// List them, newest first
+    /// List credentials, newest first
     List {
         #[command(flatten)]
         owner: OwnerArguments,
@@ -23,7 +23,7 @@ pub enum SecretCommand {
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Create one; its secret is printed once
+    /// Create a credential; its secret is printed once
     Create {
         #[command(flatten)]
         owner: OwnerArguments,
@@ -47,13 +47,18 @@ pub enum SecretCommand {
         #[command(flatten)]
         owner: OwnerArguments,
     },
-    /// Delete one; it becomes invalid
+    /// Delete a credential; it stops working at once
     Delete {
         /// Id
         id: String,
         #[command(flatten)]
         owner: OwnerArguments,
     },
+}
+
+/// Names the kind of secret in the help of a subcommand.
+pub(super) fn with_help(text: &'static str) -> impl FnOnce(Command) -> Command {
+    move |command| command.about(text)
 }
 
 /// Selects the account.
@@ -162,5 +167,16 @@ mod tests {
         let refused = json!({"status": 409, "body": {"error": {"message": "Too many", "code": "conflict"}}});
         assert_eq!(parse_response(&refused), Err(AdminError { message: "Too many".into(), code: "conflict".into() }));
         assert_eq!(parse_response(&json!({"status": 200, "body": {"a": 1}})), Ok(json!({"a": 1})));
+    }
+
+    #[test]
+    fn the_help_names_the_kind_of_secret() {
+        let help_of = |noun: &str| {
+            let mut root = super::super::AdminArguments::augment_args(Command::new("admin"));
+            root.find_subcommand_mut(noun).unwrap().render_help().to_string()
+        };
+        assert!(help_of("key").contains("Delete an API key; it stops working at once"), "{}", help_of("key"));
+        let credential = help_of("credential");
+        assert!(credential.contains("Create an SMTP credential; its secret is printed once"), "{credential}");
     }
 }

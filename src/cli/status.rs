@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::queue::count_with_noun;
 use super::table::list;
 use crate::admin::{AdminError, AdminRequest};
 
@@ -58,9 +59,9 @@ fn format_status(result: &Value) -> String {
         line(
             "queue",
             &format!(
-                "{}{} recipients, {}{} due, {} held, oldest {}",
+                "{}{}, {}{} due, {} held, oldest {}",
                 more("has_more"),
-                text(&queue["recipients"]),
+                count_with_noun(&queue["recipients"], "recipient"),
                 more("has_more_due"),
                 text(&queue["due"]),
                 text(&queue["held"]),

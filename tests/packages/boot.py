@@ -364,14 +364,14 @@ def reload(stage):
     changed = good.replace("[submission]\n", "[submission]\nrecipients_max = 55\n")
     file.write_text(changed)
     machine.do("sudo systemctl reload postrider")
-    wait_for("the reload", lambda: "taken=submission.recipients_max" in machine.log())
+    wait_for("the reload", lambda: "applied=submission.recipients_max" in machine.log())
     file.write_text(changed + "[nonsense]\nkey = 1\n")
     machine.do("sudo systemctl reload postrider", status=1)
     expect("`nonsense` is not a key" in machine.log(), "the log does not name the problem")
     expect(machine.property("ActiveState") == "active", "a refused reload ends the service")
     file.write_text(good)
     machine.do("sudo systemctl reload postrider")
-    wait_for("the second reload", lambda: machine.log().count("taken=submission.recipients_max") == 2)
+    wait_for("the second reload", lambda: machine.log().count("applied=submission.recipients_max") == 2)
     expect(machine.pid() == pid, "a reload restarts the server")
 
 

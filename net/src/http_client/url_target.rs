@@ -68,7 +68,7 @@ impl UrlTarget {
         // Ports below 1024 belong to other services, which a request could be abused to talk to.
         let usual = port >= 1024 || matches!(port, 80 | 443);
         if port == 0 || !(usual || rules.allow_private) {
-            return Err(format!("port {port} is not allowed; use 443 or a port above 1023"));
+            return Err(format!("port {port} is not allowed; use 443, 80 or a port above 1023"));
         }
         let host = url.host_str().unwrap_or_default();
         let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

@@ -12,7 +12,7 @@ use super::{PROGRAM, PageArguments, json_object, list_path, read_text_file};
 /// Commands of `admin affiliate run`.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
-    /// Draft a run with all confirmed commissions that can be paid
+    /// Draft a run with all earned commissions that can be paid
     Draft {
         /// Include commissions earned until this time (ISO 8601 or Unix seconds) [default: now]
         #[arg(long, value_parser = time)]
