@@ -38,7 +38,7 @@ impl AffiliateNoun {
     /// Returns the name that error messages use.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Partner => "affiliate",
+            Self::Partner => "partner",
             Self::Link => "link",
             Self::Campaign => "campaign",
             Self::Referral => "referral",

@@ -74,8 +74,8 @@ pub fn method_name(method: PayoutMethod) -> &'static str {
     match method {
         PayoutMethod::Paypal => "PayPal",
         PayoutMethod::Wise => "Wise",
-        PayoutMethod::Bank => "bank transfer",
-        PayoutMethod::Other => "another way",
+        PayoutMethod::Bank => "Bank transfer",
+        PayoutMethod::Other => "Other",
         PayoutMethod::Stripe => "Stripe",
     }
 }
@@ -425,7 +425,7 @@ mod tests {
             (
                 PartnerEmailKind::ConfirmPayout { method, destination: "DE 1".to_owned() },
                 "Confirm where shop.example pays you",
-                "bank transfer: DE 1",
+                "Bank transfer: DE 1",
             ),
             (
                 PartnerEmailKind::PayoutChanged { before: Some((PayoutMethod::Paypal, "old@example.org".to_owned())) },

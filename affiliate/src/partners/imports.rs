@@ -100,7 +100,10 @@ struct CreatedPartner {
 fn mail_warning(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
     let (first, count) = (unmailed.first()?, unmailed.len());
     tracing::warn!(account.id = %account, count, cause = %first, "imported partners were not emailed");
-    Some(format!("{count} partners were not emailed; the first: {first}"))
+    Some(match count {
+        1 => format!("1 partner was not emailed: {first}"),
+        _ => format!("{count} partners were not emailed; the first: {first}"),
+    })
 }
 
 /// Validated rows and skipped rows of a list.

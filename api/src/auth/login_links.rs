@@ -136,6 +136,17 @@ impl AccessGrant {
             }
         }
     }
+
+    /// How an owner ends access that they did not want.
+    fn remedy(&self) -> String {
+        match self {
+            Self::Credential("OAuth grant", _) => "revoke the grant, or remove the user who gave it".to_owned(),
+            Self::Credential(noun, _) | Self::Secret(noun, _) => {
+                format!("delete the {noun}, or remove the user who did it")
+            }
+            Self::Owner(_) => "remove the user, and the user who added them".to_owned(),
+        }
+    }
 }
 
 /// Notifies the account's owners by email, after the response, of new access. Rate-limited per account and kind: five
@@ -151,9 +162,10 @@ pub fn notify_access_granted(state: &State, account: &Account, grant: AccessGran
         let (subject, sentence) = grant.notice_text(&account.email);
         let text = format!(
             "{sentence} at {}.\n\n\
-             If you do not recognize this, delete the credential or remove the user, review all API keys, SMTP \
-             credentials and users of the account, and change your password, which ends your other sessions.\n",
+             If you do not recognize this, {}, review all API keys, SMTP credentials and users of the account, and \
+             change your password, which ends your other sessions.\n",
             task_state.options.base_url,
+            grant.remedy(),
         );
         let users = match store::user::list(&task_state.services.store, account.id).await {
             Ok(users) => users,
@@ -173,15 +185,16 @@ pub fn notify_access_granted(state: &State, account: &Account, grant: AccessGran
 
 /// Mails a notice; failures are only logged.
 async fn send_notice(state: &AppState, email: SystemEmail) {
-    let sending = async {
-        system_mailer(state)
-            .await?
-            .send(&state.accounts.intake, email)
-            .await
-            .map_err(|refusal| unavailable_problem(&refusal))
+    let notice = email.subject.clone();
+    let cause = match sender_address(state) {
+        Err(_) => Some("`sandbox_sender` in [service] is not set, or not usable".to_owned()),
+        Ok(sender) => match SystemMailer::for_service(&state.services.store, sender).await {
+            Err(error) => Some(error.to_string()),
+            Ok(mailer) => mailer.send(&state.accounts.intake, email).await.err().map(|refusal| refusal.to_string()),
+        },
     };
-    if let Err(problem) = sending.await {
-        tracing::warn!(code = problem.code().word, "cannot mail a security notice");
+    if let Some(cause) = cause {
+        tracing::warn!(notice, cause, "cannot mail a security notice");
     }
 }
 
@@ -214,5 +227,18 @@ fn link_text(purpose: LinkPurpose, url: &str, account: &Address) -> (&'static st
                  If you do not know the sender, ignore this email: nothing happens without the link.\n"
             ),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_says_how_to_end_the_access() {
+        let secret = AccessGrant::Secret("API key", "key_1".to_owned());
+        assert_eq!(secret.remedy(), "delete the API key, or remove the user who did it");
+        let grant = AccessGrant::Credential("OAuth grant", "grant_1".to_owned());
+        assert!(grant.remedy().starts_with("revoke the grant"));
     }
 }

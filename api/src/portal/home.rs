@@ -82,7 +82,7 @@ async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink)
                 p.soft.small {
                     (join::commission_offer(program, campaign))
                     @if let Some(rate) = rate { " Your own rate of " (rate.to_string()) " % applies instead." }
-                    " Commissions are confirmed after a " (campaign.terms.hold_days) "-day refund period."
+                    " Commissions are earned after a " (campaign.terms.hold_days) "-day refund period."
                 }
             }
         }

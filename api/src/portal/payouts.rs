@@ -31,7 +31,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
         @if page.payouts.is_empty() {
             (EmptyState {
                 title: "No payouts yet",
-                text: "Confirmed commissions are paid in the program's next payout run.",
+                text: "Earned commissions are paid in the program's next payout run.",
                 action: None,
             })
         } @else {

@@ -122,7 +122,7 @@ pub(super) fn commission_status(line: &Commission) -> Fragment {
     let under_review = || Badge::new("under review", Tone::Warning);
     match line.status {
         CommissionState::Pending { frozen } if frozen.is_frozen() => Fragment::new(under_review()),
-        CommissionState::Pending { .. } => dated(Badge::new("pending", Tone::Active), "confirmed on ", line.earns_at),
+        CommissionState::Pending { .. } => dated(Badge::new("pending", Tone::Active), "earned on ", line.earns_at),
         CommissionState::Earned { earned_at, frozen } => {
             let badge = if frozen.is_frozen() { under_review() } else { Badge::new("earned", Tone::Good) };
             dated(badge, "since ", earned_at)

@@ -82,6 +82,9 @@ async fn sandbox_account_sends_no_partner_emails() {
     let import = world.upload_csv(&session, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
     assert_eq!(import["imported"], 2, "{import}");
     assert!(import["warnings"][0].as_str().unwrap().starts_with("2 partners were not emailed"), "{import}");
+    let list = "email,status\nz@victim.example,invited\n";
+    let import = world.upload_csv(&session, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
+    assert!(import["warnings"][0].as_str().unwrap().starts_with("1 partner was not emailed: "), "{import}");
     assert_eq!(affiliate_service(&world).emails.send_due_emails(0..=63).await, 0);
     assert_eq!((count_emails(&world, 1).await, count_emails(&world, 9).await), (0, 0));
     // It can send to its own address from its own domain.
