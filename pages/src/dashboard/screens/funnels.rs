@@ -49,7 +49,7 @@ fn filters() -> Vec<Filter> {
         ("signup_method", "Sign-up method"),
     ];
     let choices = choices(&groups);
-    let mut filters = vec![Filter::text("steps", "Steps, with commas", "visit, user.created")];
+    let mut filters = vec![Filter::text("steps", "Steps, separated by commas", "visit, user.created")];
     filters.extend(DateRange::filters());
     filters.push(Filter { name: "group_by", label: "Compare by", control: FilterControl::Select(choices) });
     filters

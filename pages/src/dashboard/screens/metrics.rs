@@ -118,14 +118,14 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
             @if uncategorized.other > 0 {
                 p.soft {
-                    (grouped(uncategorized.other)) " recipients of this domain were counted under other categories: \
+                    (recipients_were(uncategorized.other, "of this domain")) " counted under other categories: \
                         each hour counts 100 pairs of category and domain separately. Some of them may belong to this \
                         category."
                 }
             }
             @if uncategorized.unknown > 0 {
                 p.soft {
-                    (grouped(uncategorized.unknown)) " recipients in this range were counted before categories \
+                    (recipients_were(uncategorized.unknown, "in this range")) " counted before categories \
                         existed. They are not included in these figures."
                 }
             }
@@ -136,6 +136,12 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let export = query.with("done", "").to_query();
     let actions = maud! { a.button href={ (PATH) "/export.csv?" (export) } { "Export as CSV" } };
     Ok(Page::new("Metrics", body).lead(lead).actions(actions).same_as(emails.call(range)).into())
+}
+
+/// The subject of a sentence, with its verb: `1 recipient of this domain was`.
+fn recipients_were(count: u64, which: &str) -> String {
+    let (noun, verb) = if count == 1 { ("recipient", "was") } else { ("recipients", "were") };
+    format!("{} {noun} {which} {verb}", grouped(count))
 }
 
 /// The filters: the range, and the emails that are counted. Counts are stored for one property at a time.

@@ -180,7 +180,7 @@ pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_ref
                 @else { (line.description) }
             }
         })
-        .column("Written", |line| time_or_dash(line.created_at.as_deref()))
+        .column("Created", |line| time_or_dash(line.created_at.as_deref()))
         .into()
 }
 
@@ -253,7 +253,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Payout", payout.map(|id| maud! { a href={ (PATH) "/payouts/" (encode(&id)) } { (id) } }))
         .optional("Invoice", line.processor_invoice_id.clone())
         .optional("Charge", line.processor_charge_id.clone())
-        .row("Written", time_or_dash(line.created_at.as_deref()))
+        .row("Created", time_or_dash(line.created_at.as_deref()))
         .row("Id", maud! { code { (line.id) } });
     let body = maud! {
         p.formula { @if formula.is_empty() { (line.formula()) } @else { (formula) } }

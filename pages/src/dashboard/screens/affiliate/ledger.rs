@@ -23,7 +23,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_ledger").id(&partner.id).query("cursor", context.query().get("cursor"));
     let found: &List<LedgerLine> = &context.read_list("data", &call).await?;
     let table = Table::of("Ledger", &found.entries)
-        .column("Written", |line| time_or_dash(line.commission.created_at.as_deref()))
+        .column("Created", |line| time_or_dash(line.commission.created_at.as_deref()))
         .number("Amount", |line| {
             let (commission, amount) = (&line.commission, line.commission.money().text());
             maud! {

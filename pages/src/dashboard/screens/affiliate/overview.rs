@@ -138,7 +138,7 @@ impl Renderable for ProgramOverview<'_> {
                     (processor::processor_card(context, state, true))
                 }
                 section.card {
-                    h2 { "Books" }
+                    h2 { "Ledger" }
                     p.soft { "Every amount can be checked against the processor's reports." }
                     ul.plain {
                         @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }

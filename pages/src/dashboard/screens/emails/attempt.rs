@@ -82,11 +82,11 @@ impl EmailAttemptTls {
     /// Whether the certificate proved the host, and how.
     fn proof(&self) -> &'static str {
         match (self.policy.as_str(), self.verified) {
-            ("dane", true) => "Proven by the TLSA records of the host (DANE)",
-            ("mta-sts", true) => "Proven: valid for the host that the domain's MTA-STS policy names",
-            (_, true) => "Proven: issued for this host by a known authority",
-            ("dane" | "mta-sts", false) => "Not proven, although the domain requires it",
-            (_, false) => "Not proven; no proof was required",
+            ("dane", true) => "Verified by the TLSA records of the host (DANE)",
+            ("mta-sts", true) => "Verified: valid for the host that the domain's MTA-STS policy names",
+            (_, true) => "Verified: issued for this host by a known authority",
+            ("dane" | "mta-sts", false) => "Not verified, although the domain requires it",
+            (_, false) => "Not verified (not required)",
         }
     }
 

@@ -51,7 +51,8 @@ impl Renderable for Advice {
                 div.notice.warning role="status" {
                     p {
                         strong { "Bounces are above 2 %: " (Unit::Percent.exact(*rate)) }
-                        " (" (grouped(counts.bounced)) " recipients). To providers, many unknown addresses are a sign \
+                        " (" (grouped(counts.bounced)) @if counts.bounced == 1 { " recipient" } @else { " recipients" }
+                        "). To providers, many unknown addresses are a sign \
                          of a bought or old list, so they slow down or refuse all your mail."
                     }
                     p {

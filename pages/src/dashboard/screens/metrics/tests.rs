@@ -112,6 +112,7 @@ fn overflow_rows_are_named_and_have_no_link() {
     let page = html(backend.get("/metrics?only=domain:b.example&category=newsletter&by=category"));
     assert!(page.contains("Other categories") && page.contains("each hour counts 100 values separately"), "{page}");
     assert!(page.contains("70 recipients of this domain were counted under other categories"), "{page}");
+    assert_eq!(super::recipients_were(1, "of this domain"), "1 recipient of this domain was");
     assert!(!page.contains("(other)"), "{page}");
     assert!(html(backend.get("/metrics?by=tag")).contains("Other tags"));
 }

@@ -64,7 +64,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if !asked.is_unknown() { p { a href=(asked.path()) { "Look for emails and opt-outs of " (asked.label()) } } }
             } @else {
                 (table)
-                p.soft.small { "People of " @match found.entries.len() { 1 => { "one event" } count => { (grouped(count as u64)) " events" } } ", the latest first." }
+                p.soft.small { "People in the latest " @match found.entries.len() { 1 => { "event" } count => { (grouped(count as u64)) " events" } } "." }
                 (Pager { context, next_cursor: found.next_cursor.as_deref() })
             }
         }
