@@ -341,7 +341,7 @@ fn an_empty_id_is_refused() {
 }
 
 #[test]
-fn new_emails_are_new_by_the_clock_of_the_server() {
+fn emails_are_young_by_the_clock_of_the_server() {
     // The server's clock is an hour behind.
     let an_hour_ago = std::time::UNIX_EPOCH.elapsed().unwrap() - std::time::Duration::from_secs(3_600);
     let now = jiff::Timestamp::UNIX_EPOCH + an_hour_ago;
@@ -349,15 +349,58 @@ fn new_emails_are_new_by_the_clock_of_the_server() {
     let server = ScriptedServer::start(move |request| {
         let message = json!({"id": 7, "received_at": now.to_string(), "text": "Your code is 123456"});
         let body = match request.target.as_str() {
-            "/account" => json!({"error": {"message": "Only sending", "code": "forbidden"}}),
             "/messages/7" => message,
+            target if target.contains("after=7") => json!({"messages": []}),
             _ => json!({"messages": [message]}),
         };
-        let status = if request.target == "/account" { 403 } else { 200 };
-        Reply::Raw(status, vec![("date", date.clone())], body.to_string().into_bytes())
+        Reply::Raw(200, vec![("date", date.clone())], body.to_string().into_bytes())
     });
     let run = server.run(&["wait", "--to", "ada@example.net", "--since", "1m", "--for", "5s"]);
     assert_eq!((run.status, &run.json()["codes"][0]), (Some(0), &json!("123456")), "{run:?}");
+}
+
+/// A time that only a server whose clock was moved can give.
+const MOVED_TIME: &str = "2999-01-01T00:00:00.000Z";
+
+#[test]
+fn wait_takes_the_next_message_of_the_inbox() {
+    let server = ScriptedServer::start(|request| {
+        let message = |id: u64| json!({"id": id, "received_at": MOVED_TIME, "text": format!("Your code is 12345{id}")});
+        Reply::Json(
+            200,
+            match request.target.as_str() {
+                "/messages?to=ada%40example.net&limit=1" => json!({"messages": [message(7)]}),
+                "/messages/8" => message(8),
+                target if target.contains("&after=7&") => json!({"messages": [message(8)]}),
+                other => panic!("{other}"),
+            },
+        )
+    });
+    let run = server.run(&["wait", "--to", "ada@example.net", "--for", "5s"]);
+    assert_eq!((run.status, &run.json()["codes"][0]), (Some(0), &json!("123458")), "{run:?}");
+}
+
+#[test]
+fn wait_takes_the_next_received_email() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |request| {
+        let email = |id: &str| json!({"email_id": id, "subject": "Sign in", "received_at": MOVED_TIME});
+        match request.target.as_str() {
+            "/received-emails/inb_2" => {
+                let detail = json!({"email_id": "inb_2", "subject": "Sign in", "text": "Your code is 123456"});
+                Reply::Json(200, json!({"received_email": detail}))
+            }
+            target if target.starts_with("/received-emails?") => {
+                let is_first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+                let emails = if is_first { vec![email("inb_1")] } else { vec![email("inb_2"), email("inb_1")] };
+                Reply::Json(200, json!({"received_emails": emails, "has_more": false, "next_cursor": null}))
+            }
+            _ => error(404, "not_found"),
+        }
+    });
+    let run = server.run(&["wait", "--to", "ada@example.net", "--subject", "sign", "--for", "5s"]);
+    let email = run.json();
+    assert_eq!((run.status, &email["id"], &email["codes"][0]), (Some(0), &json!("inb_2"), &json!("123456")), "{run:?}");
 }
 
 #[test]

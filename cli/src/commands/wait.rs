@@ -1,9 +1,12 @@
 //! `wait`: waits for an email to an address and shows its text, links and one-time codes, for tests of applications.
 //!
-//! `postrider dev` answers from its inbox; another server from the received emails.
+//! `postrider dev` answers from its inbox; another server from the received emails. The emails that are there at the
+//! start are remembered by their ids, because the server's clock can differ from this machine's.
+
+use std::collections::BTreeSet;
 
 use clap::{Arg, Command};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
@@ -19,6 +22,10 @@ use mcp::arguments::encode;
 /// Longest wait of one request to the inbox.
 const REQUEST_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Messages of the inbox that are looked at for `--since`.
+const INBOX_PAGE: u32 = 1_000;
+/// Largest page of received emails.
+const RECEIVED_PAGE: u32 = 100;
 
 pub(super) fn command() -> Command {
     Command::new("wait")
@@ -42,44 +49,39 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let run = WorkflowRun::parse(command(), arguments, table);
     let client = run.client()?;
     let longest = duration::parse(run.text("for").unwrap_or("30s"))?;
-    let age = run.text("since").map(duration::parse).transpose()?.unwrap_or_default();
-    let mut wanted = WantedEmail {
+    let age = run.text("since").map(duration::parse).transpose()?;
+    let wanted = WantedEmail {
         to: run.text("to").unwrap_or_default().to_owned(),
         subject: run.text("subject").map(str::to_lowercase),
-        since: clock::now()? - SignedDuration::try_from(age).unwrap_or_default(),
+        age: age.map(|age| SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX)),
     };
     let late = format!("no email to {} arrived within {} s", wanted.to, longest.as_secs());
-    let waiting = async {
-        let ahead = server_ahead(&client).await?;
-        wanted.since = wanted.since.checked_add(ahead).unwrap_or(wanted.since);
-        wanted.wait(&client).await
-    };
-    let found = tokio::time::timeout(longest, waiting).await.map_err(|_| CliError::Failed(late))??;
+    let found = tokio::time::timeout(longest, wanted.wait(&client)).await.map_err(|_| CliError::Failed(late))??;
     run.print(&found)
-}
-
-/// How much the server's clock is ahead: the emails have its times. Any answer tells it, also a refusal.
-async fn server_ahead(client: &ApiClient) -> Result<SignedDuration, CliError> {
-    match client.call(&Call::get("/account")).await {
-        Ok(_) | Err(CliError::Api(_) | CliError::UnexpectedResponse { .. }) => Ok(client.server_ahead()),
-        Err(error) => Err(error),
-    }
 }
 
 struct WantedEmail {
     to: String,
     subject: Option<String>,
-    since: jiff::Timestamp,
+    /// Emails that arrived up to this long before the start are accepted too.
+    age: Option<SignedDuration>,
+}
+
+/// The emails to the address that are too old, as they are found at the start.
+enum OldEmails {
+    /// In the inbox: those up to this number.
+    Inbox { last_id: u64 },
+    /// Ids of the newest ones among the received emails.
+    Received { ids: BTreeSet<String> },
 }
 
 impl WantedEmail {
     async fn wait(&self, client: &ApiClient) -> Result<Value, CliError> {
+        let old = self.old_emails(client).await?;
         loop {
-            let email = match self.read_inbox(client).await {
-                // A server for production has no such inbox.
-                Err(CliError::Api(error)) if error.status == 404 => self.read_received(client).await?,
-                Err(CliError::UnexpectedResponse { status: 404, .. }) => self.read_received(client).await?,
-                other => other?,
+            let email = match &old {
+                OldEmails::Inbox { last_id } => self.read_inbox(client, *last_id).await?,
+                OldEmails::Received { ids } => self.read_received(client, ids).await?,
             };
             if let Some(email) = email {
                 return Ok(email);
@@ -87,11 +89,46 @@ impl WantedEmail {
         }
     }
 
-    async fn read_inbox(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
+    async fn old_emails(&self, client: &ApiClient) -> Result<OldEmails, CliError> {
+        let limit = if self.age.is_some() { INBOX_PAGE } else { 1 };
+        let target = format!("/messages?to={}&limit={limit}", encode(&self.to));
+        let answer = match client.call(&Call::get(target)).await {
+            // A server for production has no such inbox.
+            Err(CliError::Api(error)) if error.status == 404 => None,
+            Err(CliError::UnexpectedResponse { status: 404, .. }) => None,
+            other => Some(other?),
+        };
+        if let Some(answer) = answer {
+            let page = answer.json()?;
+            let messages = self.skip_accepted(client, &page["messages"])?;
+            let last_id = messages.first().and_then(|message| message["id"].as_u64()).unwrap_or(0);
+            return Ok(OldEmails::Inbox { last_id });
+        }
+        let page = client.call(&Call::get(self.received_target())).await?.json()?;
+        let emails = self.skip_accepted(client, &page["received_emails"])?;
+        let ids = emails.iter().filter_map(|email| email["email_id"].as_str()).map(str::to_owned).collect();
+        Ok(OldEmails::Received { ids })
+    }
+
+    /// The emails of a list, newest first, without those that are young enough. The server's clock can be moved
+    /// (`[testing]`), which `Date` does not show: it is at least at the newest email.
+    fn skip_accepted<'a>(&self, client: &ApiClient, emails: &'a Value) -> Result<&'a [Value], CliError> {
+        let emails = emails.as_array().map(Vec::as_slice).unwrap_or_default();
+        let Some(age) = self.age else { return Ok(emails) };
+        let now = clock::now()?;
+        let now = now.checked_add(client.server_ahead()).unwrap_or(now);
+        let now = emails.first().and_then(received_at).map_or(now, |newest| now.max(newest));
+        let since = now.checked_sub(age).unwrap_or(Timestamp::MIN);
+        let count = emails.iter().take_while(|email| received_at(email).is_some_and(|at| at >= since)).count();
+        Ok(emails.get(count..).unwrap_or_default())
+    }
+
+    async fn read_inbox(&self, client: &ApiClient, last_id: u64) -> Result<Option<Value>, CliError> {
         let subject = self.subject.as_ref().map(|subject| format!("&subject={}", encode(subject))).unwrap_or_default();
         // The answer comes within the client's own timeout.
         let wait = REQUEST_WAIT_MAX.min(client.timeout() / 2);
-        let target = format!("/messages?to={}{subject}&limit=1&wait={}ms", encode(&self.to), wait.as_millis());
+        let to = encode(&self.to);
+        let target = format!("/messages?to={to}{subject}&after={last_id}&limit=1&wait={}ms", wait.as_millis());
         let started = tokio::time::Instant::now();
         let page = client.call(&Call::get(target)).await?.json()?;
         let Some(message) = page["messages"].as_array().and_then(|messages| messages.first()) else {
@@ -101,45 +138,44 @@ impl WantedEmail {
             }
             return Ok(None);
         };
-        if !self.is_new(&message["received_at"]) {
-            tokio::time::sleep(PAUSE).await;
-            return Ok(None);
-        }
         let detail = client.call(&Call::get(format!("/messages/{}", message["id"]))).await?.json()?;
-        Ok(Some(shown(&detail)))
+        Ok(Some(shown(&detail, "id")))
     }
 
-    async fn read_received(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
-        let target = format!(
-            "/received-emails?to={}&limit=20&received_after={}",
-            encode(&self.to),
-            encode(&self.since.to_string())
-        );
-        let page = client.call(&Call::get(target)).await?.json()?;
+    async fn read_received(&self, client: &ApiClient, old: &BTreeSet<String>) -> Result<Option<Value>, CliError> {
+        let page = client.call(&Call::get(self.received_target())).await?.json()?;
+        let is_old = |email: &Value| email["email_id"].as_str().is_some_and(|id| old.contains(id));
         let fits = |email: &&Value| {
             let subject = email["subject"].as_str().unwrap_or_default().to_lowercase();
             self.subject.as_ref().is_none_or(|wanted| subject.contains(wanted))
         };
-        let Some(email) = page["received_emails"].as_array().into_iter().flatten().find(fits) else {
+        let emails = page["received_emails"].as_array().into_iter().flatten();
+        let Some(email) = emails.take_while(|email| !is_old(email)).find(fits) else {
             tokio::time::sleep(PAUSE).await;
             return Ok(None);
         };
-        let id = encode(email["id"].as_str().unwrap_or_default());
+        let id = encode(email["email_id"].as_str().unwrap_or_default());
         let detail = client.call(&Call::get(format!("/received-emails/{id}"))).await?.json()?;
-        Ok(Some(shown(&detail["received_email"])))
+        Ok(Some(shown(&detail["received_email"], "email_id")))
     }
 
-    fn is_new(&self, received_at: &Value) -> bool {
-        received_at.as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok()).is_none_or(|at| at >= self.since)
+    /// The newest received emails to the address.
+    fn received_target(&self) -> String {
+        format!("/received-emails?to={}&limit={RECEIVED_PAGE}", encode(&self.to))
     }
 }
 
-fn shown(email: &Value) -> Value {
+fn received_at(email: &Value) -> Option<Timestamp> {
+    email["received_at"].as_str()?.parse().ok()
+}
+
+/// What is printed of an email; `id` is the name of the field with its id.
+fn shown(email: &Value, id: &str) -> Value {
     let text = |name: &str| email[name].as_str().unwrap_or_default();
     let plain = ["text", "plain_body", "text_body"].iter().find_map(|name| email[*name].as_str()).unwrap_or_default();
     let html = ["html", "html_body"].iter().find_map(|name| email[*name].as_str()).unwrap_or_default();
     json!({
-        "id": email["id"],
+        "id": email[id],
         "from": email["from"],
         "to": email["to"],
         "subject": email["subject"],
