@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use jiff::SignedDuration;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -95,8 +96,20 @@ impl ApiResponse {
     pub fn json(&self) -> Result<Value, CliError> {
         match serde_json::from_slice::<Map<String, Value>>(&self.body) {
             Ok(object) => Ok(Value::Object(object)),
-            Err(_) => Err(unexpected(StatusCode::OK, &self.headers, &self.body, &self.key)),
+            Err(_) => Err(self.unexpected()),
         }
+    }
+
+    /// The body as it was written: its numbers keep all their digits.
+    ///
+    /// # Errors
+    /// It is no JSON: the answer is not the API's.
+    pub fn raw_json(&self) -> Result<Box<RawValue>, CliError> {
+        serde_json::from_slice(&self.body).map_err(|_| self.unexpected())
+    }
+
+    fn unexpected(&self) -> CliError {
+        unexpected(StatusCode::OK, &self.headers, &self.body, &self.key)
     }
 }
 

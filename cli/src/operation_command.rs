@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::ArgMatches;
 use http::Method;
 use mcp::arguments::encode;
+use mcp::exact_json::{self, ExactJson};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{DottedFlags, FieldValues, operation_command};
@@ -72,11 +74,15 @@ impl OperationRun<'_> {
             return self.write_content(&answer);
         }
         let mut value = answer.json()?;
-        if let Some(file) = secret_file {
-            file.take_from(&mut value)?;
-        }
+        let shown = match secret_file {
+            Some(file) => {
+                file.take_from(&mut value)?;
+                output::raw_json(&value)
+            }
+            None => answer.raw_json()?,
+        };
         self.print_warnings(&value);
-        self.print_answer(&value)
+        self.print_answer(&value, &shown)
     }
 
     fn flag(&self, name: &str) -> bool {
@@ -158,27 +164,29 @@ impl OperationRun<'_> {
         }
     }
 
-    fn print_answer(&self, value: &Value) -> Result<(), CliError> {
+    /// Prints an answer; `shown` is its text.
+    fn print_answer(&self, value: &Value, shown: &RawValue) -> Result<(), CliError> {
         let fields = self.selected_fields();
-        let entries = self.operation.pages.as_ref().and_then(|field| value[field].as_array());
+        let entries = self.operation.pages.as_ref().and_then(|name| exact_json::entries(output::pick(shown, name)));
         match (self.format(), entries, &fields) {
             (Format::Text, Some(entries), _) => {
-                output::print(&output::table(entries, fields.as_deref()))?;
+                output::print(&output::raw_table(&entries, fields.as_deref()))?;
                 if let Some(cursor) = value["next_cursor"].as_str().filter(|_| value["has_more"] == true) {
                     eprintln!("more: --cursor {}, or --all", output::safe_text(cursor));
                 }
                 Ok(())
             }
-            (Format::Text, None, None) => output::print_object(value),
+            (Format::Text, None, None) => output::print_raw_object(shown),
             (Format::JsonLines, Some(entries), _) => {
-                entries.iter().try_for_each(|entry| output::print_json_line(&selected(entry, fields.as_deref())))
+                let mut lines = entries.iter().map(|entry| selected(entry, fields.as_deref()));
+                lines.try_for_each(|entry| output::print_json_line(&ExactJson(&entry)))
             }
             (_, Some(entries), Some(fields)) => {
-                let entries: Vec<Value> = entries.iter().map(|entry| output::select(entry, fields)).collect();
-                output::print_json(&json!(entries))
+                let entries: Vec<Box<RawValue>> = entries.iter().map(|entry| output::select(entry, fields)).collect();
+                output::print_json(&entries.iter().map(|entry| ExactJson(entry)).collect::<Vec<_>>())
             }
-            (_, _, Some(fields)) => output::print_json(&output::select(value, fields)),
-            (_, _, None) => output::print_json(value),
+            (_, _, Some(fields)) => output::print_json(&ExactJson(&output::select(shown, fields))),
+            (_, _, None) => output::print_json(&ExactJson(shown)),
         }
     }
 
@@ -190,19 +198,19 @@ impl OperationRun<'_> {
         let progress = std::io::stderr().is_terminal() && format != Format::Text;
         let (mut query, mut count, mut trail) = (values.query.clone(), 0_usize, CursorTrail::default());
         loop {
-            let page = client.call(&Call::get(self.target(&query)?)).await?.json()?;
-            let entries = page[field].as_array().cloned().unwrap_or_default();
+            let answer = client.call(&Call::get(self.target(&query)?)).await?;
+            let (page, text) = (answer.json()?, answer.raw_json()?);
+            let entries = exact_json::entries(output::pick(&text, field)).unwrap_or_default();
             match format {
-                Format::Text => output::print(&output::table(&entries, fields.as_deref()))?,
+                Format::Text => output::print(&output::raw_table(&entries, fields.as_deref()))?,
                 Format::JsonLines => {
-                    entries
-                        .iter()
-                        .try_for_each(|entry| output::print_json_line(&selected(entry, fields.as_deref())))?;
+                    let mut lines = entries.iter().map(|entry| selected(entry, fields.as_deref()));
+                    lines.try_for_each(|entry| output::print_json_line(&ExactJson(&entry)))?;
                 }
                 Format::Json => {
                     for (index, entry) in entries.iter().enumerate() {
                         let separator = if count + index == 0 { "[" } else { "," };
-                        let entry = output::json_line(&selected(entry, fields.as_deref()));
+                        let entry = output::json_line(&ExactJson(&selected(entry, fields.as_deref())));
                         output::write(format!("{separator}{entry}").as_bytes())?;
                     }
                 }
@@ -240,8 +248,8 @@ impl OperationRun<'_> {
     }
 }
 
-fn selected(entry: &Value, fields: Option<&[String]>) -> Value {
-    fields.map_or_else(|| entry.clone(), |fields| output::select(entry, fields))
+fn selected(entry: &RawValue, fields: Option<&[String]>) -> Box<RawValue> {
+    fields.map_or_else(|| entry.to_owned(), |fields| output::select(entry, fields))
 }
 
 /// An entity tag (RFC 9110 8.8.3) of a version.

@@ -1,8 +1,14 @@
 //! Prints answers: tables and lines on a terminal, JSON otherwise.
+//!
+//! Answers are shown from their text, not from a [`Value`], so that numbers of customers keep all their digits.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 
-use serde_json::{Map, Value};
+use mcp::exact_json::{self, ExactJson};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::CliError;
 
@@ -54,20 +60,20 @@ pub fn write(content: &[u8]) -> Result<(), CliError> {
 }
 
 /// Prints a JSON value: on several lines on a terminal.
-pub fn print_json(value: &Value) -> Result<(), CliError> {
+pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<(), CliError> {
     if std::io::stdout().is_terminal() {
         return print(&escaped_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
     }
-    print(&value.to_string())
+    print(&serde_json::to_string(value).unwrap_or_default())
 }
 
-pub fn print_json_line(value: &Value) -> Result<(), CliError> {
+pub fn print_json_line<T: Serialize + ?Sized>(value: &T) -> Result<(), CliError> {
     print(&json_line(value))
 }
 
 /// A JSON value in one line, safe for a terminal if standard output is one.
-pub fn json_line(value: &Value) -> String {
-    let line = value.to_string();
+pub fn json_line<T: Serialize + ?Sized>(value: &T) -> String {
+    let line = serde_json::to_string(value).unwrap_or_default();
     if std::io::stdout().is_terminal() { escaped_json(&line) } else { line }
 }
 
@@ -85,39 +91,55 @@ fn escaped_json(json: &str) -> String {
     escaped
 }
 
-/// Prints one object for people.
-pub fn print_object(value: &Value) -> Result<(), CliError> {
-    // `{email: {…}}` is shown as the email.
-    let inner = value.as_object().and_then(|object| match object.iter().collect::<Vec<_>>().as_slice() {
-        [(_, inner @ Value::Object(_))] => Some(*inner),
-        _ => None,
-    });
-    print(&object_text(inner.unwrap_or(value)))
+/// A value as JSON text.
+pub fn raw_json<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_default()
 }
 
-fn object_text(value: &Value) -> String {
-    let Value::Object(object) = value else { return cell(value) };
-    let width = object.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+/// Prints one object for people.
+pub fn print_object(value: &Value) -> Result<(), CliError> {
+    print_raw_object(&raw_json(value))
+}
+
+/// Prints one object of an answer for people.
+pub fn print_raw_object(json: &RawValue) -> Result<(), CliError> {
+    // `{email: {…}}` is shown as the email.
+    let inner = exact_json::fields(json).and_then(|object| match object.as_slice() {
+        [(_, inner)] if is_object(inner) => Some(*inner),
+        _ => None,
+    });
+    print(&object_text(inner.unwrap_or(json)))
+}
+
+fn object_text(json: &RawValue) -> String {
+    let Some(object) = exact_json::fields(json) else { return cell(json) };
+    let width = object.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (name, value) in object {
-        let name = safe_text(name);
-        match value {
-            Value::Array(entries) if entries.iter().any(Value::is_object) => {
+        let name = safe_text(&name);
+        match exact_json::entries(value) {
+            Some(entries) if entries.iter().any(|entry| is_object(entry)) => {
                 lines.push(format!("{name}:"));
-                lines.extend(table(entries, None).lines().map(|line| format!("  {line}")));
+                lines.extend(raw_table(&entries, None).lines().map(|line| format!("  {line}")));
             }
-            Value::Object(inner) if !inner.is_empty() => {
+            None if exact_json::fields(value).is_some_and(|inner| !inner.is_empty()) => {
                 lines.push(format!("{name}:"));
                 lines.extend(object_text(value).lines().map(|line| format!("  {line}")));
             }
-            value => lines.push(format!("{name:width$}  {}", safe_text(&plain(value)))),
+            _ => lines.push(format!("{name:width$}  {}", safe_text(&plain(value)))),
         }
     }
     lines.join("\n")
 }
 
-/// A table of the entries of a list.
+/// A table of values.
 pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
+    let entries: Vec<Box<RawValue>> = entries.iter().map(raw_json).collect();
+    raw_table(&entries.iter().map(|entry| &**entry).collect::<Vec<_>>(), columns)
+}
+
+/// A table of the entries of a list.
+pub fn raw_table(entries: &[&RawValue], columns: Option<&[String]>) -> String {
     let is_named = columns.is_some();
     let columns: Vec<String> = match columns {
         Some(columns) => columns.to_vec(),
@@ -147,45 +169,59 @@ pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
 }
 
 /// Columns with plain values that fit the terminal's width, the usual ones first.
-fn chosen_columns(entries: &[Value]) -> Vec<String> {
-    let Some(Value::Object(first)) = entries.first() else { return vec!["value".to_owned()] };
-    let is_plain = |name: &&String| {
-        entries.iter().all(|entry| match &entry[name.as_str()] {
-            Value::Object(_) => false,
-            Value::Array(values) => values.iter().all(|value| !value.is_object() && !value.is_array()),
-            _ => true,
-        }) && entries.iter().any(|entry| !entry[name.as_str()].is_null())
+fn chosen_columns<'a>(entries: &[&'a RawValue]) -> Vec<String> {
+    let Some(first) = entries.first().and_then(|first| exact_json::fields(first)) else {
+        return vec!["value".to_owned()];
     };
-    let mut names: Vec<&String> = first.keys().filter(is_plain).collect();
+    let fields_of = |entry: &&'a RawValue| exact_json::fields(entry).unwrap_or_default().into_iter().collect();
+    let rows: Vec<BTreeMap<String, &'a RawValue>> = entries.iter().map(fields_of).collect();
+    let values = |name: &str| -> Vec<&'a RawValue> {
+        rows.iter().map(|row| row.get(name).copied().unwrap_or(RawValue::NULL)).collect()
+    };
+    let is_plain = |value: &&RawValue| match exact_json::entries(value) {
+        Some(entries) => entries.iter().all(|entry| !entry.get().starts_with(['{', '['])),
+        None => !is_object(value),
+    };
+    let names = first.into_iter().map(|(name, _)| name);
+    let columns = names.map(|name| (values(&name), name));
+    let mut columns: Vec<(Vec<&'a RawValue>, String)> = columns
+        .filter(|(values, _)| values.iter().all(is_plain) && values.iter().any(|value| value.get() != "null"))
+        .collect();
     let rank = |name: &str| FIRST_COLUMNS.iter().position(|first| *first == name).unwrap_or(FIRST_COLUMNS.len());
-    names.sort_by_key(|name| rank(name));
+    columns.sort_by_key(|(_, name)| rank(name));
     let terminal = std::env::var("COLUMNS").ok().and_then(|width| width.parse().ok()).unwrap_or(WIDTH_DEFAULT);
     let (mut chosen, mut width) = (Vec::new(), 0);
-    for name in names {
-        let cells = entries.iter().map(|entry| cell(&entry[name.as_str()]).chars().count());
+    for (values, name) in columns {
+        let cells = values.iter().map(|value| cell(value).chars().count());
         let column = cells.max().unwrap_or(0).max(name.chars().count());
         if chosen.is_empty() || (width + 2 + column <= terminal && chosen.len() < COLUMNS_MAX) {
             width += column + 2;
-            chosen.push(name.clone());
+            chosen.push(name);
         }
     }
     chosen
 }
 
-fn cell(value: &Value) -> String {
-    let text = safe_text(&plain(value));
+fn is_object(json: &RawValue) -> bool {
+    json.get().starts_with('{')
+}
+
+fn cell(json: &RawValue) -> String {
+    let text = safe_text(&plain(json));
     if text.chars().count() <= CELL_CHARS {
         return text;
     }
     text.chars().take(CELL_CHARS - 1).chain(['…']).collect()
 }
 
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(entries) => entries.iter().map(plain).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+fn plain(json: &RawValue) -> String {
+    match json.get() {
+        "null" => String::new(),
+        text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+        _ => match exact_json::entries(json) {
+            Some(entries) => entries.iter().map(|entry| plain(entry)).collect::<Vec<_>>().join(", "),
+            None => serde_json::to_string(&ExactJson(json)).unwrap_or_default(),
+        },
     }
 }
 
@@ -206,20 +242,31 @@ pub fn safe_line(text: &str) -> String {
 }
 
 /// The value at a path such as `email.status`; null if there is none.
-fn pick<'a>(value: &'a Value, path: &str) -> &'a Value {
-    if let Some(found) = value.get(path) {
-        return found;
-    }
-    path.split('.').fold(value, |at, name| &at[name])
+pub fn pick<'a>(json: &'a RawValue, path: &str) -> &'a RawValue {
+    let field = |at: &'a RawValue, name: &str| {
+        exact_json::fields(at)?.into_iter().find_map(|(found, value)| (found == name).then_some(value))
+    };
+    let nested = || path.split('.').fold(json, |at, name| field(at, name).unwrap_or(RawValue::NULL));
+    field(json, path).unwrap_or_else(nested)
 }
 
 /// Only the named fields of an object.
-pub fn select(value: &Value, fields: &[String]) -> Value {
-    let mut selected = Map::new();
-    for field in fields {
-        selected.insert(field.clone(), pick(value, field).clone());
+pub fn select(json: &RawValue, names: &[String]) -> Box<RawValue> {
+    let mut selected: Vec<(&str, &RawValue)> = Vec::new();
+    for name in names.iter().map(String::as_str) {
+        if selected.iter().all(|(other, _)| *other != name) {
+            selected.push((name, pick(json, name)));
+        }
     }
-    Value::Object(selected)
+    raw_json(&SelectedFields(selected))
+}
+
+struct SelectedFields<'a>(Vec<(&'a str, &'a RawValue)>);
+
+impl Serialize for SelectedFields<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_map(self.0.iter().map(|(name, value)| (name, ExactJson(value))))
+    }
 }
 
 #[cfg(test)]
@@ -239,17 +286,23 @@ mod tests {
         );
         assert_eq!(table(&entries, Some(&["id".to_owned()])), "ID\nmsg_1\nmsg_2");
         assert_eq!(table(&[], None), "none");
+        let exact: Box<RawValue> = serde_json::from_str(r#"{"data": {"price": 19.90}, "n": 1.10}"#).unwrap();
+        assert_eq!(
+            raw_table(&[&exact], Some(&["n".to_owned(), "data".to_owned()])),
+            "N     DATA\n1.10  {\"price\":19.90}"
+        );
         let detail = [json!({"detail": "x".repeat(60)})];
         assert_eq!(table(&detail, Some(&["detail".to_owned()])).lines().last().map(str::len), Some(60));
     }
 
     #[test]
     fn foreign_text_cannot_control_the_terminal() {
-        assert_eq!(cell(&json!("a\u{1b}[31m\u{202e}b\n")), "a\u{fffd}[31m\u{fffd}b\u{fffd}");
-        assert_eq!(cell(&json!("x".repeat(60))).chars().count(), CELL_CHARS);
+        assert_eq!(cell(&raw_json("a\u{1b}[31m\u{202e}b\n")), "a\u{fffd}[31m\u{fffd}b\u{fffd}");
+        assert_eq!(cell(&raw_json(&"x".repeat(60))).chars().count(), CELL_CHARS);
         let entry = json!({"a\u{1b}[2J": 1});
         assert!(
-            !object_text(&entry).contains('\u{1b}') && !table(std::slice::from_ref(&entry), None).contains('\u{1b}')
+            !object_text(&raw_json(&entry)).contains('\u{1b}')
+                && !table(std::slice::from_ref(&entry), None).contains('\u{1b}')
         );
         let value = json!({"subject": "a\u{9b}31m\u{7f}\u{202e}é"});
         let escaped = escaped_json(&value.to_string());
@@ -259,8 +312,8 @@ mod tests {
 
     #[test]
     fn fields_are_selected_by_path() {
-        let email = json!({"email": {"id": "msg_1", "status": "sent"}});
-        assert_eq!(select(&email, &["email.status".to_owned()]), json!({"email.status": "sent"}));
-        assert_eq!(object_text(&json!({"a": {"b": 1}, "c": null})), "a:\n  b  1\nc  ");
+        let email = raw_json(&json!({"email": {"id": "msg_1", "status": "sent"}}));
+        assert_eq!(select(&email, &["email.status".to_owned()]).get(), r#"{"email.status":"sent"}"#);
+        assert_eq!(object_text(&raw_json(&json!({"a": {"b": 1}, "c": null}))), "a:\n  b  1\nc  ");
     }
 }

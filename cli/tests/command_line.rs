@@ -110,6 +110,30 @@ fn deletions_need_yes_without_a_terminal() {
     assert_eq!(server.requests().len(), 1);
 }
 
+#[test]
+fn numbers_keep_all_their_digits() {
+    let event = r#"{"id":"ae_1","data":{"order_id":12345678901234567890123,"price":19.90}}"#;
+    let server = ScriptedServer::start(move |request| {
+        let body = match request.target.as_str() {
+            "/events/ae_1" => format!(r#"{{"event":{event}}}"#),
+            _ => format!(r#"{{"events":[{event}],"has_more":false,"next_cursor":null}}"#),
+        };
+        Reply::Raw(200, vec![("content-type", "application/json".to_owned())], body.into_bytes())
+    });
+    for arguments in [
+        &["events", "get", "ae_1"][..],
+        &["events", "get", "ae_1", "--fields", "event.data"],
+        &["events", "list"],
+        &["events", "list", "--fields", "data"],
+        &["events", "list", "--jsonl"],
+        &["events", "list", "--all"],
+    ] {
+        let run = server.run(arguments);
+        let has_digits = run.stdout.contains(r#"{"order_id":12345678901234567890123,"price":19.90}"#);
+        assert!(run.status == Some(0) && has_digits, "{arguments:?} {run:?}");
+    }
+}
+
 /// A page of `/emails`: the cursor is the number of the page.
 fn page(target: &str, pages: usize) -> Reply {
     let cursor = target.split_once("cursor=").map_or("0", |(_, cursor)| cursor);

@@ -20,6 +20,7 @@ pub mod caller_rights;
 pub mod catalog;
 mod compact_schema;
 mod diagnose_domain;
+pub mod exact_json;
 mod explain_email;
 pub mod fake_backend;
 mod find_operations;
