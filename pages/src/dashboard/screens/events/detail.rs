@@ -1,5 +1,7 @@
 //! One product event.
 
+use mcp::exact_json::ExactJson;
+
 use super::object::EventItem;
 use super::{LIST, send};
 use crate::dashboard::kit::code::Code;
@@ -16,15 +18,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Email address", event.person.email.as_ref())
         .row("Source", &event.source)
         .row("Id", maud! { code { (event.id) } });
-    let data = serde_json::to_string_pretty(&event.data).unwrap_or_default();
-    let has_data = event.data.as_object().is_some_and(|data| !data.is_empty());
+    let data = serde_json::to_string_pretty(&ExactJson(&event.data)).unwrap_or_default();
     let same_name = format!("{LIST}?name={}", encode(&event.name));
     let body = maud! {
         @if let Some(effect) = effect(context) { div.notice.good role="status" { p { (effect) } } }
         div.card { (facts) }
         section {
             h2 { "Data" }
-            @if has_data {
+            @if event.json_data().is_some() {
                 (Code::new("Event data", &data))
                 p.soft.small { "Passwords, tokens and codes are stored as REDACTED; automations received the values \
                     as you sent them." }
@@ -43,10 +44,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 /// The form, filled with an event's values.
 fn again(event: &EventItem) -> String {
-    let data = if event.data.is_null() { String::new() } else { event.data.to_string() };
+    let data = event.json_data().unwrap_or_default();
     let fields = event.person.fields().with("name", &event.name);
     // A longer address would be refused.
-    let fields = if data.len() <= 2_000 { fields.with("data", &data) } else { fields };
+    let fields = if data.len() <= 2_000 { fields.with("data", data) } else { fields };
     format!("{}?{}", send::PATH, fields.to_query())
 }
 

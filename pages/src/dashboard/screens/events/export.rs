@@ -24,7 +24,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         ("email", |event| text(&event.person.email)),
         ("source", |event| event.source.clone()),
         ("created_at", |event| event.created_at.clone()),
-        ("data", |event| event.data.to_string()),
+        ("data", |event| event.data.get().to_owned()),
     ];
     export_list(context, "events", "events", call(query, range), columns).await
 }

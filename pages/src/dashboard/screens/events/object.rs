@@ -1,5 +1,7 @@
 //! Product events as the API gives them, and the people who did them.
 
+use serde_json::value::RawValue;
+
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
@@ -10,7 +12,8 @@ pub(in crate::dashboard::screens) struct EventItem {
     pub(in crate::dashboard::screens) name: String,
     #[serde(flatten)]
     pub(in crate::dashboard::screens) person: PersonKey,
-    pub(in crate::dashboard::screens) data: Value,
+    /// As it was sent: numbers keep all their digits.
+    pub(in crate::dashboard::screens) data: Box<RawValue>,
     pub(in crate::dashboard::screens) source: String,
     pub(in crate::dashboard::screens) created_at: String,
 }
@@ -19,14 +22,16 @@ impl EventItem {
     /// The data on one line, shortened.
     pub(in crate::dashboard::screens) fn short_data(&self) -> String {
         const SHOWN: usize = 90;
-        if self.data.as_object().is_none_or(serde_json::Map::is_empty) {
-            return String::new();
-        }
-        let text = self.data.to_string();
+        let text = self.json_data().unwrap_or_default();
         match text.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-            None => text,
+            None => text.to_owned(),
         }
+    }
+
+    /// The data as JSON, unless there is none.
+    pub(in crate::dashboard::screens) fn json_data(&self) -> Option<&str> {
+        Some(self.data.get()).filter(|text| !matches!(*text, "null" | "{}"))
     }
 }
 
@@ -84,18 +89,11 @@ mod tests {
 
     #[test]
     fn data_is_shortened_at_characters() {
-        let event = |data: Value| EventItem {
-            id: String::new(),
-            name: String::new(),
-            person: PersonKey::default(),
-            data,
-            source: String::new(),
-            created_at: String::new(),
-        };
-        assert_eq!(event(Value::Null).short_data(), "");
-        assert_eq!(event(serde_json::json!({})).short_data(), "");
-        assert_eq!(event(serde_json::json!({"a": 1})).short_data(), r#"{"a":1}"#);
-        assert_eq!(event(serde_json::json!({"a": "é".repeat(200)})).short_data().chars().count(), 91);
+        let event = |data: &str| EventItem { data: serde_json::from_str(data).unwrap(), ..EventItem::default() };
+        assert_eq!(event("null").short_data(), "");
+        assert_eq!(event("{}").short_data(), "");
+        assert_eq!(event(r#"{"a":1.10}"#).short_data(), r#"{"a":1.10}"#);
+        assert_eq!(event(&format!(r#"{{"a":"{}"}}"#, "é".repeat(200))).short_data().chars().count(), 91);
     }
 
     #[test]

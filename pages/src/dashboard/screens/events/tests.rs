@@ -84,3 +84,16 @@ fn events_are_exported() {
     let PageContent::File { content, .. } = backend().get("/events/export.csv").content else { panic!("no file") };
     assert_eq!(content.matches("ae_1").count(), 1);
 }
+
+#[test]
+fn numbers_keep_all_their_digits() {
+    let event = r#"{"id":"ae_1","name":"order","data":{"order_id":12345678901234567890123,"price":19.90}}"#;
+    let backend = FakeBackend::new()
+        .answer("get_event", json!(format!(r#"{{"event":{event}}}"#)))
+        .answer("list_events", json!(format!(r#"{{"events":[{event}],"has_more":false,"next_cursor":null}}"#)))
+        .answer("count_events", json!({"totals": [], "counts": []}));
+    let PageContent::File { content, .. } = backend.get("/events/export.csv").content else { panic!("no file") };
+    for text in [html(backend.get("/events/ae_1")), html(backend.get("/events")), content] {
+        assert!(text.contains("12345678901234567890123") && text.contains("19.90"), "{text}");
+    }
+}
