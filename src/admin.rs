@@ -13,6 +13,7 @@ mod handler;
 mod permissions;
 mod pool;
 mod queue;
+mod reply;
 mod request;
 mod search;
 mod status;

@@ -1,4 +1,4 @@
-//! Dispatches admin requests to their handlers, and handles accounts, domains, TLS reports, replies and backups.
+//! Dispatches admin requests to their handlers, and handles accounts, domains, TLS reports and backups.
 
 use std::future::ready;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,6 @@ use ::accounts::domains::NewDomain;
 use api::operator::OwnerRequest;
 use futures_util::future::BoxFuture;
 use message::address::{Address, DomainName};
-use message::classify::ClassifierInput;
-use message::outcome::AttemptPhase;
-use message::reply::SmtpReply;
 use message::tls_report::Day;
 use model::account::Account;
 use model::destination::Destination;
@@ -25,10 +22,9 @@ use tokio::sync::mpsc;
 use super::error::{AdminError, AdminResult, error_text};
 use super::permissions::Permissions;
 use super::request::{
-    AccountCreate, AccountUpdate, AdminRequest, DomainChange, DomainCreate, DomainVerify, PageQuery, ReplyQuery,
-    TlsReportQuery,
+    AccountCreate, AccountUpdate, AdminRequest, DomainChange, DomainCreate, DomainVerify, PageQuery, TlsReportQuery,
 };
-use super::{check, clock, pool, queue, search, status, views};
+use super::{check, clock, pool, queue, reply, search, status, views};
 use crate::services::Server;
 
 /// Backup progress is reported after each of this many message bodies.
@@ -100,7 +96,10 @@ pub(crate) fn handle_request<'a>(
             let trace = server.queue.delivery.admin.trace_email(email).await.map_err(error_text)?;
             Ok(views::trace_view(&trace))
         }),
-        AdminRequest::Reply(query) => Box::pin(ready(explain_reply(server, &query))),
+        AdminRequest::Reply(query) => {
+            let policy = server.queue.delivery.policy.current();
+            Box::pin(ready(reply::explain_reply(&policy.shaping, &query)))
+        }
         AdminRequest::Backup { file } => Box::pin(backup(server, file, &permissions.data_dir, progress)),
         AdminRequest::StoreCheck => Box::pin(check::check(&server.store, &permissions.check_permit, progress)),
         AdminRequest::ClockShow => Box::pin(ready(Ok(clock::clock_view(server)))),
@@ -354,25 +353,6 @@ async fn list_tls_reports(server: &Server, query: TlsReportQuery) -> AdminResult
         "has_more": stats.next.is_some() || received.len() >= limit,
         "damaged": stats.damaged,
         "received": received.iter().map(|(domain, report)| json!({"domain": domain, "report": report})).collect::<Vec<_>>(),
-    }))
-}
-
-/// Classifies a reply as one to RCPT, by the current reply rules.
-fn explain_reply(server: &Server, query: &ReplyQuery) -> AdminResult {
-    let ReplyQuery { reply, host } = query;
-    let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
-    let reply =
-        parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
-    let classification = server.queue.delivery.policy.current().shaping.classify(&ClassifierInput::new(
-        host.as_deref(),
-        &reply,
-        AttemptPhase::Rcpt,
-    ));
-    Ok(json!({
-        "reply": reply.to_string(),
-        "category": classification.reason,
-        "about": if classification.reason.is_about_recipient() { "recipient" } else { "sender" },
-        "action": classification.action.map(|action| action.to_string()),
     }))
 }
 

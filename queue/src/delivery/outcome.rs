@@ -20,7 +20,7 @@ use model::attempt::{Attempt, AttemptTls};
 use model::event::{Event, EventKind};
 use model::id::EventId;
 use model::recipient::{Recipient, RecipientState};
-use model::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
+use model::suppression::{SmtpDiagnostic, Suppression, SuppressionCause, SuppressionReason, SuppressionSource};
 use model::task::Task;
 use model::{simulator, timestamp};
 use serde_json::json;
@@ -138,24 +138,27 @@ pub fn decide_next_action(
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
         // A routing loop is not about the address.
         Outcome::Undeliverable(reply) if is_routing_loop(reply) => NextAction::Fail { reason: "dns_error" },
-        Outcome::Failed(reply)
-            if is_routing_loop(reply) && attempted.classify_reply(reply) == BounceClass::Undetermined =>
-        {
-            NextAction::Fail { reason: "dns_error" }
-        }
         // A verdict of this server about the message and the host's capabilities is not about the recipient.
         Outcome::Undeliverable(reply) if attempted.phase != AttemptPhase::Dns && !is_requiretls_failure(reply) => {
             NextAction::Fail { reason: REJECTED_REASON }
         }
-        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.classify_reply(reply) {
-            // A 4yz classified as permanent is a soft bounce, unless the user does not exist.
-            reason if reason.is_about_recipient() => NextAction::Bounce {
-                reason,
-                soft: reply.severity() == Severity::Transient && reason != BounceClass::UnknownUser,
-            },
-            _ if is_requiretls_failure(reply) => NextAction::Fail { reason: "tls_required" },
-            _ => NextAction::Fail { reason: REJECTED_REASON },
+        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => {
+            decide_rejection(reply, attempted.classify_reply(reply))
+        }
+    }
+}
+
+/// Decides the next action after a permanent rejection of this class.
+pub fn decide_rejection(reply: &SmtpReply, reason: BounceClass) -> NextAction {
+    match reason {
+        BounceClass::Undetermined if is_routing_loop(reply) => NextAction::Fail { reason: "dns_error" },
+        // A 4yz classified as permanent is a soft bounce, unless the user does not exist.
+        reason if reason.is_about_recipient() => NextAction::Bounce {
+            reason,
+            soft: reply.severity() == Severity::Transient && reason != BounceClass::UnknownUser,
         },
+        _ if is_requiretls_failure(reply) => NextAction::Fail { reason: "tls_required" },
+        _ => NextAction::Fail { reason: REJECTED_REASON },
     }
 }
 
@@ -184,22 +187,26 @@ pub fn rescheduled_task(task: &Task, attempted: &AttemptResult, at: Timestamp, n
     rescheduled
 }
 
+/// The reason for which a final action suppresses the address.
+pub fn suppression_reason(next: &NextAction) -> Option<SuppressionReason> {
+    match next {
+        NextAction::Bounce { soft: false, reason } if reason.is_permanent() => Some(SuppressionReason::HardBounce),
+        NextAction::Bounce { .. } => Some(SuppressionReason::SoftBounce),
+        NextAction::Fail { reason: REJECTED_REASON } => Some(SuppressionReason::SmtpFailure),
+        _ => None,
+    }
+}
+
 /// Returns the suppression cause of a final action: a bounce, or a rejection that is about
 /// the sender. A failure without a reply of the host suppresses nothing, nor do addresses of the [`simulator`].
 pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextAction) -> Option<SuppressionCause> {
     if simulator::is_simulated(&task.address) {
         return None;
     }
-    let reason = match next {
-        NextAction::Bounce { soft: false, reason } if reason.is_permanent() => {
-            suppression::SuppressionReason::HardBounce
-        }
-        NextAction::Bounce { .. } => suppression::SuppressionReason::SoftBounce,
-        NextAction::Fail { reason: REJECTED_REASON } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
-            suppression::SuppressionReason::SmtpFailure
-        }
-        _ => return None,
-    };
+    let reason = suppression_reason(next)?;
+    if reason == SuppressionReason::SmtpFailure && matches!(attempted.outcome, Outcome::Undeliverable(_)) {
+        return None;
+    }
     let mut grounds =
         SuppressionCause::new(task.address.clone(), reason, SuppressionSource::System).with_email(task.id.email);
     let text_only = |text: Cow<'_, str>| SmtpDiagnostic {
@@ -524,7 +531,7 @@ pub(crate) mod tests {
             let next = decide_next_action(&task, &attempted, &RetrySchedule::default(), at(now), 0);
             suppression_cause(&task, &attempted, &next)
         };
-        use suppression::SuppressionReason as R;
+        use SuppressionReason as R;
         let reason = |outcome, phase, now| cause(outcome, phase, now).map(|grounds| grounds.reason);
         let hard = cause(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10).unwrap();
         let refused = attempted(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt);

@@ -12,7 +12,11 @@ struct Explanation {
     reply: String,
     category: String,
     about: String,
+    /// The action of a rule.
     action: Option<String>,
+    explanation: String,
+    suppression: Option<String>,
+    destination: Option<String>,
 }
 
 impl Explanation {
@@ -25,7 +29,10 @@ impl Explanation {
             .row("Reply", &self.reply)
             .row("Category", sentence_case(&self.category))
             .row("Concerns", about)
-            .row("What the server does", self.action.as_deref().unwrap_or("Only the usual retries, or a bounce"))
+            .optional("Action", self.action.as_ref())
+            .row("Email", &self.explanation)
+            .optional("Address", self.suppression.as_ref())
+            .optional("Destination", self.destination.as_ref())
     }
 }
 
