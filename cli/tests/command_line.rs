@@ -57,6 +57,12 @@ fn the_version_needs_no_server() {
 }
 
 #[test]
+fn the_help_of_doctor_names_its_command() {
+    let run = finish(program().args(["client", "doctor", "--help"]).output().unwrap());
+    assert!(run.status == Some(0) && run.stdout.contains("Usage: postrider client doctor"), "{run:?}");
+}
+
+#[test]
 fn nobody_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

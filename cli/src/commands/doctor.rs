@@ -23,7 +23,9 @@ pub(super) fn command(name: &'static str) -> Command {
 }
 
 pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(name), arguments, table);
+    // The server's program has a `doctor` of its own.
+    let command = command(name).bin_name(format!("postrider client {name}"));
+    let run = WorkflowRun::parse(command, arguments, table);
     let client = run.client()?;
     let mut checks = Vec::new();
     let started = tokio::time::Instant::now();

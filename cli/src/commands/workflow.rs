@@ -19,7 +19,8 @@ pub(super) struct WorkflowRun<'a> {
 impl<'a> WorkflowRun<'a> {
     /// Parses the arguments; prints help or the error of the command line, and exits, as clap does.
     pub(super) fn parse(command: Command, arguments: &[String], table: &'a OperationTable<'a>) -> Self {
-        let name = format!("postrider {}", command.get_name());
+        let own_name = command.get_bin_name().map(str::to_owned);
+        let name = own_name.unwrap_or_else(|| format!("postrider {}", command.get_name()));
         let command = with_shared_flags(command).bin_name(name).no_binary_name(true);
         let matches = command.try_get_matches_from(arguments).unwrap_or_else(|error| error.exit());
         Self { matches, table }
