@@ -391,6 +391,22 @@ fn wait_for_backfill(mut response: OwnerResponse, fetch: &dyn Fn(&str) -> OwnerR
     response
 }
 
+/// The error of a response on one line. Details that the message does not name are below it.
+fn error_text(error: &Value) -> String {
+    let facts: Vec<&str> = ["code", "request_id"].iter().filter_map(|name| error[*name].as_str()).collect();
+    let mut text = format!("{} ({})\n", error["message"].as_str().unwrap_or_default(), facts.join(", "));
+    let details = match &error["details"]["fields"] {
+        Value::Null => Some(&error["details"]),
+        // The message names the field.
+        Value::Object(fields) if fields.len() == 1 => None,
+        fields => Some(fields),
+    };
+    if let Some(details) = details.filter(|details| details.is_object()) {
+        super::readable::render_readable(details).lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
+}
+
 /// Sends the request and prints the response.
 pub fn run(
     arguments: &AffiliateArguments,
@@ -421,9 +437,7 @@ pub fn run(
     let _ = match (as_json, is_done) {
         (true, _) => writeln!(std::io::stdout(), "{result}"),
         (false, true) => write!(std::io::stdout(), "{}", super::readable::render_readable(&result)),
-        (false, false) => {
-            write!(std::io::stderr(), "postrider: {}", super::readable::render_readable(&result["error"]))
-        }
+        (false, false) => write!(std::io::stderr(), "postrider: {}", error_text(&result["error"])),
     };
     // An audit that finds a broken ledger succeeds as a request.
     let is_failed = result["ok"] == json!(false) || result["complete"] == json!(false);
@@ -446,6 +460,19 @@ mod tests {
             assert_eq!(setting(text).unwrap().1, value, "{text}");
         }
         assert!(setting("currency").is_err());
+    }
+
+    #[test]
+    fn an_error_is_one_sentence() {
+        let mut error = json!({"message": "No such payout", "code": "not_found", "doc_url": "https://a.example/"});
+        assert_eq!(error_text(&error), "No such payout (not_found)\n");
+        error["request_id"] = json!("req_1");
+        error["details"] = json!({"a": "is wrong", "fields": {"a": "is wrong"}});
+        assert_eq!(error_text(&error), "No such payout (not_found, req_1)\n");
+        error["details"]["fields"]["b"] = json!("too");
+        assert_eq!(error_text(&error), "No such payout (not_found, req_1)\n  a: is wrong\n  b: too\n");
+        error["details"] = json!({"missing": ["campaign"]});
+        assert_eq!(error_text(&error), "No such payout (not_found, req_1)\n  missing:\n    - campaign\n");
     }
 
     #[test]

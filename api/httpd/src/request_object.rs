@@ -169,10 +169,14 @@ pub fn read_checked_body<T: RequestObject>(
 /// As [`read_body`]; a field that is not known is an error.
 pub fn read_strict_body<T: RequestObject>(call: &Request) -> Result<T, Problem> {
     let mut notes = FieldDiagnostics::default();
-    let object = fields::parse_body(&call.body)?;
-    for (name, _) in object.0.iter().filter(|(name, _)| T::FIELDS.canonical(name).is_none()) {
-        notes.errors.add(&fields::printable_name(name), "is not a known setting");
-    }
+    let mut object = fields::parse_body(&call.body)?;
+    object.0.retain(|(name, _)| {
+        let is_known = T::FIELDS.canonical(name).is_some();
+        if !is_known {
+            notes.errors.add(&fields::printable_name(name), "is not a known setting");
+        }
+        is_known
+    });
     let fields = ObjectFields::from_object(object, &T::FIELDS, "", &mut notes);
     finish(call, T::read_fields(&mut FieldReader::new(&fields, &mut notes)), notes)
 }

@@ -162,7 +162,9 @@ async fn settings_are_updated_atomically() {
     ] {
         let refused = set(invalid.clone()).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{invalid}: {refused:?}");
-        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{invalid}: {refused:?}");
+        let details = refused.json()["error"]["details"].clone();
+        assert!(details["fields"][field].is_string(), "{invalid}: {refused:?}");
+        assert!(details["warnings"].is_null(), "no field is ignored: {refused:?}");
     }
     for settled in [json!({"currency": "eur"}), json!({"mode": "test"})] {
         assert_eq!(set(settled).await.status, StatusCode::CONFLICT);
