@@ -158,6 +158,11 @@ pub struct ProcessorObject {
     failed_events: usize,
 }
 
+/// The URL for the payment processor's events.
+pub fn processor_events_url(base_url: &str, program: &AffiliateProgram) -> String {
+    format!("{base_url}/processor/stripe/{}", program.id)
+}
+
 /// Summary of the processor's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorEventSummary {
@@ -178,7 +183,7 @@ impl ProcessorObject {
             livemode: processor.livemode,
             has_key: processor.restricted_key.is_some(),
             webhook_secrets_count: processor.webhook_secrets.len(),
-            webhook_url: format!("{base_url}/processor/stripe/{}", program.id),
+            webhook_url: processor_events_url(base_url, program),
             last_event_at: events.last_event_at.map(ApiTimestamp),
             failed_events: events.failed_events,
         })

@@ -1,6 +1,6 @@
 //! `/dashboard/api/affiliate-program`: set-up and state of the program, for its owner.
 
-use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
+use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject, processor_events_url};
 use ::affiliate::error::AffiliateError;
 use ::affiliate::program::onboarding::ProcessorConnection;
 use ::affiliate::stripe::client::API_BASE;
@@ -84,6 +84,7 @@ pub async fn get(
     let detail = ProgramDetailResponse {
         program: program_object(&state, &program).await?,
         processor: processor_object(&state, &program).await?,
+        webhook_url: processor_events_url(&state.options.base_url, &program),
         missing: program.missing_steps(),
     };
     Ok(VersionedResponse::new(&detail).with_etag(program.rev))

@@ -106,6 +106,8 @@ impl ResponseObject for CreateReferralResponse {
 pub struct ProgramDetailResponse {
     pub(super) program: ProgramObject,
     pub(super) processor: Option<ProcessorObject>,
+    /// The URL for the payment processor's events, which you enter there before you connect it
+    pub(super) webhook_url: String,
     /// Setup steps that are missing before the program can go live
     #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A setup step"})]
     pub(super) missing: Vec<MissingStep>,

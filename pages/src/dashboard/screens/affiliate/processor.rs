@@ -26,11 +26,10 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// The address for the processor's events, before it is connected.
-pub fn event_address(base_url: &str, program: &AffiliateProgram) -> impl Renderable {
-    let url = format!("{}/processor/stripe/{}", base_url, program.id);
+pub fn event_address(url: &str) -> impl Renderable {
     maud! {
         p { "In Stripe, add a webhook endpoint with this URL:" }
-        (copy_text(&url))
+        (copy_text(url))
         details {
             summary { "The events to send" }
             p.small { (EVENT_TYPES) }
@@ -176,7 +175,7 @@ async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
                 (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, \
                     including unchanged ones." })
             }
-            (event_address(context.backend.base_url(), &state.program))
+            (event_address(&state.webhook_url))
             (form.within(context))
         }
     };

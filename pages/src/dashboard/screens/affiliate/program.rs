@@ -11,6 +11,8 @@ use crate::dashboard::prelude::*;
 pub struct ProgramState {
     pub program: AffiliateProgram,
     pub processor: Option<PaymentProcessor>,
+    /// URL for the processor's events.
+    pub webhook_url: String,
     #[serde(default)]
     pub missing: Vec<String>,
 }

@@ -67,6 +67,7 @@ fn live() -> FakeBackend {
             "publishable_key": "pk_1", "mail_error": HOSTILE, "min_payout": {"jpy": 1000},
         },
         "processor": {"webhook_url": "https://api.example.com/processor/stripe/prog_1", "has_key": true, "failed_events": 1},
+        "webhook_url": "https://api.example.com/processor/stripe/prog_1",
         "missing": [],
     });
     let event = json!({"id": HOSTILE, "type": HOSTILE, "status": "failed", "error": HOSTILE, "attempts": 2});

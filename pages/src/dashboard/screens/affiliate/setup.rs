@@ -121,7 +121,7 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
         @if state.processor.is_some() {
             (processor_card(context, state, true))
         } @else if context.allows("connect_affiliate_processor") {
-            (super::processor::event_address(context.backend.base_url(), &state.program))
+            (super::processor::event_address(&state.webhook_url))
             (form.within(context))
         } @else {
             p { "Only an owner of the account can connect it." }
