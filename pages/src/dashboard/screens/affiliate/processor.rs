@@ -1,6 +1,6 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
-use super::program::{AffiliateProgram, ProgramState, copy_text, load_program, program_call};
+use super::program::{ProgramState, copy_text, load_program, program_call};
 use super::{PATH, filled, set_up_first};
 use crate::dashboard::kit::row_button::RowButton;
 use crate::dashboard::prelude::*;
