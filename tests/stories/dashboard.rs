@@ -232,7 +232,8 @@ async fn a_wrong_password_is_shown_beside_the_form_and_a_right_one_leads_on() {
             && refused.body.contains(OWNER)
             && !refused.body.contains("wrong-password")
     );
-    for evil in ["//evil.example", "https://evil.example/dashboard", "/dashboard%5C..", "/emails"] {
+    let outside = "/dashboard/../c/token";
+    for evil in ["//evil.example", "https://evil.example/dashboard", "/dashboard%5C..", "/emails", outside] {
         let owner = Browser::sign_in(&world, world.account, UserRole::Owner).await;
         let answer = owner.get(&format!("/dashboard/sign-in?next={evil}")).await;
         assert_eq!(answer.location(), "/dashboard", "{evil}");

@@ -40,16 +40,20 @@ fn password_form() -> Form<'static> {
     Form::new("password", "Sign in", vec![email_field(), password]).other(LINK, "Email me a link")
 }
 
-/// The page that the person wanted: only pages of the dashboard, so that a link cannot lead to another site.
+/// The page that the person wanted: only pages of the dashboard, so that a link cannot lead anywhere else.
 fn next_path<'c>(context: &'c Context<'_>) -> &'c str {
     let next = context.query().get("next");
     if is_next(next) { next } else { PATH }
 }
 
 fn is_next(next: &str) -> bool {
-    let path = next.split('?').next().unwrap_or_default();
+    let path = next.split(['?', '#']).next().unwrap_or_default();
+    // A browser removes dot segments, also encoded ones, and the segment before `..`.
+    let is_dots =
+        |segment: &str| matches!(&*percent_encoding::percent_decode_str(segment).decode_utf8_lossy(), "." | "..");
     is_dashboard(path)
         && path != SIGN_IN
+        && !path.split('/').any(is_dots)
         && next.len() <= NEXT_BYTES_MAX
         && !next.contains(|c: char| c == '\\' || c.is_control())
 }
@@ -147,8 +151,17 @@ mod tests {
         let wanted = wanted_path(&format!("other=1; {pair}"));
         assert_eq!(wanted.as_deref(), Some("/dashboard/emails?status=bounced&q=a;b"));
         assert!(wanted_cookie(None).contains("Max-Age=0"));
-        for path in ["https://example.net", "//example.net", "/dashboard\\x", "/dashboard/x\r\ny", "/dashboard/sign-in"]
-        {
+        for path in [
+            "https://example.net",
+            "//example.net",
+            "/dashboard\\x",
+            "/dashboard/x\r\ny",
+            "/dashboard/sign-in",
+            "/dashboard/../c/token",
+            "/dashboard/%2e%2E/c/token",
+            "/dashboard/emails/.%2e/../c/token",
+            "/dashboard/..#/emails",
+        ] {
             assert_eq!(wanted_path(&format!("{WANTED_COOKIE}={}", encode(path))), None, "{path}");
         }
     }
