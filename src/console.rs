@@ -22,9 +22,9 @@ use std::sync::Arc;
 use api::serve::ops::{OpsPageRequest, OpsPages};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{HOST, HeaderName, HeaderValue};
-use http::uri::Authority;
+use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode, Uri};
+use httpd::header_limits;
 use httpd::origin::check_same_site;
 use httpd::response::Response;
 use pages::console::router::{self, ConsoleAnswer};
@@ -162,7 +162,7 @@ impl OpsPages for OperatorConsole {
 
 /// The host that a request names, without its port and brackets.
 fn named_host(headers: &HeaderMap) -> Option<String> {
-    let named = headers.get(HOST)?.to_str().ok()?.parse::<Authority>().ok()?;
+    let named = header_limits::named_host(headers)?;
     Some(named.host().trim_matches(['[', ']']).to_owned())
 }
 
@@ -209,6 +209,8 @@ fn text_response(status: StatusCode, text: &str) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use http::header::HOST;
+
     use super::*;
 
     #[test]
@@ -230,6 +232,7 @@ mod tests {
             "evil.example",
             "127.0.0.1.evil.example",
             "localhost.evil.example",
+            "localhost:9025.evil.example",
             "ops.example.net.",
             "192.0.2.1",
             "0.0.0.0",

@@ -24,9 +24,8 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use cli::message_content;
 use futures_util::future::BoxFuture;
-use http::header::HOST;
-use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use httpd::header_limits::named_host;
 use message::received::ParsedReceivedEmail;
 use serde_json::{Value, json};
 
@@ -197,8 +196,7 @@ fn is_test_path(path: &str) -> bool {
 
 /// Returns whether `Host` names this machine.
 fn is_local(headers: &HeaderMap) -> bool {
-    let authority = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-    authority.is_some_and(|authority| {
+    named_host(headers).is_some_and(|authority| {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
     })
@@ -304,7 +302,7 @@ mod tests {
 
     #[test]
     fn only_local_host_names_reach_the_inbox() {
-        let host = |host: &str| is_local(&[(HOST, host.parse().unwrap())].into_iter().collect());
+        let host = |host: &str| is_local(&[(http::header::HOST, host.parse().unwrap())].into_iter().collect());
         for local in ["localhost:8025", "127.0.0.1:8025", "[::1]:8025", "LOCALHOST", "127.0.0.1"] {
             assert!(host(local), "{local}");
         }

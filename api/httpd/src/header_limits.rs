@@ -37,8 +37,7 @@ pub fn normalize_host<B>(request: &mut Request<B>) {
 /// Returns whether a request is for the host of this URL.
 pub fn is_for(url: &str, headers: &HeaderMap) -> bool {
     let url: Option<Uri> = url.parse().ok();
-    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-    match (url.as_ref().and_then(Uri::host), &named) {
+    match (url.as_ref().and_then(Uri::host), &named_host(headers)) {
         (Some(authority), Some(named)) => authority.eq_ignore_ascii_case(named.host()),
         _ => false,
     }
@@ -46,8 +45,7 @@ pub fn is_for(url: &str, headers: &HeaderMap) -> bool {
 
 /// Returns whether a request is for the host of this URL, or for this machine by a loopback name.
 pub fn is_own_host(url: &str, headers: &HeaderMap) -> bool {
-    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-    let is_loopback = named.is_some_and(|named| {
+    let is_loopback = named_host(headers).is_some_and(|named| {
         let host = named.host().trim_matches(['[', ']']);
         host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     });
@@ -68,9 +66,20 @@ fn check_host(head: &Parts) -> Result<(), Problem> {
 
 /// `uri-host [":" port]` (RFC 9110 7.2), or empty.
 fn is_host(host: &HeaderValue) -> bool {
-    let Ok(text) = host.to_str() else { return false };
-    text.is_empty()
-        || !text.contains('@') && text.parse::<Authority>().is_ok_and(|authority| !authority.host().is_empty())
+    host.is_empty() || parse_host(host).is_some()
+}
+
+/// The host that a request names, with its port.
+pub fn named_host(headers: &HeaderMap) -> Option<Authority> {
+    headers.get(HOST).and_then(parse_host)
+}
+
+/// Parses `uri-host [":" port]`. The parser of URIs accepts any text as a port, and leaves it out of the host.
+fn parse_host(host: &HeaderValue) -> Option<Authority> {
+    let named: Authority = host.to_str().ok()?.parse().ok()?;
+    let port = named.as_str().strip_prefix(named.host()).filter(|_| !named.host().is_empty())?;
+    let digits = if port.is_empty() { port } else { port.strip_prefix(':')? };
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(named)
 }
 
 /// Refuses a header section that is too large or has no valid `Host`.
@@ -94,6 +103,24 @@ pub fn check_head(head: &Parts) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_a_number_as_port() {
+        for (host, expected) in [
+            ("localhost", true),
+            ("localhost:22080", true),
+            ("[::1]:22080", true),
+            ("localhost:22080.evil.test", false),
+            ("[::1]:evil.test", false),
+            ("localhost:+80", false),
+            ("me@localhost", false),
+            ("evil.test", false),
+        ] {
+            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+            assert_eq!(is_own_host("https://a.example", &headers), expected, "{host}");
+        }
+        assert!(is_host(&HeaderValue::from_static("")) && !is_host(&HeaderValue::from_static("a.example:b")));
+    }
 
     #[test]
     fn a_request_names_one_host() {
