@@ -15,6 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use model::account::Account;
+use model::affiliate::web_origin;
 use model::domain_setup::ServiceHosts;
 use model::id::{PartnerId, WebhookId};
 use model::owner_alert::{AlertSubject, OwnerAlert, WebhookAlert};
@@ -217,8 +218,8 @@ fn claim_alert(owner: &Account, name: &DomainName, ends_at: Timestamp, facts: &S
     (format!("Another account has claimed your domain {name}"), text)
 }
 
-/// The applicant chose all other fields freely, so only the address is quoted in the mail. Without a base URL, the mail
-/// names the requests that decide.
+/// The applicant chose all other fields freely, so the mail names only the address. Without a base URL, the mail names
+/// the requests that decide.
 fn application_alert(affiliate: PartnerId, applicant: &Address, base_url: Option<&str>) -> (String, String) {
     let decide = match base_url {
         Some(base_url) => {
@@ -228,10 +229,30 @@ fn application_alert(affiliate: PartnerId, applicant: &Address, base_url: Option
             format!("To decide: POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.")
         }
     };
+    let applicant = applicant_name(applicant);
     let text = format!(
         "{applicant} applied to your partner program and is waiting for your decision ({affiliate}).\n\n{decide}\n"
     );
     ("Someone applied to your partner program".to_owned(), text)
+}
+
+/// The address of an applicant; without its local part if that may be a sentence, as a quoted one can be (RFC 5321
+/// 4.1.2).
+fn applicant_name(applicant: &Address) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+    match applicant.local_part().bytes().all(is_plain) {
+        true => applicant.to_string(),
+        false => format!("Someone at {}", applicant.domain()),
+    }
+}
+
+/// An endpoint with the host of its URL; the tenant chose the rest of the URL freely.
+fn endpoint_name(webhook: WebhookId, url: &str) -> String {
+    let is_plain = |host: &String| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
+    match web_origin::host_of(url).filter(is_plain) {
+        Some(host) => format!("The endpoint {webhook} at {host}"),
+        None => format!("The endpoint {webhook}"),
+    }
 }
 
 /// The request's content is not quoted: a stranger may have written it, and the page shows it.
@@ -245,11 +266,12 @@ fn approval_alert(operation: &str, approval_url: &str) -> (String, String) {
 }
 
 fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'static str, String) {
+    let endpoint = endpoint_name(webhook, url);
     match alert {
         WebhookAlert::Failing => (
             "Webhook deliveries are failing",
             format!(
-                "Deliveries to {url} ({webhook}) are failing: the first one has failed for good.\n\nFailed deliveries \
+                "{endpoint} does not accept deliveries: the first one has failed for good.\n\nFailed deliveries \
                  are stored and can be replayed (POST /webhooks/{webhook}/replay). If no delivery succeeds for five days, the endpoint \
                  is disabled.\n"
             ),
@@ -257,14 +279,14 @@ fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'stat
         WebhookAlert::Gone => (
             "A webhook endpoint was disabled",
             format!(
-                "{url} ({webhook}) answered 410 (Gone), so the endpoint was disabled.\n\nTo enable it again: \
+                "{endpoint} answered 410 (Gone), so it was disabled.\n\nTo enable it again: \
                  PATCH /webhooks/{webhook} with {{\"enabled\": true}}.\n"
             ),
         ),
         WebhookAlert::Disabled => (
             "A webhook endpoint was disabled",
             format!(
-                "No delivery to {url} ({webhook}) succeeded for five days, so the endpoint was disabled.\n\nTo \
+                "{endpoint} accepted no delivery for five days, so it was disabled.\n\nTo \
                  enable it again: PATCH /webhooks/{webhook} with {{\"enabled\": true}}. Failed deliveries can be \
                  replayed (POST /webhooks/{webhook}/replay).\n"
             ),
@@ -285,5 +307,28 @@ mod tests {
         assert!(text.ends_with(&url) && !text.contains("POST"), "{text}");
         let (_, text) = application_alert(affiliate, &applicant, None);
         assert!(text.contains(&format!("POST /affiliates/{affiliate}/approve")), "{text}");
+    }
+
+    #[test]
+    fn alerts_have_no_text_that_others_chose() {
+        for (address, expected) in [
+            ("bob.smith+x@example.org", "bob.smith+x@example.org"),
+            ("\"visit http://evil.test now\"@example.org", "Someone at example.org"),
+            ("visit=evil!now@example.org", "Someone at example.org"),
+        ] {
+            assert_eq!(applicant_name(&address.parse().unwrap()), expected);
+        }
+        let webhook: WebhookId = "whk_01M8A29EWF0002NZ6TEF05MATW".parse().unwrap();
+        for (url, expected) in [
+            ("https://app.example.com:8443/your-account-is-closed?see=evil.test", " at app.example.com"),
+            ("https://evil.test\n\nCall us/", ""),
+            ("https://evil.test@app.example.com/", ""),
+        ] {
+            for alert in [WebhookAlert::Failing, WebhookAlert::Gone, WebhookAlert::Disabled] {
+                let (_, text) = endpoint_alert(webhook, url, alert);
+                assert!(text.starts_with(&format!("The endpoint {webhook}{expected} ")), "{text}");
+                assert!(!text.contains("evil.test"), "{text}");
+            }
+        }
     }
 }
