@@ -84,7 +84,7 @@ pub struct HeldContent {
 }
 
 impl HeldRequest {
-    /// SHA-256 over the request and its body, in hexadecimal: a request with the same idempotency key must have it.
+    /// SHA-256 over the request and its body as they were sent, in hexadecimal.
     pub fn hash(&self, body: &str) -> String {
         self.hash_with(body, &[])
     }
@@ -198,8 +198,11 @@ pub struct Approval {
     /// True if it changes what partners are paid: those decide who may do that.
     pub moves_money: bool,
     pub request: HeldRequest,
-    /// [`HeldRequest::hash`].
+    /// [`HeldRequest::hash`]; approvals without a fingerprint compare it.
     pub request_hash: String,
+    /// The content of the request without its formatting: a request with the same idempotency key must have it. Earlier
+    /// versions stored none.
+    pub fingerprint: Option<String>,
     /// [`HeldRequest::content_hash`].
     pub hash: String,
     /// The sends that are counted, if the client's policy limits them; `None` once they cannot be given back, because an
@@ -243,6 +246,14 @@ impl Approval {
             ApprovalState::Executed { result, .. } if result.status >= 400 => ApprovalStatus::Failed,
             ApprovalState::Executed { .. } => ApprovalStatus::Executed,
             ApprovalState::Interrupted { .. } => ApprovalStatus::Interrupted,
+        }
+    }
+
+    /// Returns whether a request that uses the same idempotency key again is the held one.
+    pub fn is_same_request(&self, fingerprint: &str, request_hash: &str) -> bool {
+        match &self.fingerprint {
+            Some(held) => held == fingerprint,
+            None => self.request_hash == request_hash,
         }
     }
 
@@ -335,11 +346,15 @@ mod tests {
             moves_money: false,
             request: request(),
             request_hash: request().hash(BODY),
+            fingerprint: None,
             hash: request().hash(BODY),
             reserved_sends: None,
             created_at,
             state: ApprovalState::Pending,
         };
+        assert!(approval.is_same_request("other", &request().hash(BODY)), "a row of an earlier version");
+        approval.fingerprint = Some("same".to_owned());
+        assert!(approval.is_same_request("same", "") && !approval.is_same_request("other", &request().hash(BODY)));
         assert_eq!(approval.status(created_at), ApprovalStatus::Pending);
         assert_eq!(approval.status(approval.expires_at()), ApprovalStatus::Expired);
         assert_eq!(approval.expires_at().to_string(), "2026-01-02T00:00:00Z");

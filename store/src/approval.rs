@@ -348,6 +348,7 @@ mod tests {
             kind: ApprovalKind::Send,
             moves_money: false,
             request_hash: request.hash("{}"),
+            fingerprint: Some(request.hash("{}")),
             hash: request.hash("{}"),
             reserved_sends: None,
             request,

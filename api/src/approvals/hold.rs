@@ -58,8 +58,9 @@ pub(crate) async fn hold(
     let body = read_body(&call.body)?;
     let request = held_request(operation, head)?;
     let request_hash = request.hash(&body);
+    let fingerprint = fingerprint(&request, &call);
     let mut replaced = match find_by_key(state, tenant, client, &request).await? {
-        KeyUse::Used(found) => return repeated(state, &found, &request_hash).await,
+        KeyUse::Used(found) => return repeated(state, &found, &fingerprint, &request_hash).await,
         KeyUse::Free { before } => before,
     };
     let emails = check(state, tenant, operation, call).await?;
@@ -73,6 +74,7 @@ pub(crate) async fn hold(
         moves_money: operation.moves_money,
         hash: request.content_hash(&content),
         request_hash,
+        fingerprint: Some(fingerprint.clone()),
         request,
         reserved_sends: None,
         created_at: now,
@@ -93,7 +95,7 @@ pub(crate) async fn hold(
             }
             // Another request was held at the same time, perhaps with the same key.
             false => match find_by_key(state, tenant, client, &held.request).await? {
-                KeyUse::Used(found) => return repeated(state, &found, &held.request_hash).await,
+                KeyUse::Used(found) => return repeated(state, &found, &fingerprint, &held.request_hash).await,
                 KeyUse::Free { before } => replaced = before,
             },
         }
@@ -231,6 +233,15 @@ fn held_request(operation: &Operation, head: &Parts) -> Result<HeldRequest> {
     })
 }
 
+/// Fingerprint of a request: its operation, path, query, header fields, and its body without formatting.
+fn fingerprint(request: &HeldRequest, call: &Request) -> String {
+    let mut fingerprint = idempotency::request_fingerprint(call);
+    fingerprint.add(&request.operation);
+    fingerprint.add(&request.query);
+    fingerprint.add_pairs(request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    fingerprint.finish()
+}
+
 /// The header fields that the operation reads, in the order of their names.
 fn held_headers(operation: &Operation, head: &Parts) -> Result<Vec<(String, String)>> {
     let spec = (operation.request_spec)(&mut Schemas::default());
@@ -273,8 +284,8 @@ async fn find_by_key(state: &AppState, tenant: &Tenant, client: CredentialId, re
 }
 
 /// The response to a request that was held before.
-async fn repeated(state: &AppState, found: &Approval, request_hash: &str) -> Result<Response> {
-    if found.request_hash != request_hash {
+async fn repeated(state: &AppState, found: &Approval, fingerprint: &str, request_hash: &str) -> Result<Response> {
+    if !found.is_same_request(fingerprint, request_hash) {
         let text = "The idempotency key was used for a different request; use a new one";
         return Err(Problem::new(ErrorCode::IDEMPOTENCY_CONFLICT, text));
     }

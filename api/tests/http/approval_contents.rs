@@ -318,6 +318,7 @@ async fn fill(world: &World, key: ApiKeyId, number: u32, made_ago: Duration, con
             kind: ApprovalKind::Send,
             moves_money: false,
             request_hash: String::new(),
+            fingerprint: None,
             hash: String::new(),
             request,
             reserved_sends: None,

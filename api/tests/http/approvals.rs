@@ -210,17 +210,23 @@ async fn an_idempotency_key_is_held_once() {
     let world = World::start().await;
     let (_, secret) = key_with_policy(&world, "sending", json!({"approve": ["send"]})).await;
     let session = world.session(1).await;
-    let post = async |email: Value| {
+    let post_text = async |body: String| {
         let request = http::Request::post("/emails")
             .header("host", "test")
             .header("authorization", format!("Bearer {secret}"))
             .header("content-type", "application/json")
             .header("idempotency-key", http::HeaderValue::from_bytes("día 1".as_bytes()).unwrap());
-        world.send(request.body(http_body_util::Full::new(email.to_string().into())).unwrap()).await
+        world.send(request.body(http_body_util::Full::new(body.into())).unwrap()).await
     };
+    let post = async |email: Value| post_text(email.to_string()).await;
     let first = post(email_to("grace@example.net")).await.json();
     let second = post(email_to("grace@example.net")).await.json();
     assert_eq!(first["approval_id"], second["approval_id"]);
+    // Order and spaces do not matter.
+    let fields = email_to("grace@example.net").as_object().unwrap().clone();
+    let reversed: serde_json::Map<String, Value> = fields.into_iter().rev().collect();
+    let third = post_text(serde_json::to_string_pretty(&reversed).unwrap()).await.json();
+    assert_eq!(first["approval_id"], third["approval_id"]);
     assert_eq!(post(email_to("eve@example.net")).await.code(), "idempotency_conflict");
     let path = format!("/approvals/{}", first["approval_id"].as_str().unwrap());
     let approval = world.get_as(&secret, &path).await.json()["approval"].clone();
