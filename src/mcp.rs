@@ -94,11 +94,10 @@ struct DispatchBackend {
 
 impl DispatchBackend {
     fn request(&self, call: OperationCall) -> Result<Request<Bytes>, NoReply> {
-        let unsendable = |_| NoReply("The arguments cannot be sent".into());
+        let unsendable = |_| NoReply::new("The arguments cannot be sent");
         let mut request = Request::new(Bytes::new());
         *request.method_mut() = call.method;
-        *request.uri_mut() =
-            call.target.parse().map_err(|_| NoReply("The arguments do not form a valid path".into()))?;
+        *request.uri_mut() = call.target.parse().map_err(|_| NoReply::new("The arguments do not form a valid path"))?;
         *request.extensions_mut() = self.head.extensions.clone();
         let headers = request.headers_mut();
         for name in REPEATED {
@@ -123,15 +122,19 @@ impl DispatchBackend {
 impl Backend for DispatchBackend {
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
         Box::pin(async move {
+            let idempotency_key = call.idempotency_key.clone();
             let request = self.request(call)?;
             let response = Arc::clone(&self.operations).dispatch(request).await;
-            let response = response.map_err(|_| NoReply("The response is too large for a conversation".into()))?;
+            let Ok(response) = response else {
+                return Err(NoReply { reason: "The response is too large for a conversation".into(), idempotency_key });
+            };
             let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
             Ok(Reply {
                 status: response.status().as_u16(),
                 media_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
                 retry_after: text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()),
                 body: response.body().clone(),
+                idempotency_key,
             })
         })
     }
@@ -141,7 +144,7 @@ impl Backend for DispatchBackend {
             match self.operations.allowed_operations(&self.head).await {
                 Ok(allowed) => Ok(CallerRights::only(allowed.iter().map(|(method, path)| (method.as_str(), *path)))),
                 Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => Ok(CallerRights::Unknown),
-                Err(problem) => Err(NoReply(problem.message().to_owned())),
+                Err(problem) => Err(NoReply::new(problem.message())),
             }
         })
     }

@@ -1,5 +1,6 @@
 //! `Field`: a flag of a command, derived from the schema of a parameter or of a body's field.
 
+use mcp::operation_table::is_session_field;
 use serde_json::{Map, Value, json};
 
 use crate::error::CliError;
@@ -54,7 +55,7 @@ impl Field {
         self.wire.replace('_', "-")
     }
 
-    /// All fields of an operation: those of the query, then those of the body.
+    /// All fields of an operation that a key can give: those of the query, then those of the body.
     pub fn of_operation(operation: &Operation, table: &OperationTable<'_>) -> Vec<Self> {
         let query = operation.query_parameters.iter().map(|parameter| {
             Self::new(&parameter.name, &parameter.schema, (parameter.required, Location::Query), table)
@@ -68,7 +69,7 @@ impl Field {
             .into_iter()
             .flatten()
             .map(|(name, schema)| Self::new(name, schema, (required.contains(&name.as_str()), Location::Body), table));
-        query.chain(fields).collect()
+        query.chain(fields).filter(|field| !is_session_field(&field.description)).collect()
     }
 
     fn new(wire: &str, schema: &Value, place: (bool, Location), table: &OperationTable<'_>) -> Self {
@@ -227,6 +228,16 @@ mod tests {
         assert_eq!(field("emails list", "limit").kind, FieldKind::Integer);
         assert_eq!(field("templates preview", "version").kind, FieldKind::Scalar);
         assert_eq!(field("automations create", "trigger").kind, FieldKind::Object);
+    }
+
+    #[test]
+    fn fields_of_dashboard_sessions_are_left_out() {
+        let names: Vec<String> = fields("events send").into_iter().map(|field| field.wire).collect();
+        assert!(names.contains(&"event".to_owned()), "{names:?}");
+        assert!(
+            !names.iter().any(|name| ["dry_run", "test_send", "automation_id"].contains(&name.as_str())),
+            "{names:?}"
+        );
     }
 
     #[test]

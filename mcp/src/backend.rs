@@ -84,6 +84,8 @@ pub struct Reply {
     pub body: Bytes,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<u64>,
+    /// The `Idempotency-Key` of the request.
+    pub idempotency_key: Option<String>,
 }
 
 impl Reply {
@@ -101,9 +103,21 @@ impl Reply {
     }
 }
 
-/// Why there is no answer, in a sentence for people that names no secret.
+/// A call without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoReply(pub String);
+pub struct NoReply {
+    /// Why, in a sentence for people that names no secret.
+    pub reason: String,
+    /// The `Idempotency-Key` of the request, which may have been carried out.
+    pub idempotency_key: Option<String>,
+}
+
+impl NoReply {
+    /// A call without an idempotency key, or one that was not sent.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), idempotency_key: None }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{PAGE_DEFAULT, PAGE_MAX};
 use crate::compact_schema::{self, SchemaDetail};
-use crate::operation_table::{Operation, OperationTable, Risk};
+use crate::operation_table::{Operation, OperationTable, Risk, is_session_field};
 use crate::own_tools;
 use crate::secret_fields::SECRET_FIELDS;
 use crate::tool::{ToolAnnotations, ToolDefinition};
@@ -31,9 +31,6 @@ const OUTPUT_DEPTH: usize = 4;
 
 /// Fields that the brief schema of an operation leaves out. They are accepted, and `find_operations` shows them.
 const RARE_FIELDS: &[(&str, &str)] = &[("preview_template", "changes")];
-
-/// Descriptions of fields that a key cannot use begin so.
-const SESSION_FIELD: &str = "Dashboard sessions only";
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::build(OperationTable::get()));
 
@@ -165,8 +162,7 @@ fn is_offered(operation: &Operation, table: &OperationTable) -> bool {
 fn definition(operation: &Operation, table: &OperationTable) -> ToolDefinition {
     let is_core = core_position(&operation.id).is_some();
     let detail = if is_core { SchemaDetail::BRIEF } else { SchemaDetail::WHOLE };
-    let output =
-        operation.response.schema.as_ref().filter(|_| operation.response.media_type.starts_with("application/json"));
+    let output = operation.response.schema.as_ref().filter(|_| operation.answers_json());
     let depth = match (is_core, operation.only_reads()) {
         (true, true) => CORE_READ_DEPTH,
         (true, false) => CORE_WRITE_DEPTH,
@@ -230,7 +226,7 @@ pub(crate) fn input_schema(operation: &Operation, table: &OperationTable, detail
         let is_offered = |name: &str, field: &Value| {
             let text = field.get("description").and_then(Value::as_str).unwrap_or_default();
             let is_rare = !detail.is_whole && RARE_FIELDS.contains(&(operation.id.as_str(), name));
-            !SECRET_FIELDS.contains(&name) && !text.starts_with(SESSION_FIELD) && !is_rare
+            !SECRET_FIELDS.contains(&name) && !is_session_field(text) && !is_rare
         };
         for (name, _) in fields.iter().filter(|(name, field)| is_offered(name, field)) {
             let field = shortened.and_then(|fields| fields.get(name)).cloned().unwrap_or_else(|| json!({}));

@@ -18,7 +18,10 @@ impl FakeBackend {
     /// Answers an operation with JSON.
     pub fn with(self, operation: &'static str, status: u16, body: &Value) -> Self {
         let body = body.to_string().into();
-        self.with_reply(operation, Ok(Reply { status, media_type: "application/json".into(), body, retry_after: None }))
+        self.with_reply(
+            operation,
+            Ok(Reply { status, media_type: "application/json".into(), body, ..Reply::default() }),
+        )
     }
 
     /// Answers an operation, or does not.
@@ -40,7 +43,7 @@ impl Backend for FakeBackend {
         let reply = prepared.map(|(_, reply)| reply.clone()).unwrap_or_else(|| {
             let error = json!({"error": {"code": "not_found", "message": "There is no such object"}});
             let body = error.to_string().into();
-            Ok(Reply { status: 404, media_type: "application/json".into(), body, retry_after: None })
+            Ok(Reply { status: 404, media_type: "application/json".into(), body, ..Reply::default() })
         });
         self.calls.lock().push(call);
         Box::pin(std::future::ready(reply))

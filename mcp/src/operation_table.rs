@@ -177,6 +177,11 @@ impl SuccessResponse {
 
 const NO_SCHEMA: &Value = &Value::Null;
 
+/// Returns whether a field with this description can only be given by a session of the dashboard, not with a key.
+pub fn is_session_field(description: &str) -> bool {
+    description.starts_with("Dashboard sessions only")
+}
+
 impl OperationTable {
     /// The table that is compiled in.
     pub fn get() -> &'static Self {
@@ -211,6 +216,11 @@ impl Operation {
     /// Returns whether a call changes nothing.
     pub fn only_reads(&self) -> bool {
         self.risk == Risk::Read
+    }
+
+    /// Returns whether its success response is JSON.
+    pub fn answers_json(&self) -> bool {
+        self.response.media_type.starts_with("application/json")
     }
 
     /// Returns whether it takes a header field.

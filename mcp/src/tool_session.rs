@@ -49,6 +49,8 @@ impl<'a> ToolSession<'a> {
         operation: &Operation,
         mut arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
+        // An operation with an idempotency key may only be repeated with the same key.
+        let is_repeatable = operation.retry && !operation.idempotent;
         loop {
             let call = match operation_call(operation, self.catalog.table, arguments.clone()) {
                 Ok(call) => call,
@@ -56,7 +58,7 @@ impl<'a> ToolSession<'a> {
             };
             let reply = match self.perform(call).await? {
                 Ok(reply) => reply,
-                Err(failure) => return Ok(problem::no_reply(&failure, operation.retry)),
+                Err(failure) => return Ok(problem::no_reply(&failure, is_repeatable)),
             };
             if !reply.is_success() {
                 return Ok(problem::refusal(&reply, self.catalog.table));
@@ -65,7 +67,10 @@ impl<'a> ToolSession<'a> {
                 return Ok(result);
             }
             if !reply.is_json() {
-                return Ok(text_result(&reply));
+                return Ok(match operation.answers_json() {
+                    true => problem::no_reply(&foreign_reply(reply), is_repeatable),
+                    false => text_result(&reply),
+                });
             }
             let bounded = bound(reply.json(), operation.pages.as_deref());
             let asked = arguments.get("limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
@@ -84,9 +89,10 @@ impl<'a> ToolSession<'a> {
             Ok(reply) => reply,
             Err(failure) => return Ok(ReadResult::Failed(problem::no_reply(&failure, true))),
         };
-        match reply.is_success() {
-            true => Ok(ReadResult::Value(reply.json())),
-            false => Ok(ReadResult::Failed(problem::refusal(&reply, self.catalog.table))),
+        match (reply.is_success(), reply.is_json()) {
+            (true, true) => Ok(ReadResult::Value(reply.json())),
+            (true, false) => Ok(ReadResult::Failed(problem::no_reply(&foreign_reply(reply), true))),
+            (false, _) => Ok(ReadResult::Failed(problem::refusal(&reply, self.catalog.table))),
         }
     }
 
@@ -122,6 +128,12 @@ pub(crate) fn result(note: Option<String>, fence: &Fence, value: Value) -> ToolR
 
 pub(crate) fn argument_refusal(text: &str) -> ToolResult {
     ToolResult::error(format!("{text}\nWhat to do: correct the arguments, then call again."))
+}
+
+/// A success response that cannot be the API's, for example a sign-in page of a proxy.
+fn foreign_reply(reply: Reply) -> NoReply {
+    let reason = "the response is not from the API; a proxy may have answered".to_owned();
+    NoReply { reason, idempotency_key: reply.idempotency_key }
 }
 
 /// A response that is no JSON: a message, a zone file, a list in CSV.

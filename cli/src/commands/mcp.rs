@@ -63,11 +63,12 @@ impl Backend for ClientBackend {
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
         Box::pin(async move {
             let new_key = || call.is_idempotent.then(|| ulid::Ulid::generate().to_string());
+            let idempotency_key = call.idempotency_key.or_else(new_key);
             let request = Call {
                 method: call.method,
                 target: call.target,
                 body: call.body.map(|body| body.to_string().into()),
-                idempotency_key: call.idempotency_key.clone().or_else(new_key),
+                idempotency_key: idempotency_key.clone(),
                 if_match: call.if_match,
                 retry: call.retry,
                 ..Call::get("")
@@ -76,10 +77,10 @@ impl Backend for ClientBackend {
                 Ok(answer) => {
                     let media_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
                     let media_type = media_type.unwrap_or_default().to_owned();
-                    Ok(Reply { status: 200, media_type, body: answer.body, retry_after: None })
+                    Ok(Reply { status: 200, media_type, body: answer.body, retry_after: None, idempotency_key })
                 }
-                Err(CliError::Api(error)) => Ok(error_reply(*error)),
-                Err(error) => Err(NoReply(error.to_string())),
+                Err(CliError::Api(error)) => Ok(error_reply(*error, idempotency_key)),
+                Err(error) => Err(NoReply { reason: error.to_string(), idempotency_key }),
             }
         })
     }
@@ -96,12 +97,12 @@ impl Backend for ClientBackend {
     }
 }
 
-fn error_reply(error: ApiError) -> Reply {
+fn error_reply(error: ApiError, idempotency_key: Option<String>) -> Reply {
     let held = error.approval_id().and_then(|_| error.fields.get("details")).map(Value::to_string);
     let ApiError { status, fields, retry_after, .. } = error;
     // A request that waits for an approval has the answer of the API.
     let body = held.unwrap_or_else(|| json!({"error": Value::Object(Map::from_iter(fields))}).to_string());
-    Reply { status, media_type: "application/json".into(), body: Bytes::from(body), retry_after }
+    Reply { status, media_type: "application/json".into(), body: Bytes::from(body), retry_after, idempotency_key }
 }
 
 #[cfg(test)]
@@ -112,7 +113,7 @@ mod tests {
     fn a_held_call_has_the_answer_of_the_api() {
         let held = json!({"status": "approval_required", "approval_id": "apr_1", "url": "https://x/", "message": "m"});
         let error = ApiError::approval_required(202, held.to_string().as_bytes()).unwrap();
-        let reply = error_reply(error);
+        let reply = error_reply(error, None);
         assert_eq!((reply.status, serde_json::from_slice::<Value>(&reply.body).unwrap()), (202, held));
     }
 
@@ -121,7 +122,7 @@ mod tests {
         let fields = Map::from_iter([("code".to_owned(), json!("forbidden")), ("message".to_owned(), json!("No"))]);
         let error =
             ApiError { status: 403, code: "forbidden".into(), message: "No".into(), fields, retry_after: Some(3) };
-        let reply = error_reply(error);
+        let reply = error_reply(error, None);
         assert_eq!((reply.status, reply.retry_after), (403, Some(3)));
         assert_eq!(&reply.body[..], br#"{"error":{"code":"forbidden","message":"No"}}"#);
     }

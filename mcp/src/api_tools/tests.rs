@@ -87,9 +87,35 @@ async fn refusals_are_results_of_the_tool() {
     let backend = FakeBackend::default().with("send_email", 403, &error);
     let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
     assert!(result.is_error && text(&result).contains("diagnose_domain"), "{}", text(&result));
-    let lost = FakeBackend::default().with_reply("cancel_email", Err(NoReply("connection reset".into())));
+    let lost = FakeBackend::default().with_reply("cancel_email", Err(NoReply::new("connection reset")));
     let (result, _) = call(lost, "cancel_email", json!({"id": "msg_1"})).await;
     assert!(result.is_error && text(&result).contains("connection reset"));
+}
+
+#[tokio::test]
+async fn a_send_without_an_answer_is_repeated_with_its_key() {
+    let key = || Some("01K".to_owned());
+    let lost = NoReply { reason: "connection reset".into(), idempotency_key: key() };
+    let body = Bytes::from("<html>Sign in</html>");
+    let page = Reply { status: 200, media_type: "text/html".into(), body, idempotency_key: key(), ..Reply::default() };
+    for reply in [Err(lost), Ok(page)] {
+        let backend = FakeBackend::default().with_reply("send_email", reply);
+        let (result, _) = call(backend, "send_email", json!({"to": ["b@example.net"]})).await;
+        assert!(
+            result.is_error && text(&result).contains("repeat the call with `idempotency_key` = 01K"),
+            "{result:?}"
+        );
+        assert!(!text(&result).contains("later") && !text(&result).contains("Sign in"), "{result:?}");
+        let repeated = json!({"to": ["b@example.net"], "idempotency_key": "01K"});
+        let (_, backend) = call(FakeBackend::default(), "send_email", repeated).await;
+        assert_eq!(backend.calls()[0].idempotency_key, key());
+    }
+    let without_key = FakeBackend::default().with_reply("send_email", Err(NoReply::new("connection reset")));
+    let (result, _) = call(without_key, "send_email", json!({"to": ["b@example.net"]})).await;
+    assert!(text(&result).contains("check first"), "{result:?}");
+    let read = FakeBackend::default().with_reply("get_email", Err(NoReply::new("connection reset")));
+    let (result, _) = call(read, "get_email", json!({"id": "msg_1"})).await;
+    assert!(text(&result).ends_with("try again later."), "{result:?}");
 }
 
 #[tokio::test]
@@ -211,7 +237,7 @@ async fn large_objects_are_cut_with_a_note() {
 #[tokio::test]
 async fn messages_that_are_no_json_are_fenced_texts() {
     let raw =
-        Reply { status: 200, media_type: "message/rfc822".into(), body: Bytes::from(INJECTED), retry_after: None };
+        Reply { status: 200, media_type: "message/rfc822".into(), body: Bytes::from(INJECTED), ..Reply::default() };
     let backend = FakeBackend::default().with_reply("get_email_raw", Ok(raw));
     let (result, _) = call(backend, "get_email_raw", json!({"id": "msg_1"})).await;
     assert!(text(&result).contains(">Hello,") && text(&result).ends_with('>') && result.structured.is_none());
