@@ -22,7 +22,14 @@ fn main() -> ExitCode {
         Some((word, _)) if !cli::is_operator_command(word) && ::cli::has_command(word) => return ::cli::run(&words),
         _ => {}
     }
-    let arguments = cli::CliArguments::parse();
+    let arguments = match cli::CliArguments::try_parse() {
+        Ok(arguments) => arguments,
+        // A word that is no command of operators was meant as a client's.
+        Err(error) if words.first().is_some_and(|word| !cli::is_operator_command(word)) => {
+            return ::cli::refuse(&error);
+        }
+        Err(error) => error.exit(),
+    };
     match arguments.command {
         CliCommand::Serve(serve) => cli::run::serve(&serve),
         CliCommand::Dev(dev) => cli::run::dev(&dev),

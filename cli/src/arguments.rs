@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value};
 
 use crate::error::CliError;
@@ -25,6 +25,23 @@ pub fn with_shared_flags(command: Command) -> Command {
                 .default_value("30"),
         )
         .arg(flag("json", "Print JSON even on a terminal").action(ArgAction::SetTrue))
+}
+
+/// Parses the arguments behind the words of a command. Prints its help and ends the process if they ask for it.
+///
+/// # Errors
+/// The command line is wrong.
+pub fn parse(command: Command, arguments: &[String]) -> Result<ArgMatches, CliError> {
+    command.no_binary_name(true).try_get_matches_from(arguments).map_err(|error| usage_error(&error))
+}
+
+/// The error of a wrong command line. Help and version are no errors: they are printed, and the process ends.
+pub fn usage_error(error: &clap::Error) -> CliError {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.to_string();
+    CliError::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end())
 }
 
 pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
@@ -233,7 +250,7 @@ impl FieldValues {
     pub fn read(
         operation: &Operation,
         fields: &[Field],
-        matches: &clap::ArgMatches,
+        matches: &ArgMatches,
         dotted: &DottedFlags,
     ) -> Result<Self, CliError> {
         let mut values = Self::default();
@@ -300,10 +317,7 @@ mod tests {
         let fields = fields_of(&operation, &table);
         let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
         let (dotted, others) = DottedFlags::take(&arguments, &fields)?;
-        let matches = operation_command(&operation, &fields, "verb")
-            .no_binary_name(true)
-            .try_get_matches_from(others)
-            .map_err(|error| CliError::usage(error.to_string()))?;
+        let matches = super::parse(operation_command(&operation, &fields, "verb"), &others)?;
         FieldValues::read(&operation, &fields, &matches, &dotted)
     }
 

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -26,6 +26,7 @@ use crate::clock;
 use crate::connection::{Connection, lost};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
+use crate::retry_after;
 use crate::sign_in::SignIn;
 use mcp::arguments::encode;
 
@@ -177,7 +178,12 @@ impl ApiClient {
 
     /// How much the server's clock is ahead of this machine's: nothing before the first answer.
     pub fn server_ahead(&self) -> SignedDuration {
-        self.server_ahead.get().copied().unwrap_or_default()
+        self.clock_difference().unwrap_or_default()
+    }
+
+    /// How much the server's clock is ahead, if an answer told its time.
+    pub fn clock_difference(&self) -> Option<SignedDuration> {
+        self.server_ahead.get().copied()
     }
 
     /// Makes a call and reads its answer. The client's timeout covers all attempts.
@@ -186,7 +192,7 @@ impl ApiClient {
     /// The API's error, or why no answer of the API came.
     pub async fn call(&self, call: &Call) -> Result<ApiResponse, CliError> {
         let deadline = Instant::now() + self.timeout;
-        let mut attempt = 1;
+        let (mut attempt, mut unconfirmed) = (1, None);
         loop {
             let error = match tokio::time::timeout_at(deadline, self.attempt(call)).await {
                 Ok(Ok(answer)) => return Ok(answer),
@@ -200,8 +206,16 @@ impl ApiClient {
             let wait = backoff(&error, attempt);
             // `retry-after` may be any number, so it is not added to the time.
             let is_late = wait >= deadline.saturating_duration_since(Instant::now());
-            if attempt == ATTEMPTS_MAX || !may_retry(&error, call.retry) || is_late {
-                return Err(error);
+            let may_succeed_later = may_retry(&error, call.retry);
+            if attempt == ATTEMPTS_MAX || !may_succeed_later || is_late {
+                // A refusal says that no attempt was carried out; a refused connection does not.
+                return Err(match unconfirmed {
+                    Some(earlier) if may_succeed_later && !error.is_unconfirmed() => earlier,
+                    _ => error,
+                });
+            }
+            if call.idempotency_key.is_some() && error.is_unconfirmed() {
+                unconfirmed = Some(error);
             }
             tokio::time::sleep(wait).await;
             attempt += 1;
@@ -337,7 +351,7 @@ fn error_of(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey) 
             code,
             message,
             fields: fields.clone(),
-            retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()),
+            retry_after: retry_after::seconds(headers),
         })),
         _ => unexpected(status, headers, body, key),
     }
@@ -358,7 +372,8 @@ fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey
     };
     let shown = if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") };
     let message = format!("the HTTP {} response is not from the API; {advice}{shown}", status.as_u16());
-    CliError::UnexpectedResponse { status: status.as_u16(), message }
+    let (status, retry_after) = (status.as_u16(), retry_after::seconds(headers));
+    CliError::UnexpectedResponse { status, message, retry_after, idempotency_key: None }
 }
 
 fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
@@ -375,7 +390,7 @@ fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
             ConnectionFailure::Reset => is_repeatable,
             ConnectionFailure::Dns | ConnectionFailure::Tls => false,
         },
-        CliError::UnexpectedResponse { status, .. } => is_repeatable && matches!(status, 408 | 500 | 502 | 503),
+        CliError::UnexpectedResponse { status, .. } => is_repeatable && matches!(status, 408 | 429 | 500 | 502 | 503),
         CliError::Usage(_)
         | CliError::Timeout(_)
         | CliError::Io(_)
@@ -385,9 +400,12 @@ fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
 }
 
 fn backoff(error: &CliError, attempt: u32) -> Duration {
-    if let CliError::Api(error) = error
-        && let Some(seconds) = error.retry_after
-    {
+    let asked = match error {
+        CliError::Api(error) => error.retry_after,
+        CliError::UnexpectedResponse { retry_after, .. } => *retry_after,
+        _ => None,
+    };
+    if let Some(seconds) = asked {
         return Duration::from_secs(seconds);
     }
     let longest = BACKOFF_MAX.min(BACKOFF_BASE * 2_u32.saturating_pow(attempt - 1));
@@ -432,6 +450,7 @@ mod tests {
             (api(504, "send_unconfirmed"), false, false),
             (api(429, "plan_limit"), false, false),
             (api(422, "validation_error"), false, false),
+            (CliError::unexpected_response(429, ""), true, false),
             (CliError::Connection(ConnectionFailure::Reset, String::new()), true, false),
             (CliError::Connection(ConnectionFailure::Refused, String::new()), true, true),
         ] {

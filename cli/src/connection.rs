@@ -38,13 +38,21 @@ impl Connection {
     /// # Errors
     /// `CliError::Connection`; the server has received nothing.
     pub(crate) async fn open(base_url: &BaseUrl) -> Result<Self, CliError> {
-        let (host, what) = (base_url.host(), format!("the base URL {base_url}"));
-        let mut stream = match Proxy::of_environment(base_url)? {
-            Some(proxy) => proxy.connect(base_url).await?,
-            None => connect_tcp(host, base_url.port(), &what).await?,
+        Self::open_to(base_url, &format!("the base URL {base_url}")).await
+    }
+
+    /// Opens a connection to the host of a URL. `what` names the URL in errors.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) async fn open_to(url: &BaseUrl, what: &str) -> Result<Self, CliError> {
+        let host = url.host();
+        let mut stream = match Proxy::of_environment(url)? {
+            Some(proxy) => proxy.connect(url).await?,
+            None => connect_tcp(host, url.port(), what).await?,
         };
-        if base_url.is_tls() {
-            stream = connect_tls(stream, host, &what).await?;
+        if url.is_tls() {
+            stream = connect_tls(stream, host, what).await?;
         }
         let (requests, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
         // It ends with the connection; an error reaches the request.
@@ -101,8 +109,7 @@ pub(crate) async fn connect_tls(stream: BoxedStream, host: &str, what: &str) -> 
 
 pub(crate) fn lost(error: &hyper::Error) -> CliError {
     if error.is_parse() {
-        let message = format!("the response is not HTTP: {error}; is the base URL correct?");
-        return CliError::UnexpectedResponse { status: 0, message };
+        return CliError::unexpected_response(0, format!("the response is not HTTP: {error}; is the URL correct?"));
     }
     let message = format!("the connection was lost before the response was complete: {error}");
     CliError::Connection(ConnectionFailure::Reset, message)

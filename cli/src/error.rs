@@ -70,6 +70,10 @@ pub enum CliError {
     UnexpectedResponse {
         status: u16,
         message: String,
+        /// Seconds to wait, from `retry-after`.
+        retry_after: Option<u64>,
+        /// The key of the request, if it may have been carried out.
+        idempotency_key: Option<String>,
     },
     /// A file or the terminal failed.
     Io(String),
@@ -84,6 +88,11 @@ impl CliError {
         Self::Usage(message.into())
     }
 
+    /// An answer that is not the API's, without advice on when to repeat the request.
+    pub(crate) fn unexpected_response(status: u16, message: impl Into<String>) -> Self {
+        Self::UnexpectedResponse { status, message: message.into(), retry_after: None, idempotency_key: None }
+    }
+
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {
@@ -93,14 +102,29 @@ impl CliError {
             Self::Api(error) if error.is_temporary() => exit_status::TRY_AGAIN,
             Self::Connection(..) | Self::Timeout(_) => exit_status::TRY_AGAIN,
             Self::Differences(status) => *status,
-            Self::UnexpectedResponse { status, .. } if *status >= 500 => exit_status::TRY_AGAIN,
+            Self::UnexpectedResponse { status: 408 | 429 | 500.., .. } => exit_status::TRY_AGAIN,
+            Self::UnexpectedResponse { idempotency_key: Some(_), .. } => exit_status::TRY_AGAIN,
             Self::Api(_) | Self::UnexpectedResponse { .. } | Self::Io(_) | Self::Failed(_) => exit_status::REFUSED,
+        }
+    }
+
+    /// Returns whether the request may have been carried out.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::Connection(ConnectionFailure::Reset, _) => true,
+            // 0: it is not HTTP.
+            Self::UnexpectedResponse { status, .. } => matches!(status, 0 | 200..300 | 500..),
+            Self::Api(error) => error.status >= 500 && !error.did_nothing(),
+            Self::Connection(..) | Self::Usage(_) | Self::Io(_) | Self::Failed(_) | Self::Differences(_) => false,
         }
     }
 
     /// Names the idempotency key of a request that may have been carried out, so that it can be repeated with it.
     #[must_use]
     pub(crate) fn with_idempotency_key(self, key: &str) -> Self {
+        if !self.is_unconfirmed() {
+            return self;
+        }
         let more = |message: String| {
             format!(
                 "{message}; the server may have carried out the request: to repeat it safely, add --idempotency-key \
@@ -109,13 +133,12 @@ impl CliError {
         };
         match self {
             Self::Timeout(message) => Self::Timeout(more(message)),
-            Self::Connection(ConnectionFailure::Reset, message) => {
-                Self::Connection(ConnectionFailure::Reset, more(message))
+            Self::Connection(reason, message) => Self::Connection(reason, more(message)),
+            Self::UnexpectedResponse { status, message, retry_after, .. } => {
+                let idempotency_key = Some(key.to_owned());
+                Self::UnexpectedResponse { status, message: more(message), retry_after, idempotency_key }
             }
-            Self::UnexpectedResponse { status, message } if status >= 500 => {
-                Self::UnexpectedResponse { status, message: more(message) }
-            }
-            Self::Api(mut error) if error.status >= 500 && !error.did_nothing() => {
+            Self::Api(mut error) => {
                 error.fields.insert("idempotency_key".to_owned(), json!(key));
                 Self::Api(error)
             }
@@ -140,8 +163,15 @@ impl CliError {
                 json!({"message": message, "code": "connection_error", "reason": reason.name()})
             }
             Self::Timeout(_) => json!({"message": message, "code": "timeout"}),
-            Self::UnexpectedResponse { status, .. } => {
-                json!({"message": message, "code": "unexpected_response", "status": status})
+            Self::UnexpectedResponse { status, retry_after, idempotency_key, .. } => {
+                let mut error = json!({"message": message, "code": "unexpected_response", "status": status});
+                if let Some(seconds) = retry_after {
+                    error["retry_after"] = json!(seconds);
+                }
+                if let Some(key) = idempotency_key {
+                    error["idempotency_key"] = json!(key);
+                }
+                error
             }
             Self::Io(_) => json!({"message": message, "code": "io_error"}),
             Self::Failed(_) => json!({"message": message, "code": "failed"}),
@@ -217,7 +247,12 @@ impl ApiError {
     /// Returns whether the same request may succeed later.
     pub fn is_temporary(&self) -> bool {
         let by_code = ["rate_limit_exceeded", "idempotency_in_progress"].contains(&self.code.as_str());
-        by_code || (self.code != "plan_limit" && matches!(self.status, 408 | 500 | 502 | 503))
+        by_code || (self.code != "plan_limit" && matches!(self.status, 408 | 429 | 500 | 502 | 503))
+    }
+
+    /// Returns whether a key was refused because it is valid for sending only.
+    pub fn is_for_sending_only(&self) -> bool {
+        self.status == 403 && self.fields.get("details").is_some_and(|details| details["required_key_scope"] == "full")
     }
 
     /// Returns whether the server says that it did nothing.

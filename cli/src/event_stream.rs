@@ -190,7 +190,7 @@ impl<'a> EventStream<'a> {
         let Err(error) = self.open().await else { return Ok(()) };
         let lasts = match &error {
             CliError::Api(error) => !error.is_temporary(),
-            CliError::UnexpectedResponse { status, .. } => *status != 0 && *status < 500,
+            CliError::UnexpectedResponse { status, .. } => !matches!(status, 0 | 429 | 500..),
             CliError::Connection(..) | CliError::Timeout(_) => false,
             CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) | CliError::Differences(_) => true,
         };
@@ -238,7 +238,7 @@ impl<'a> EventStream<'a> {
         if !media_type.starts_with("text/event-stream") {
             let message =
                 "the response is not an event stream; is the base URL that of the API, or did a proxy answer?";
-            return Err(CliError::UnexpectedResponse { status: 200, message: message.to_owned() });
+            return Err(CliError::unexpected_response(200, message));
         }
         self.body = Some(response.into_body());
         self.has_opened = true;
@@ -276,8 +276,8 @@ impl SseParser {
             events.extend(Self::parse(&block));
         }
         if self.buffer.len() > EVENT_BYTES_MAX {
-            let message = "the event stream has an unterminated event; did a proxy answer?".to_owned();
-            return Err(CliError::UnexpectedResponse { status: 200, message });
+            let message = "the event stream has an unterminated event; did a proxy answer?";
+            return Err(CliError::unexpected_response(200, message));
         }
         Ok(events)
     }

@@ -7,8 +7,9 @@
 //!
 //! Every operation that accepts an API key is a command; `sdk/operations.json` names it and its fields. The commands
 //! written by hand are in [`commands`]. Exit statuses: 0 done, 1 refused, 2 usage, 3 try again, 4 unconfirmed, 5 changes
-//! to make (`plan`).
+//! to make (`plan`), 6 approval required.
 
+mod account;
 pub mod api_key;
 pub mod arguments;
 pub mod base_url;
@@ -34,10 +35,11 @@ pub mod profile;
 mod program;
 mod progress;
 mod proxy;
+mod retry_after;
 mod secret_file;
 mod short_flag;
 pub mod sign_in;
 mod tree;
 pub mod webhook_signature;
 
-pub use program::{arguments, has_command, run};
+pub use program::{arguments, has_command, refuse, run};

@@ -205,7 +205,7 @@ impl AuthorizationServer {
                     status.as_u16(),
                     self.base_url
                 );
-                Err(CliError::UnexpectedResponse { status: status.as_u16(), message })
+                Err(CliError::unexpected_response(status.as_u16(), message))
             }
         }
     }

@@ -10,7 +10,7 @@ use mcp::exact_json::{self, ExactJson};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{DottedFlags, FieldValues, operation_command};
+use crate::arguments::{DottedFlags, FieldValues, operation_command, parse};
 use crate::client::{ApiClient, ApiResponse, Call};
 use crate::cursor_trail::CursorTrail;
 use crate::error::CliError;
@@ -38,11 +38,8 @@ pub async fn run(operation: &Operation, arguments: &[String], table: &OperationT
     let fields = Field::of_operation(operation, table);
     let (dotted, others) = DottedFlags::take(arguments, &fields)?;
     let name = operation.command.clone();
-    let matches = operation_command(operation, &fields, &name)
-        .bin_name(format!("postrider {name}"))
-        .no_binary_name(true)
-        .try_get_matches_from(others)
-        .unwrap_or_else(|error| error.exit());
+    let command = operation_command(operation, &fields, &name).bin_name(format!("postrider {name}"));
+    let matches = parse(command, &others)?;
     let values = FieldValues::read(operation, &fields, &matches, &dotted)?;
     OperationRun { operation, matches: &matches, table }.run(values).await
 }
@@ -56,20 +53,23 @@ struct OperationRun<'a> {
 impl OperationRun<'_> {
     async fn run(&self, values: FieldValues) -> Result<(), CliError> {
         let call = self.call(&values)?;
+        self.perform(&call, &values).await.map_err(|error| match &call.idempotency_key {
+            Some(key) => error.with_idempotency_key(key),
+            None => error,
+        })
+    }
+
+    async fn perform(&self, call: &Call, values: &FieldValues) -> Result<(), CliError> {
         if self.flag("request") {
-            return self.print_request(&call);
+            return self.print_request(call);
         }
-        self.confirm(&call)?;
+        self.confirm(call)?;
         let secret_file = self.text("save-secret").map(|path| SecretFile::create(&path)).transpose()?;
         let client = client_of(self.matches, self.table)?;
         if self.flag("all") {
-            return self.print_all(&client, &values).await;
+            return self.print_all(&client, values).await;
         }
-        let answer = client.call(&call).await;
-        let answer = answer.map_err(|error| match &call.idempotency_key {
-            Some(key) => error.with_idempotency_key(key),
-            None => error,
-        })?;
+        let answer = client.call(call).await?;
         if !self.operation.response.media_type.starts_with("application/json") {
             return self.write_content(&answer);
         }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use crate::arguments::usage_error;
 use crate::error::CliError;
 use crate::operation::OperationTable;
 use crate::tree::Selection;
@@ -36,6 +37,11 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Err(CliError::Differences(status)) => ExitCode::from(status),
         Err(error) => report(&error),
     }
+}
+
+/// Reports a command line that the parser of another crate refused, or prints the help or version that it asks for.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    report(&usage_error(error))
 }
 
 async fn dispatch(arguments: &[String]) -> Result<(), CliError> {

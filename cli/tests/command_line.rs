@@ -45,8 +45,14 @@ fn exit_statuses_tell_what_to_do() {
             assert_eq!((run.error()["code"].as_str(), run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
         }
     }
-    let unknown_flag = server.run(&["emails", "get", "x", "--colour", "red"]);
-    assert_eq!(unknown_flag.status, Some(2), "{unknown_flag:?}");
+    for words in [&["emails", "get", "x"][..], &["explain", "x"], &["login"], &["whoami"]] {
+        let run = server.run(&[words, &["--colour", "red"]].concat());
+        let message = run.error()["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
+        assert!(message.starts_with("unexpected argument '--colour'"), "{run:?}");
+    }
+    let help = server.run(&["whoami", "--help"]);
+    assert!(help.status == Some(0) && help.stdout.contains("Usage: postrider whoami"), "{help:?}");
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
 }
 
@@ -190,6 +196,97 @@ fn large_errors_are_cut() {
     let run = server.run(&["account", "get"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (Some(1), Some("unexpected_response")));
     assert!(run.stderr.len() < 1_000, "{} bytes", run.stderr.len());
+}
+
+#[test]
+fn a_proxy_says_when_to_repeat() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        // In the past: at once.
+        0 => {
+            let at = ("retry-after", "Thu, 01 Jan 2026 00:00:00 GMT".to_owned());
+            let date = ("date", "Thu, 01 Jan 2026 00:00:01 GMT".to_owned());
+            Reply::Raw(429, vec![at, date], b"<html>Slow down</html>".to_vec())
+        }
+        1 => Reply::Json(200, json!({"account": {"id": "acct_1"}})),
+        _ => Reply::Raw(429, vec![("retry-after", "600".to_owned())], b"<html>Slow down</html>".to_vec()),
+    });
+    let run = server.run(&["account", "get"]);
+    assert_eq!((run.status, server.requests().len()), (Some(0), 2), "{run:?}");
+    // Longer than the timeout.
+    let run = server.run(&["account", "get"]);
+    assert_eq!((run.status, server.requests().len()), (Some(3), 3), "{run:?}");
+    assert_eq!((&run.error()["code"], &run.error()["retry_after"]), (&json!("unexpected_response"), &json!(600)));
+}
+
+#[test]
+fn a_garbled_answer_to_a_send_names_its_idempotency_key() {
+    for body in ["", "<html>Sign in</html>", "{\"id\":"] {
+        let server = ScriptedServer::start(move |_| Reply::Raw(200, Vec::new(), body.as_bytes().to_vec()));
+        let run = server.run(&["emails", "send", "--from", "a@example.com", "--to", "b@example.net"]);
+        let key = server.requests()[0].header("idempotency-key").unwrap().to_owned();
+        assert_eq!((run.status, &run.error()["idempotency_key"]), (Some(3), &json!(key)), "{run:?}");
+    }
+}
+
+#[test]
+fn an_earlier_attempt_that_may_have_sent_names_its_idempotency_key() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 => error(500, "internal_error"),
+        _ => {
+            let body = json!({"error": {"message": "Later", "code": "service_unavailable"}}).to_string();
+            // Longer than the timeout, so it is not waited for.
+            Reply::Raw(503, vec![("retry-after", "600".to_owned())], body.into_bytes())
+        }
+    });
+    let run = server.run(&["emails", "send", "--from", "a@example.com", "--to", "b@example.net"]);
+    let key = server.requests()[1].header("idempotency-key").unwrap().to_owned();
+    assert_eq!((run.status, &run.error()["idempotency_key"]), (Some(3), &json!(key)), "{run:?}");
+}
+
+#[test]
+fn an_assistant_learns_the_key_of_a_send_without_an_answer() {
+    let server = ScriptedServer::start(|_| Reply::Raw(504, Vec::new(), b"<html>Gateway timeout</html>".to_vec()));
+    let mut command = server.command(&["mcp"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = json!({"from": "a@example.com", "to": ["b@example.net"], "subject": "x", "text": "x"});
+    let params = json!({"name": "send_email", "arguments": arguments});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    writeln!(child.stdin.take().unwrap(), "{call}").unwrap();
+    let run = finish(child.wait_with_output().unwrap());
+    let requests = server.requests();
+    let key = requests.iter().find_map(|request| request.header("idempotency-key")).unwrap();
+    let text = run.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains(&format!("repeat the call with `idempotency_key` = {key}")), "{run:?}");
+}
+
+#[test]
+fn a_dry_run_sends_nothing() {
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    for words in [["events", "send", "--name", "user.created"], ["emails", "send", "--subject", "x"]] {
+        let run = server.run(&[&words[..], &["--dry-run"]].concat());
+        assert_eq!((run.status, &run.json()["dry_run"]), (Some(0), &json!(true)), "{run:?}");
+    }
+}
+
+#[test]
+fn a_key_for_sending_only_is_valid() {
+    let server = ScriptedServer::start(|_| {
+        let details = json!({"required_key_scope": "full"});
+        Reply::Json(403, json!({"error": {"message": "No", "code": "forbidden", "details": details}}))
+    });
+    let home = tempfile::tempdir().unwrap();
+    let mut login = program();
+    login.args(["login", "--base-url", &format!("http://{}", server.address)]).env("HOME", home.path());
+    let mut child = login.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(KEY.as_bytes()).unwrap();
+    let run = finish(child.wait_with_output().unwrap());
+    assert_eq!((run.status, &run.json()["account"], &run.json()["scope"]), (Some(0), &Value::Null, &json!("sending")));
+    let whoami = server.run(&["whoami"]);
+    assert_eq!((whoami.status, &whoami.json()["scope"]), (Some(0), &json!("sending")), "{whoami:?}");
+    let doctor = server.run(&["doctor"]);
+    assert!(doctor.status == Some(0) && doctor.stdout.contains("is valid, for sending only"), "{doctor:?}");
 }
 
 #[test]
@@ -475,6 +572,16 @@ fn a_payload_stays_an_object() {
         let run = finish(program().args(arguments).output().unwrap());
         assert_eq!(run.status, Some(2), "{run:?}");
     }
+}
+
+#[test]
+fn a_url_that_does_not_answer_is_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    drop(listener);
+    let run = finish(program().args(["trigger", "email.bounced", "--forward-to", &url]).output().unwrap());
+    let message = run.error()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains(&format!("nothing answers at the URL {url}")), "{run:?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let id = run.text("id").unwrap_or_default();
     let longest = duration::parse(run.text("for").unwrap_or("24h"))?;

@@ -20,7 +20,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let Some(shell) = run.matches.get_one::<Shell>("shell").copied() else { return Ok(()) };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut tree::whole(table), "postrider", &mut script);

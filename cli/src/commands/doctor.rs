@@ -2,12 +2,13 @@
 
 use clap::Command;
 use explain::domain::{DomainExplanation, DomainStanding, explain_domain};
+use jiff::SignedDuration;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
+use crate::account::read_account;
 use crate::client::Call;
-use crate::clock;
 use crate::error::CliError;
 use crate::example;
 use crate::operation::OperationTable;
@@ -25,21 +26,19 @@ pub(super) fn command(name: &'static str) -> Command {
 pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
     // The server's program has a `doctor` of its own.
     let command = command(name).bin_name(format!("postrider client {name}"));
-    let run = WorkflowRun::parse(command, arguments, table);
+    let run = WorkflowRun::parse(command, arguments, table)?;
     let client = run.client()?;
     let mut checks = Vec::new();
     let started = tokio::time::Instant::now();
-    let answer = client.call(&Call::get("/account")).await?;
+    let account = read_account(&client).await?;
     let took = started.elapsed().as_millis();
     checks.push(check("server", true, &format!("{} answers in {took} ms", client.base_url())));
-    let account = answer.json()?;
-    let account = account.get("account").unwrap_or(&account);
-    checks.push(check(
-        "key",
-        true,
-        &format!("{} of {}", client.credential().hint(), account["email"].as_str().unwrap_or("?")),
-    ));
-    checks.extend(clock_check(&answer.headers)?);
+    let key = match &account {
+        Some(account) => format!("{} of {}", client.credential().hint(), account["email"].as_str().unwrap_or("?")),
+        None => format!("{} is valid, for sending only", client.credential().hint()),
+    };
+    checks.push(check("key", true, &key));
+    checks.extend(client.clock_difference().map(clock_check));
     match client.call(&Call::get("/domains?limit=100")).await {
         Ok(answer) => checks.extend(domain_checks(&answer.json()?)),
         Err(CliError::Api(error)) if error.status == 403 => {
@@ -61,11 +60,10 @@ fn check(name: &str, ok: bool, detail: &str) -> Value {
     json!({"check": name, "ok": ok, "detail": detail})
 }
 
-fn clock_check(headers: &http::HeaderMap) -> Result<Option<Value>, CliError> {
-    let Some(ahead) = clock::server_ahead(headers)? else { return Ok(None) };
+fn clock_check(ahead: SignedDuration) -> Value {
     let difference = ahead.as_secs().abs();
     let ok = difference <= CLOCK_DIFFERENCE_MAX_S;
-    Ok(Some(check("clock", ok, &format!("differs from the server's by {difference} s"))))
+    check("clock", ok, &format!("differs from the server's by {difference} s"))
 }
 
 fn domain_checks(page: &Value) -> Vec<Value> {

@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let kinds = table.webhook_events().map(|event| event.kind).filter(|kind| kind.starts_with("email.")).collect();
     let mut stream = EventStream::new(&client, kinds, None);

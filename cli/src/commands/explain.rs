@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let target = format!("/emails/{}", encode(run.text("id").unwrap_or_default()));
     let answer = client.call(&Call::get(target)).await?.json()?;

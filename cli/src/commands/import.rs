@@ -69,7 +69,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let service = Service::parse(run.text("service").unwrap_or_default());
     let reason = run.text("reason").and_then(SuppressionReason::parse);
     let mut found = ImportedRows::default();

@@ -58,7 +58,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let forward = match run.text("forward-to") {
         Some(url) => Some(Forwarder::new(url, run.text("secret"))?),
@@ -186,7 +186,7 @@ impl Forwarder {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let mut connection = Connection::open(&self.url).await?;
+        let mut connection = Connection::open_to(&self.url, &format!("the URL {}", self.shown)).await?;
         let response = connection.send(request).await?;
         let status = response.status().as_u16();
         // The program may still be writing.

@@ -16,10 +16,11 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
+use crate::account::read_account;
 use crate::api_key::ApiKey;
-use crate::arguments::with_shared_flags;
+use crate::arguments::{self, with_shared_flags};
 use crate::base_url::BaseUrl;
-use crate::client::{ApiClient, Call, Credential};
+use crate::client::{ApiClient, Credential};
 use crate::error::CliError;
 use crate::example;
 use crate::oauth::AuthorizationServer;
@@ -30,6 +31,8 @@ use crate::sign_in::{ProfileLock, Tokens};
 
 const PROFILE_DEFAULT: &str = "default";
 const SCOPE_DEFAULT: &str = "read send manage";
+/// The scope of a key that cannot read the account.
+pub(super) const KEY_SCOPE_SENDING: &str = "sending";
 
 pub(super) fn login_command() -> Command {
     let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
@@ -80,7 +83,7 @@ pub(super) fn logout_command() -> Command {
 /// # Errors
 /// The server refuses, the user denies it, or the profile cannot be written.
 pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let matches = parse(login_command(), arguments);
+    let matches = parse(login_command(), arguments)?;
     let url = matches.get_one::<String>("base-url").cloned();
     let url =
         url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
@@ -102,10 +105,18 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
     };
     let can_read = sign_in.as_ref().is_none_or(|tokens| tokens.scope.split(' ').any(|scope| scope == "read"));
     let account = match can_read {
-        true => account_email(&base_url, bearer, table).await?,
-        false => Value::Null,
+        true => {
+            let (credential, timeout) = (Credential::Key(bearer), Duration::from_secs(30));
+            read_account(&ApiClient::new(base_url.clone(), credential, timeout, table.service_version)).await?
+        }
+        false => None,
     };
-    let scope = sign_in.as_ref().map(|tokens| tokens.scope.clone());
+    let scope = match (&sign_in, &account) {
+        (Some(tokens), _) => Some(tokens.scope.clone()),
+        (None, Some(_)) => None,
+        (None, None) => Some(KEY_SCOPE_SENDING.to_owned()),
+    };
+    let email = account.map(|account| account["email"].clone());
     let profile = Profile { base_url: base_url.to_string(), api_key: key.map(|key| key.expose().to_owned()), sign_in };
     let name = matches.get_one::<String>("profile").cloned().unwrap_or_else(|| PROFILE_DEFAULT.to_owned());
     let path = ProfileFile::path()?;
@@ -117,16 +128,9 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
         file.write(&path)?;
     }
     let stored = json!({
-        "profile": name, "base_url": base_url.to_string(), "account": account, "scope": scope, "file": path,
+        "profile": name, "base_url": base_url.to_string(), "account": email, "scope": scope, "file": path,
     });
     print(&matches, &stored)
-}
-
-async fn account_email(base_url: &BaseUrl, bearer: ApiKey, table: &OperationTable<'_>) -> Result<Value, CliError> {
-    let credential = Credential::Key(bearer);
-    let client = ApiClient::new(base_url.clone(), credential, Duration::from_secs(30), table.service_version);
-    let account = client.call(&Call::get("/account")).await?.json()?;
-    Ok(account.get("account").unwrap_or(&account)["email"].clone())
 }
 
 /// Ends the sign-in of a profile at the server, and removes the profile.
@@ -134,7 +138,7 @@ async fn account_email(base_url: &BaseUrl, bearer: ApiKey, table: &OperationTabl
 /// # Errors
 /// There is no such profile, or the file cannot be written.
 pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
-    let matches = parse(logout_command(), arguments);
+    let matches = parse(logout_command(), arguments)?;
     let path = ProfileFile::path()?;
     let _lock = ProfileLock::acquire(&path).await?;
     let mut file = ProfileFile::read(&path)?;
@@ -165,10 +169,9 @@ async fn revoke(base_url: &str, tokens: &Tokens) -> Result<(), CliError> {
     server.revoke(&tokens.refresh_token).await?.map(drop).map_err(CliError::from)
 }
 
-fn parse(command: Command, arguments: &[String]) -> ArgMatches {
+fn parse(command: Command, arguments: &[String]) -> Result<ArgMatches, CliError> {
     let name = format!("postrider {}", command.get_name());
-    let command = with_shared_flags(command).bin_name(name).no_binary_name(true);
-    command.try_get_matches_from(arguments).unwrap_or_else(|error| error.exit())
+    arguments::parse(with_shared_flags(command).bin_name(name), arguments)
 }
 
 fn print(matches: &ArgMatches, value: &Value) -> Result<(), CliError> {

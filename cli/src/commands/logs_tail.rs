@@ -44,7 +44,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let filters: String = ["status", "method", "path"]
         .iter()

@@ -19,7 +19,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let directory = PathBuf::from(run.text("dir").unwrap_or_default());
     let failed = |error: &std::io::Error| CliError::Io(format!("cannot write to {}: {error}", directory.display()));
     std::fs::create_dir_all(&directory).map_err(|error| failed(&error))?;

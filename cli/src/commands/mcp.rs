@@ -41,7 +41,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let mut selection = ToolSelection { read_only: run.flag("read-only"), ..ToolSelection::default() };
     selection.add(run.text("toolsets").unwrap_or_default()).map_err(CliError::Usage)?;
     let client = run.client()?;

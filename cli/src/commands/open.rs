@@ -23,7 +23,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let path = match run.text("page") {
         Some("docs") => "/docs",
         _ => "/",

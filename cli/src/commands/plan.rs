@@ -62,7 +62,7 @@ pub(super) fn apply_command() -> Command {
 }
 
 pub(super) async fn plan(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(plan_command(), arguments, table);
+    let run = WorkflowRun::parse(plan_command(), arguments, table)?;
     let declaration = Declaration::read(run.text("file").unwrap_or_default(), table)?;
     let plan = Plan::make(&run.client()?, &declaration, run.flag("delete")).await?;
     print_plan(&plan, run.format())?;
@@ -70,7 +70,7 @@ pub(super) async fn plan(arguments: &[String], table: &OperationTable<'_>) -> Re
 }
 
 pub(super) async fn apply(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(apply_command(), arguments, table);
+    let run = WorkflowRun::parse(apply_command(), arguments, table)?;
     let declaration = Declaration::read(run.text("file").unwrap_or_default(), table)?;
     let client = run.client()?;
     let plan = Plan::make(&client, &declaration, run.flag("delete")).await?;

@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let path = ProfileFile::path()?;
     let mut file = ProfileFile::read(&path)?;
     if run.text("action") == Some("use") {

@@ -17,6 +17,6 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    WorkflowRun::parse(command(), arguments, table);
+    WorkflowRun::parse(command(), arguments, table)?;
     output::print(SKILL.trim_end())
 }

@@ -91,7 +91,7 @@ pub(super) async fn run(verb: &str, arguments: &[String], table: &OperationTable
         "diff" => diff_command(),
         _ => watch_command(),
     };
-    let run = WorkflowRun::parse(command, arguments, table);
+    let run = WorkflowRun::parse(command, arguments, table)?;
     let sync = TemplateSync {
         client: run.client()?,
         directory: PathBuf::from(run.text("dir").unwrap_or_default()),

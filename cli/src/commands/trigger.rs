@@ -41,7 +41,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let kind = run.text("event").unwrap_or_default();
     let Some(url) = run.text("forward-to") else {
         let mut body = json!({"event": kind, "deliver": true});

@@ -46,7 +46,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let run = WorkflowRun::parse(command(), arguments, table);
+    let run = WorkflowRun::parse(command(), arguments, table)?;
     let client = run.client()?;
     let longest = duration::parse(run.text("for").unwrap_or("30s"))?;
     let age = run.text("since").map(duration::parse).transpose()?;

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use serde_json::Value;
 
-use crate::arguments::with_shared_flags;
+use crate::arguments::{parse, with_shared_flags};
 use crate::client::ApiClient;
 use crate::error::CliError;
 use crate::operation::OperationTable;
@@ -17,13 +17,19 @@ pub(super) struct WorkflowRun<'a> {
 }
 
 impl<'a> WorkflowRun<'a> {
-    /// Parses the arguments; prints help or the error of the command line, and exits, as clap does.
-    pub(super) fn parse(command: Command, arguments: &[String], table: &'a OperationTable<'a>) -> Self {
+    /// Parses the arguments, as [`parse`].
+    ///
+    /// # Errors
+    /// The command line is wrong.
+    pub(super) fn parse(
+        command: Command,
+        arguments: &[String],
+        table: &'a OperationTable<'a>,
+    ) -> Result<Self, CliError> {
         let own_name = command.get_bin_name().map(str::to_owned);
         let name = own_name.unwrap_or_else(|| format!("postrider {}", command.get_name()));
-        let command = with_shared_flags(command).bin_name(name).no_binary_name(true);
-        let matches = command.try_get_matches_from(arguments).unwrap_or_else(|error| error.exit());
-        Self { matches, table }
+        let matches = parse(with_shared_flags(command).bin_name(name), arguments)?;
+        Ok(Self { matches, table })
     }
 
     pub(super) fn client(&self) -> Result<ApiClient, CliError> {
