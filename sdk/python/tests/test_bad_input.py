@@ -116,6 +116,18 @@ class BadInput:
     def test_answer_that_is_not_http(self):
         self.fails(postrider.UnexpectedResponseError, raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n\r\n"))
 
+    def test_interim_answers_are_skipped(self):
+        hints, final = b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n", answer(200, {"id": "msg_1"})
+        whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n" + b'{"id":"msg_1"}'
+        answers = (
+            lambda connection, server: raw(hints, False)(connection, server) and final(connection, server),
+            raw(b"HTTP/1.1 100 Continue\r\n\r\n" + 2 * hints + whole),  # All at once.
+        )
+        for one in answers:
+            with MisbehavingServer(one) as server:
+                sent = self.do(server.url, lambda client: client.emails.send({"to": "a@example.net"}))
+            self.assertEqual((sent["id"], len(server.requests)), ("msg_1", 1))
+
     def test_interim_answers_do_not_mix_up_calls(self):
         def call(client):
             try:
@@ -124,16 +136,17 @@ class BadInput:
                 return client.account.get()
 
         async def async_call(client):
-            return await client.account.get()
+            try:
+                return await client.account.get()
+            except postrider.UnexpectedResponseError:
+                return await client.account.get()
 
         late = answer(200, {"account": "first"})
-        hints = lambda connection, server: (
-            raw(b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n")(connection, server),
-            late(connection, server),
-        )[1]  # noqa: E731
-        with MisbehavingServer(hints, answer(200, {"account": "second"})) as server:
-            answered = self.do(server.url, async_call if isinstance(self, AsyncCalls) else call)
-        self.assertEqual(answered["account"], ["second", "first"][len(server.requests) == 1])
+        for interim in (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", 100 * b"HTTP/1.1 103 Early Hints\r\n\r\n"):
+            hints = lambda connection, server: (raw(interim)(connection, server), late(connection, server))[1]  # noqa: E731
+            with MisbehavingServer(hints, answer(200, {"account": "second"})) as server:
+                answered = self.do(server.url, async_call if isinstance(self, AsyncCalls) else call)
+            self.assertEqual(answered["account"], ["second", "first"][len(server.requests) == 1])
 
     def test_too_many_headers(self):
         head = b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: 1\r\n" % n for n in range(100_000)) + b"\r\n"

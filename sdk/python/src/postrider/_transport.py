@@ -23,6 +23,7 @@ from ._exchange import ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, Request, Response
 
 IDLE_CONNECTIONS_MAX = 10
 IDLE_SECONDS_MAX = 60
+INTERIM_ANSWERS_MAX = 100
 Remaining = Callable[[], float]
 
 
@@ -147,7 +148,7 @@ class Transport:
             _raise_if_stopped(error, deadline, exchange.cancellation)
         finally:
             exchange.cancellation.detach(connection.interrupt)
-            # After an interim answer (1xx) the final one follows: it must not be the next call's.
+            # After too many interim answers (1xx) the final one may follow: it must not be the next call's.
             if is_complete and not answer.will_close and answer.status >= 200:
                 self._keep(connection)
             else:
@@ -169,7 +170,7 @@ class Transport:
                 failure = error
             answer = http.client.HTTPResponse(connection, method=request.method)  # type: ignore[arg-type]
             try:
-                answer.begin()
+                _read_head(answer)
             except ConnectionError as error:
                 raise failure or error from None
             return Exchange(connection, answer, _lower_case(answer.headers.items()), cancellation)
@@ -268,10 +269,19 @@ class Transport:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         connection.send(memoryview(proxy.connect_head(target)))
         answer = http.client.HTTPResponse(connection, method="CONNECT")  # type: ignore[arg-type]
-        answer.begin()
+        _read_head(answer)
         if answer.status != 200:
             text = f"The proxy refused a connection to {target} (HTTP {answer.status}): correct https_proxy or no_proxy"
             raise errors.ConnectionError(text, reason="other")
+
+
+def _read_head(answer: http.client.HTTPResponse) -> None:
+    """Reads the head of the final answer, after interim ones (RFC 9110, 15.2), of which `begin` skips only 100."""
+    for _ in range(INTERIM_ANSWERS_MAX):
+        answer.headers = None  # type: ignore[assignment]  # `begin` then reads another head from the same buffer.
+        answer.begin()
+        if answer.status == 101 or not 100 <= answer.status < 200:
+            return
 
 
 def _raise_if_stopped(error: BaseException, deadline: Deadline, cancellation: Cancellation) -> None:
