@@ -52,17 +52,16 @@ export function buildRequest(baseUrl: string, operation: Operation, path: readon
   let index = 0;
   const filled = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(checkedSegment(name, path[index++])));
   const url = new URL(baseUrl + filled);
-  const wire = toWire(params ?? {}, operation.fields?.() ?? {}) as WireObject;
   const body: WireObject = Object.create(null);
-  for (const [name, value] of Object.entries(wire)) {
-    if (operation.body && !operation.query.includes(name)) body[name] = value;
-    else if (value !== undefined && value !== null) url.searchParams.set(name, queryValue(value));
-  }
-  if (!operation.body) return { url };
   try {
-    return { url, body: JSON.stringify(body) };
+    const wire = toWire(params ?? {}, operation.fields?.() ?? {}, "") as WireObject;
+    for (const [name, value] of Object.entries(wire)) {
+      if (operation.body && !operation.query.includes(name)) body[name] = value;
+      else if (value !== undefined && value !== null) url.searchParams.set(name, queryValue(value));
+    }
+    return operation.body ? { url, body: JSON.stringify(body) } : { url };
   } catch (error) {
-    throw new ConfigurationError(`The parameters of ${operation.name} cannot be written as JSON: ${(error as Error).message}`);
+    throw new ConfigurationError(`The parameters of ${operation.name} cannot be sent: ${(error as Error).message}`);
   }
 }
 
@@ -77,11 +76,15 @@ function queryValue(value: unknown): string {
   return Array.isArray(value) ? value.join(",") : value instanceof Date ? value.toISOString() : String(value);
 }
 
-/** Renames known fields and encodes bytes in base64. Keys of free maps and unknown fields stay as they are. */
-function toWire(value: unknown, fields: Fields): unknown {
-  if (Array.isArray(value)) return value.map((entry) => toWire(entry, fields));
-  if (value instanceof Uint8Array) return toBase64(value);
-  if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
+/** Renames known fields and encodes bytes of attachments. Keys of free maps and unknown fields stay as they are. */
+function toWire(value: unknown, fields: Fields, place: string): unknown {
+  if (Array.isArray(value)) return value.map((entry, index) => toWire(entry, fields, `${place}[${index}]`));
+  if (value instanceof ArrayBuffer) return toWire(new Uint8Array(value), fields, place);
+  if (ArrayBuffer.isView(value)) {
+    // The only field in base64 that the API has. Elsewhere, recipients would read the base64.
+    if (/^attachments\[\d+\]\.data$/.test(place)) return toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+    throw new TypeError(`bytes are accepted as \`data\` of an attachment only; make a text of \`${place || "params"}\``);
+  }
   const prototype = typeof value === "object" && value !== null && Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
   const wire: WireObject = Object.create(null); // A field `__proto__` is then one like the others.
@@ -89,7 +92,7 @@ function toWire(value: unknown, fields: Fields): unknown {
     const camel = name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
     const known = Object.hasOwn(fields, camel) ? fields[camel] : undefined;
     const other = fields["*"] ? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) : name;
-    wire[known?.[0] ?? other] = toWire(entry, known?.[1]?.() ?? {});
+    wire[known?.[0] ?? other] = toWire(entry, known?.[1]?.() ?? {}, place ? `${place}.${name}` : name);
   }
   return wire;
 }

@@ -183,12 +183,41 @@ test("arguments that are wrong", async (t) => {
       emails.send({ to: "a@example.com" }, { headers: { [name]: "1" } })))),
     await emails.send({ to: "a@example.com" }, { timeout: -1 }),
     await emails.send({ to: "a@example.com", subject: 1n }),
+    await emails.send({ to: "a@example.com", variables: circular }),
+    await emails.list(circular),
+    await emails.list({ createdAfter: new Date(Number.NaN) }),
   ]) {
     assert(result.error instanceof ConfigurationError, inspect(result));
   }
   assert.equal(requests.length, 0);
   await emails.get("a/b?c");
   assert.equal(requests[0].url, "/emails/a%2Fb%3Fc");
+});
+
+test("bytes in a field of text", async (t) => {
+  const { baseUrl, requests } = await answering(t, { json: {} });
+  const { emails, suppressions } = client(baseUrl);
+  for (const bytes of [Buffer.from("<p>"), new Uint8Array(3), new Uint8Array(3).buffer, new DataView(new ArrayBuffer(3))]) {
+    for (const [result, place] of [
+      [await emails.send({ html: bytes }), "html"],
+      [await emails.send({ attachments: [{ name: bytes, data: bytes }] }), "attachments[0].name"],
+      [await emails.send({ variables: { data: bytes } }), "variables.data"],
+      [await emails.sendBatch({ emails: [{ text: bytes }] }), "emails[0].text"],
+      [await emails.list({ q: bytes }), "q"],
+      [await suppressions.import(bytes), "params"],
+    ]) {
+      assert(result.error instanceof ConfigurationError, inspect(result));
+      assert(result.error.message.includes(`\`${place}\``), result.error.message);
+    }
+  }
+  assert.equal(requests.length, 0);
+});
+
+test("interim answers", async (t) => {
+  const body = JSON.stringify({ id: "msg_1", status: "sent" });
+  const answer = `HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const port = await raw(t, (socket) => socket.once("data", () => socket.write(answer)));
+  assert.equal((await client(`http://127.0.0.1:${port}`).emails.send({ to: "a@example.com" })).data?.id, "msg_1");
 });
 
 test("cancelling", async (t) => {

@@ -1,5 +1,6 @@
 // What is sent, and what calls answer.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import {
@@ -54,6 +55,22 @@ test("camelCase becomes the API's names; free maps and unknown fields stay", asy
   await automations.pause("aut_1");
   await automations.cancelRuns("aut_1");
   assert.deepEqual(requests.slice(4).map(({ json }) => json), [{ action: "pause" }, { action: "cancel_runs" }]);
+});
+
+test("bytes of an attachment", async (t) => {
+  const { baseUrl, requests } = await answering(t, SENT);
+  const bytes = new Uint8Array([9, 0, 255, 128, 9]);
+  for (const data of [Buffer.from([0, 255, 128]), bytes.subarray(1, 4), bytes.slice(1, 4).buffer, new DataView(bytes.buffer, 1, 3)]) {
+    await client(baseUrl).emails.send({ attachments: [{ name: "a.bin", data }] });
+    assert.deepEqual(requests.pop().json, { attachments: [{ name: "a.bin", data: "AP+A" }] });
+  }
+});
+
+// `toWire` knows this field.
+test("the API has one field in base64", () => {
+  const { operations, schemas } = JSON.parse(readFileSync(new URL("../../operations.json", import.meta.url)));
+  assert.equal(schemas.SendRequest.properties.attachments.items.properties.data.contentEncoding, "base64");
+  assert.equal(JSON.stringify([operations, schemas]).split('"contentEncoding":').length, 2);
 });
 
 test("query parameters", async (t) => {

@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import postrider
@@ -61,6 +62,29 @@ class Requests:
             request.json,
             {**params, "scheduled_at": "2026-01-02T02:04:05Z", "attachments": [{"name": "a.txt", "data": "AP8="}]},
         )
+
+    def test_bytes_are_for_attachments_only(self):
+        for data in (b"\x00\xff", bytearray(b"\x00\xff"), memoryview(b"\x00\xff")):
+            attachments = ({"name": "a.txt", "data": data}, {"name": "b.txt", "data": "AA=="})
+            request = self.request(lambda client: client.emails.send({"attachments": attachments}))
+            self.assertEqual([one["data"] for one in request.json["attachments"]], ["AP8=", "AA=="])
+            self.assertEqual(attachments[0]["data"], data)
+            for call in (
+                lambda client: client.emails.send({"html": data}),
+                lambda client: client.emails.send({"attachments": [{"name": data, "data": "AA=="}]}),
+                lambda client: client.emails.send({"variables": {"data": data}}),
+                lambda client: client.emails.send_batch({"emails": [{"text": data}]}),
+                lambda client: client.emails.list({"q": data}),
+            ):
+                with self.assertRaisesRegex(postrider.ConfigurationError, "attachment"):
+                    self.do("http://127.0.0.1:9", call)
+
+    def test_the_api_has_one_field_in_base64(self):
+        """`_with_base64` knows it."""
+        api = json.loads((Path(__file__).parents[2] / "operations.json").read_text())
+        field = api["schemas"]["SendRequest"]["properties"]["attachments"]["items"]["properties"]["data"]
+        self.assertEqual(field["contentEncoding"], "base64")
+        self.assertEqual(json.dumps([api["operations"], api["schemas"]]).count('"contentEncoding":'), 1)
 
     def test_call_without_params_sends_an_object(self):
         request = self.request(lambda client: client.webhooks.rotate_secret("whk_1"))
