@@ -172,7 +172,7 @@ func (s *EventStream) read() (*WebhookEvent, error) {
 		case s.lines.Text() == "" && data.Len() > 0:
 			event, err := parseEvent([]byte(data.String()))
 			if err != nil {
-				return nil, &UnexpectedResponseError{Message: "An event of the stream is not JSON: check the proxy in front of the server", Status: 200}
+				return nil, &UnexpectedResponseError{Message: "An event of the stream is not JSON with type and data: check the proxy in front of the server", Status: 200}
 			}
 			s.cursor, event.Cursor = cursor, cursor
 			return event, nil

@@ -58,8 +58,9 @@ func ConstructEventAt(payload []byte, header http.Header, secrets []string, tole
 	}) {
 		signed = time
 	}
+	// One valid signature with a current time suffices.
 	time := headerOf(header, "webhook-timestamp")
-	if signatures := standardSignatures(headerOf(header, "webhook-signature")); signed == "" && isSigned(signatures, secrets, func(secret string) []byte {
+	if signatures := standardSignatures(headerOf(header, "webhook-signature")); checkTime(signed, tolerance, now) != nil && isSigned(signatures, secrets, func(secret string) []byte {
 		key, err := standardKey(secret)
 		if err != nil || len(key) == 0 {
 			return nil
@@ -167,8 +168,8 @@ func parseEvent(payload []byte) (*WebhookEvent, error) {
 	if err := json.Unmarshal(payload, &from); err != nil {
 		return nil, err
 	}
-	if from.Type == "" || len(from.Data) == 0 {
-		return nil, errors.New("it has no type or no data")
+	if from.Type == "" || !strings.HasPrefix(string(from.Data), "{") {
+		return nil, errors.New("it has no type, or no object as data")
 	}
 	event := &WebhookEvent{ID: from.ID, Type: from.Type, CreatedAt: from.CreatedAt}
 	var named struct {

@@ -102,6 +102,26 @@ func TestWrongClocks(t *testing.T) {
 	}
 }
 
+// A replayed or delayed signature of one family does not hide a current one of the other.
+func TestOneCurrentSignatureSuffices(t *testing.T) {
+	old, _ := GenerateTestHeader([]byte(vectorPayload), vectorSecret, vectorTime, "evt_9")
+	current, _ := GenerateTestHeader([]byte(vectorPayload), vectorSecret, vectorTime.Add(time.Hour), "evt_9")
+	for _, family := range [][]string{{"Service-Signature"}, {"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}} {
+		header := old.Clone()
+		for _, name := range family {
+			header[name] = current[name]
+		}
+		for hours, fits := range map[time.Duration]bool{0: true, 1: true, 2: false} {
+			now := vectorTime.Add(hours * time.Hour)
+			_, err := ConstructEventAt([]byte(vectorPayload), header, []string{vectorSecret}, 0, now)
+			var timestamp *TimestampError
+			if fits != (err == nil) || !fits && !errors.As(err, &timestamp) {
+				t.Error(family, hours, err)
+			}
+		}
+	}
+}
+
 func TestEventsOfNewerServers(t *testing.T) {
 	for _, payload := range []string{
 		`{"type":"moon.landed","created_at":"","data":{"a":1}}`,
@@ -113,10 +133,14 @@ func TestEventsOfNewerServers(t *testing.T) {
 			t.Error(event, err)
 		}
 	}
-	payload := []byte("not JSON")
-	header, _ := GenerateTestHeader(payload, vectorSecret, vectorTime, "evt_9")
-	if _, err := ConstructEventAt(payload, header, []string{vectorSecret}, 0, vectorTime); err == nil {
-		t.Error("not an event")
+	for _, payload := range []string{
+		"not JSON", "[]", `{"data":{}}`, `{"type":5,"data":{}}`, `{"type":"email.sent"}`, `{"type":"email.sent","data":null}`, `{"type":"email.sent","data":[]}`,
+	} {
+		header, _ := GenerateTestHeader([]byte(payload), vectorSecret, vectorTime, "evt_9")
+		var signature *SignatureError
+		if _, err := ConstructEventAt([]byte(payload), header, []string{vectorSecret}, 0, vectorTime); !errors.As(err, &signature) {
+			t.Error(payload, err)
+		}
 	}
 }
 

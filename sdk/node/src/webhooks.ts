@@ -107,11 +107,12 @@ function areEqual(candidate: string, expected: string): boolean {
 function parse(body: Uint8Array): WebhookEvent {
   try {
     const event = JSON.parse(new TextDecoder().decode(body));
-    if (typeof event?.type === "string") return event;
+    const data = event?.data;
+    if (typeof event?.type === "string" && typeof data === "object" && data !== null && !Array.isArray(data)) return event;
   } catch {
     // Not JSON: refused below.
   }
-  throw new SignatureError("The body has a valid signature, but is no event: JSON with a `type` was expected");
+  throw new SignatureError("The body has a valid signature, but is no event: JSON with `type` and `data` was expected");
 }
 
 function bytesOf(body: RawBody): Uint8Array {

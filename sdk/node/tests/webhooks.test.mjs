@@ -82,7 +82,10 @@ test("what is no webhook", async () => {
   await assert.rejects(constructEvent(BODY, SERVICE, [], NOW), ConfigurationError);
   await assert.rejects(constructEvent(BODY, SERVICE, process.env.NO_SUCH_SECRET, NOW), ConfigurationError);
   assert.equal((await constructEvent(BODY, SERVICE, [undefined, SECRET], NOW)).type, "email.delivered");
-  for (const payload of ["[]", "null", "no json", '{"type":1}']) {
+  for (const payload of [
+    "[]", "null", "no json", '{"type":"email.sent"}', '{"type":"email.sent","data":null}', '{"type":"email.sent","data":[]}', '{"type":"email.sent","data":"x"}',
+    '{"type":5,"data":{}}', '{"data":{}}',
+  ]) {
     const headers = await generateTestHeader({ payload, secret: SECRET });
     await assert.rejects(constructEvent(payload, headers, SECRET), (error) => error instanceof SignatureError);
   }

@@ -35,7 +35,7 @@ class WebhookEvent implements \JsonSerializable
     {
         $type = $event['type'] ?? null;
         $data = $event['data'] ?? null;
-        if (!\is_string($type) || !\is_array($data)) {
+        if (!\is_string($type) || !\is_array($data) || ($data !== [] && array_is_list($data))) {
             return null;
         }
         $id = $event['id'] ?? $data['event_id'] ?? '';

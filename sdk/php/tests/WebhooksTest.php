@@ -72,7 +72,9 @@ final class WebhooksTest extends TestCase
         yield 'repeated id' => [['webhook-id' => ['evt_01TEST', 'evt_01TEST']] + $standard];
         yield 'repeated time' => [['webhook-timestamp' => ['1767261601', '1767261601']] + $standard];
         yield 'two times' => [['Service-Signature' => ['t=1,v1=00', self::SERVICE]]];
-        yield 'no event' => [Webhooks::generateTestHeader('[]', self::SECRET, self::TIME), '[]'];
+        foreach (['[]', '{"data":{}}', '{"type":5,"data":{}}', '{"type":"x"}', '{"type":"x","data":null}', '{"type":"x","data":[1]}'] as $body) {
+            yield "no event: $body" => [Webhooks::generateTestHeader($body, self::SECRET, self::TIME), $body];
+        }
     }
 
     public function testAWrongClockNamesBothTimes(): void

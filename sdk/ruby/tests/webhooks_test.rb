@@ -51,7 +51,9 @@ class WebhooksTest < Minitest::Test
       [STANDARD_HEADERS.merge("webhook-id" => %w[evt_01TEST evt_01TEST]), BODY],
       [STANDARD_HEADERS.merge("webhook-timestamp" => [TIME.to_s] * 2), BODY],
       [{ "Service-Signature" => "\xff", "webhook-signature" => "v1,", "webhook-timestamp" => "now" }, BODY],
-      [Webhooks.generate_test_header(payload: "[]", secret: SECRET, timestamp: TIME), "[]"]
+      *['[]', '{"data":{}}', '{"type":5,"data":{}}', '{"type":"x"}', '{"type":"x","data":null}', '{"type":"x","data":[]}'].map do |body|
+        [Webhooks.generate_test_header(payload: body, secret: SECRET, timestamp: TIME), body]
+      end
     ].each do |headers, body|
       assert_raises(Postrider::SignatureError) { Webhooks.construct_event(body, headers, SECRET, now: TIME) }
     end

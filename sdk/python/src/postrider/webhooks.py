@@ -60,8 +60,8 @@ def construct_event(
         event = json.loads(body)
     except (ValueError, RecursionError):
         event = None
-    if not isinstance(event, dict):
-        raise SignatureError("The signed body is not a JSON object: it is not an event of postrider")
+    if not (isinstance(event, dict) and isinstance(event.get("type"), str) and isinstance(event.get("data"), dict)):
+        raise SignatureError("The signed body is not JSON with `type` and `data`: it is not an event of postrider")
     return event  # type: ignore[return-value]
 
 
