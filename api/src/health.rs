@@ -19,8 +19,10 @@ pub struct HealthResponse {
 /// 503 when no mail can be accepted. The message is generic; the disk's or database's error is in the log and the
 /// operator's listener only.
 pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
-    let (state, reason) = match app_state.services.store.health().state {
+    let health = app_state.services.store.health();
+    let (state, reason) = match health.service_state() {
         StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
+        StoreState::Full if health.space_error.is_some() => ("full", "Disk failure: not accepting mail"),
         StoreState::Full => ("full", "Disk full: not accepting mail"),
         StoreState::Away(_) => ("away", "Database unavailable: not accepting mail"),
         StoreState::Fenced(_) => ("fenced", "Disk failure: not accepting mail until the process is restarted"),
@@ -30,10 +32,28 @@ pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
 
 /// The detailed reason why the store is unhealthy, for the operator's listener.
 pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
-    match &health.state {
+    match health.service_state() {
         StoreState::Healthy => Ok(()),
-        StoreState::Full => Err("full: no disk space left; not accepting mail".to_owned()),
+        StoreState::Full => Err(match &health.space_error {
+            Some(error) => format!("full: the free disk space cannot be read: {error}; not accepting mail"),
+            None => "full: no disk space left; not accepting mail".to_owned(),
+        }),
         StoreState::Away(cause) => Err(format!("away: {cause}; not accepting mail until the database is available")),
         StoreState::Fenced(cause) => Err(format!("fenced: {cause}; restart the process")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_reads_are_a_reason() {
+        assert_eq!(unhealthy_reason(&Health::default()), Ok(()));
+        let reads_fail = Health { reads_fail: true, ..Health::default() };
+        let reason = unhealthy_reason(&reads_fail).unwrap_err();
+        assert!(reason.starts_with("away: reads fail"), "{reason}");
+        let fenced = Health { state: StoreState::Fenced("broken".into()), ..reads_fail };
+        assert!(unhealthy_reason(&fenced).unwrap_err().starts_with("fenced: broken"));
     }
 }

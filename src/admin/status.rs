@@ -143,7 +143,7 @@ async fn nodes_view(server: &Server) -> Result<Value, String> {
 }
 
 fn store_view(health: &Health) -> Value {
-    let (state, reason) = match &health.state {
+    let (state, reason) = match health.service_state() {
         StoreState::Healthy => ("healthy", None),
         StoreState::Full => ("full", None),
         StoreState::Away(reason) => ("away", Some(reason)),
@@ -151,7 +151,7 @@ fn store_view(health: &Health) -> Value {
     };
     json!({
         "state": state,
-        "reason": reason.map(AsRef::as_ref),
+        "reason": reason.as_deref(),
         "commits": health.commits,
         "log_bytes": health.segments_bytes,
         "live_bodies": health.live_bodies,

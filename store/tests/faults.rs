@@ -236,3 +236,37 @@ async fn a_start_without_space_names_the_directory_and_creates_no_segment() {
     store.commit(batch(BatchPurpose::Intake, 2)).await.unwrap();
     store.close().await;
 }
+
+#[tokio::test]
+async fn a_start_without_the_reserve_accepts_mail_only_when_it_is_allocated() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = FaultInjector::new();
+    // Enough for the log and for a disk that is not full, but not for the reserve too.
+    faults.set_free_bytes(Some(8 << 20));
+    let store = Store::open_writable(&options(directory.path(), &faults)).unwrap();
+    assert_eq!(store.health().state, StoreState::Full);
+    assert!(matches!(store.commit(batch(BatchPurpose::Intake, 1)).await, Err(CommitError::Full)));
+    store.commit(batch(BatchPurpose::Progress, 2)).await.unwrap();
+    assert!(!directory.path().join("reserve").exists());
+    faults.set_free_bytes(None);
+    while store.health().state != StoreState::Healthy {
+        tokio::task::yield_now().await;
+    }
+    assert!(directory.path().join("reserve").exists());
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_removed_directory_is_named_as_the_cause_of_a_full_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(directory.path(), &FaultInjector::new())).unwrap();
+    assert_eq!(store.health().space_error, None);
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    while store.health().state != StoreState::Full {
+        tokio::task::yield_now().await;
+    }
+    let error = store.health().space_error.unwrap();
+    assert!(error.contains(&directory.path().display().to_string()), "{error}");
+    store.close().await;
+}

@@ -18,7 +18,12 @@ pub enum StoreState {
 /// State and statistics for `/healthz` and the metrics. Counters start at the process start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
+    /// Whether writes succeed: intake follows it.
     pub state: StoreState,
+    /// Reads of the database have failed since the last one that succeeded.
+    pub reads_fail: bool,
+    /// Why the free disk space is unknown: the disk counts as full then.
+    pub space_error: Option<Arc<str>>,
     /// Log groups made durable; each cost one fdatasync.
     pub groups: u64,
     /// Batches made durable.
@@ -46,6 +51,17 @@ pub struct Health {
     pub index_bytes: u64,
     /// Free disk space, as last measured.
     pub free_bytes: u64,
+}
+
+impl Health {
+    /// The state for health checks. Failing reads count as an outage: without them no client can log in, and no
+    /// recipient is found.
+    pub fn service_state(&self) -> StoreState {
+        match &self.state {
+            StoreState::Healthy if self.reads_fail => StoreState::Away("reads fail".into()),
+            state => state.clone(),
+        }
+    }
 }
 
 /// Progress of a backup, a restore or an integrity check.

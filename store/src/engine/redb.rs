@@ -236,6 +236,14 @@ impl RedbEngine {
         );
         let table = std::mem::take(&mut recovered.table);
         let shared = Arc::new(EngineState::new(table, base, segments, options.in_place));
+        if !space.has_reserve() {
+            tracing::warn!(
+                free_bytes = space.free_bytes(),
+                reserve_bytes = options.reserve_bytes,
+                "the disk has no space for the reserve of the store: free some, or set a smaller `reserve_bytes`"
+            );
+            shared.set_full(true);
+        }
         let parts = EngineParts { lock, index, opened, space, log, replayed_bytes: recovered.bytes };
         parts.start(options, shared)
     }

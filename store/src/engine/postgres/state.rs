@@ -5,7 +5,7 @@
 //! connection that was woken and fails again cannot be woken during the first [`PAUSE_MIN`], which doubles with each
 //! wake-up.
 //!
-//! Failing reads are logged as an outage, but do not close the intake.
+//! Failing reads are logged as an outage, and health checks report them, but they do not close the intake.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -213,6 +213,7 @@ impl DatabaseState {
     pub(crate) fn health(&self) -> Health {
         Health {
             state: self.state.lock().clone(),
+            reads_fail: self.is_read_outage.load(Ordering::Relaxed),
             groups: self.groups.load(Ordering::Relaxed),
             commits: self.commits.load(Ordering::Relaxed),
             conflicts: self.conflicts.load(Ordering::Relaxed),
@@ -269,8 +270,10 @@ mod tests {
         shared.record_read_failure("refused");
         assert!(shared.has_outage());
         assert_eq!(shared.health().state, StoreState::Healthy);
+        assert!(matches!(shared.health().service_state(), StoreState::Away(_)), "health checks report it");
         shared.record_read();
         assert!(!shared.has_outage());
+        assert_eq!(shared.health().service_state(), StoreState::Healthy);
         shared.record_read_failure("refused");
         shared.record_commits(1, 0);
         assert!(!shared.has_outage());

@@ -104,7 +104,12 @@ impl Checkpointer {
 
     fn measure(&self) {
         let counters = &self.shared.counters;
-        counters.free_bytes.store(self.space.free_bytes(), Ordering::Relaxed);
+        let (free_bytes, space_error) = match self.space.read_free_bytes() {
+            Ok(free_bytes) => (free_bytes, None),
+            Err(error) => (0, Some(error)),
+        };
+        counters.free_bytes.store(free_bytes, Ordering::Relaxed);
+        self.shared.set_space_error(space_error);
         counters.index_bytes.store(self.index.size_bytes(), Ordering::Relaxed);
         let bodies = self.live.values().map(|live| live.bodies).sum();
         let bytes = self.live.values().map(|live| live.bytes).sum();

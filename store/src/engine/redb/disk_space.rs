@@ -3,7 +3,8 @@
 //! The reserve is a preallocated file. The disk counts as full when a write fails for lack of space or when less than
 //! [`FREE_BYTES_MIN`] is free; intake is refused then. Delivery continues: it writes little log and, by deleting, frees
 //! whole segments. If it runs out of space too, the reserve is released, and the last few megabytes are left to
-//! checkpoints. When space is available again, first the reserve is allocated, then intake resumes.
+//! checkpoints. When space is available again, first the reserve is allocated, then intake resumes. A start without the
+//! reserve also starts as full.
 
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,12 @@ impl DiskSpace {
 
     /// Free space; 0 if it cannot be determined.
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.disk.free_bytes(&self.directory).unwrap_or(0)
+        self.read_free_bytes().unwrap_or(0)
+    }
+
+    /// Free space, or why it cannot be determined, with the directory.
+    pub(crate) fn read_free_bytes(&self) -> Result<u64, String> {
+        self.disk.free_bytes(&self.directory).map_err(|error| format!("{}: {error}", self.directory.display()))
     }
 
     /// Allocates the reserve if it is missing and there is enough space. Returns whether it exists now.
@@ -66,6 +72,11 @@ impl DiskSpace {
         }
         *is_reserved = allocated.is_ok();
         *is_reserved
+    }
+
+    /// Returns whether the reserve exists, or none is wanted.
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.reserve_bytes == 0 || *self.is_held.lock()
     }
 
     /// Releases the reserve. Returns whether space was freed.

@@ -62,6 +62,8 @@ pub(crate) struct EngineState {
     pub(crate) counters: EngineCounters,
     state: Mutex<StoreState>,
     is_full: AtomicBool,
+    /// Why the free disk space is unknown.
+    space_error: Mutex<Option<Arc<str>>>,
     checkpointing: Mutex<CheckpointState>,
     changed: Condvar,
     /// Number of backups and checks in progress; no segment is removed meanwhile.
@@ -83,6 +85,7 @@ impl EngineState {
             counters: EngineCounters::default(),
             state: Mutex::default(),
             is_full: AtomicBool::new(false),
+            space_error: Mutex::default(),
             checkpointing: Mutex::default(),
             changed: Condvar::new(),
             pins: AtomicUsize::new(0),
@@ -142,6 +145,15 @@ impl EngineState {
             _ => {}
         }
         self.is_full.store(full, Ordering::Relaxed);
+    }
+
+    /// Records why the free disk space is unknown, or that it is known. The first error is logged.
+    pub(crate) fn set_space_error(&self, error: Option<String>) {
+        let mut space_error = self.space_error.lock();
+        if let (None, Some(error)) = (&*space_error, &error) {
+            tracing::error!(%error, "cannot read the free disk space: the disk counts as full");
+        }
+        *space_error = error.map(Arc::from);
     }
 
     pub(crate) fn checkpointing(&self) -> CheckpointState {
@@ -217,6 +229,8 @@ impl EngineState {
         };
         Health {
             state: self.state.lock().clone(),
+            reads_fail: false,
+            space_error: self.space_error.lock().clone(),
             groups: number(&counters.groups),
             commits: number(&counters.commits),
             conflicts: number(&counters.conflicts),
