@@ -135,7 +135,11 @@ impl ClusterMember {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Load holds before any task can be sent.
-        self.holds.reload().await?;
+        if self.holds.reload().await.is_err() {
+            // If the heartbeat cannot be written either, the store refuses new mail. It waits until the store is back.
+            member.heartbeat().await?;
+            self.holds.reload().await?;
+        }
         let nodes = self.services.leases.nodes();
         let attempting =
             |partition| self.queues.scheduler.in_flight.attempting_in(partition) + self.listener.in_progress(partition);
@@ -247,8 +251,23 @@ mod tests {
     use model::recipient::{Recipient, RecipientState};
     use model::task::Task;
     use store::engine::Store;
+    use store::key::{Space, key};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_heartbeat_is_written_although_the_holds_cannot_be_read() {
+        let queue = crate::subsystems::tests::idle(Store::memory());
+        queue.cluster.poll().await.unwrap();
+        let beats = async || store::lease::read_view(&queue.services.store).await.unwrap().nodes[0].node.beats;
+        let before = beats().await;
+        // Another version of the holds, and a row that is none.
+        let mut batch = Batch::progress();
+        batch.put(key(Space::QueueHold).u8(0).build(), vec![1]).put(key(Space::QueueHold).u8(1).build(), vec![0xFF]);
+        queue.services.store.commit(batch).await.unwrap();
+        queue.cluster.poll().await.unwrap_err();
+        assert_eq!(beats().await, before + 1);
+    }
 
     /// Stores a task's email, with one recipient in the queue.
     async fn store_queued_email(store: &Store, task: &Task) {

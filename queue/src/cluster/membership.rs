@@ -158,7 +158,7 @@ impl Membership {
     }
 
     /// Writes a heartbeat. A node that was evicted joins again.
-    async fn heartbeat(&mut self) -> Result<(), LeaseError> {
+    pub(crate) async fn heartbeat(&mut self) -> Result<(), LeaseError> {
         for _ in 0..2 {
             let beats = self.own_row.as_ref().map_or(1, |row| row.node.beats + 1);
             let started_at = self.own_row.as_ref().map_or_else(|| self.clock.now(), |row| row.node.started_at);
@@ -201,15 +201,24 @@ impl Membership {
 
     /// Drops partitions that this node no longer owns.
     fn drop_lost(&self, is_kept: impl Fn(&FencingToken) -> bool) {
+        let lost = self.drop_partitions(is_kept);
+        if lost > 0 {
+            tracing::warn!(partitions = lost, "lost partitions to another node");
+        }
+    }
+
+    /// Forgets partitions in memory. Returns how many.
+    fn drop_partitions(&self, is_kept: impl Fn(&FencingToken) -> bool) -> usize {
         let mut state = self.leases.state.lock();
         let before = state.partitions.len();
         state.partitions.retain(|_, lease| is_kept(&lease.token));
-        if state.partitions.len() < before {
-            tracing::warn!(partitions = before - state.partitions.len(), "lost partitions to another node");
+        let dropped = before - state.partitions.len();
+        if dropped > 0 {
             state.refresh_active();
             drop(state);
             self.leases.changed.notify_waiters();
         }
+        dropped
     }
 
     /// Releases partitions that have no attempts left.
@@ -235,7 +244,7 @@ impl Membership {
         partitions.iter().for_each(|held| held.release(&mut batch));
         // On a conflict, another node took one over; the next poll finds out.
         self.store.try_commit(batch).await?;
-        self.drop_lost(|held| !partitions.contains(held));
+        self.drop_partitions(|held| !partitions.contains(held));
         Ok(())
     }
 
@@ -295,6 +304,7 @@ mod tests {
     use super::*;
     use crate::cluster::lease::{HEARTBEAT_INTERVAL, LEASE_VALID_FOR};
     use message::address::DomainName;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn member(store: &Store, name: &str, shared: bool) -> Membership {
         let neighbours = KnownNodes { may_exist: shared, predecessor: None };
@@ -323,6 +333,43 @@ mod tests {
         let mut batch = Batch::progress();
         held.fence(&mut batch);
         store.commit(batch).await.is_ok()
+    }
+
+    /// Counts warnings and errors in the log.
+    #[derive(Clone, Default)]
+    struct WarningCounter(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for WarningCounter {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::WARN
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn partitions_that_a_node_releases_are_not_logged_as_lost() {
+        let warnings = WarningCounter::default();
+        let _guard = tracing::subscriber::set_default(warnings.clone());
+        let store = Store::memory();
+        let mut node = member(&store, "a", true);
+        poll(&mut node).await;
+        let leases = Arc::clone(&node.leases);
+        node.leave().await;
+        assert!(leases.held().is_empty());
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+        let mut node = member(&store, "b", true);
+        poll(&mut node).await;
+        node.drop_lost(|_| false);
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]
