@@ -427,10 +427,10 @@ fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Resul
             None if !options.directory.exists() => {
                 return Err(format!("{}: no store exists here", options.directory.display()));
             }
-            Some(database) => Store::connect(database).await,
-            None => Store::open(options),
+            Some(database) => Store::connect_existing(database).await,
+            None => Store::open(options).map(Some),
         };
-        let store = opened.map_err(|error| error.to_string())?;
+        let store = opened.map_err(|error| error.to_string())?.ok_or("the database contains no store")?;
         let committed = store.commit(queue_hold::restore_batch(Clock::default().now(), true)).await;
         store.close().await;
         committed.map_err(|error| error.to_string())

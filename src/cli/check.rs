@@ -22,6 +22,9 @@ use crate::config::{self, Config, ConfigProblem};
 use crate::services;
 use crate::store_references::{StoreFacts, StoreReferences, relay_account_missing};
 
+/// Message about a data directory or a database in which no server has run.
+pub(super) const NO_STORE_YET: &str = "there is no store yet; the first start creates it";
+
 /// Problems and notes of a check.
 #[derive(Debug, Default)]
 struct CheckReport {
@@ -149,9 +152,7 @@ fn store_unavailable_reason(config: &Config) -> Option<String> {
     }
     let directory = services::store_options(config).directory;
     match std::fs::metadata(&directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Some("there is no store yet; the first start creates it".to_owned())
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(NO_STORE_YET.to_owned()),
         Err(error) => Some(format!("{}: {error}", directory.display())),
         // Opening writes files. Files of another user would make the server's start fail.
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
@@ -166,12 +167,13 @@ fn query_store(config: &Config, references: &StoreReferences) -> Result<StoreFac
     let runtime = build_runtime().map_err(|error| error.to_string())?;
     let opened = runtime.block_on(async {
         match services::database(config) {
-            Some(database) => Store::connect(&database).await,
-            None => Store::open(&services::store_options(config)),
+            Some(database) => Store::connect_existing(&database).await,
+            None => Store::open(&services::store_options(config)).map(Some),
         }
     });
     let store = match opened {
-        Ok(store) => store,
+        Ok(Some(store)) => store,
+        Ok(None) => return Err(NO_STORE_YET.to_owned()),
         Err(OpenError::InUse { .. }) => return ask_server(config, references),
         Err(error) => return Err(error.to_string()),
     };

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use store::engine::{OpenError, PROBLEMS_MAX, PostgresOptions, RedbOptions, Report, Store};
 
+use super::check::NO_STORE_YET;
 use super::progress::ProgressLine;
 use super::table::{Column, list, table};
 use crate::admin::check::{progress, report_view};
@@ -76,7 +77,8 @@ fn check(
         Some(database) => {
             let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
-                let store = Store::connect(&database).await.map_err(|error| error.to_string())?;
+                let store = Store::connect_existing(&database).await.map_err(|error| error.to_string())?;
+                let store = store.ok_or_else(|| NO_STORE_YET.to_owned())?;
                 let on_progress = move |step| {
                     line.print(&progress(step));
                     std::ops::ControlFlow::Continue(())

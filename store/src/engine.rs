@@ -174,6 +174,18 @@ impl Store {
         Ok(Self::with_engine(AnyEngine::Postgres(Arc::new(open.await?))))
     }
 
+    /// Connects to the store in a PostgreSQL database; `None` if the database contains none. Nothing is written.
+    ///
+    /// # Errors
+    /// Like [`Self::connect`].
+    pub async fn connect_existing(database: &PostgresOptions) -> Result<Option<Self>, OpenError> {
+        if postgres::read_format(database).await?.stored.is_none() {
+            return Ok(None);
+        }
+        let open = postgres::PostgresEngine::open(database, postgres::OpenMode::Existing);
+        Ok(Some(Self::with_engine(AnyEngine::Postgres(Arc::new(open.await?)))))
+    }
+
     /// Reads the format of a directory without opening it: a server may run on it.
     ///
     /// # Errors

@@ -205,6 +205,24 @@ async fn an_unusable_database_is_reported_and_not_modified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connecting_to_an_existing_store_creates_none() {
+    let server = Server::start(&[]);
+    let database = PostgresOptions::new(server.database(), "test");
+    assert!(Store::connect_existing(&database).await.unwrap().is_none());
+    let tables = server.sql("test0", "SELECT count(*) FROM pg_class WHERE relname LIKE 'postrider%'");
+    assert_eq!(tables, "0", "nothing was written");
+
+    let store = Store::connect(&database).await.unwrap();
+    let mut batch = Batch::intake();
+    batch.put(k(&[1]), vec![1]);
+    store.commit(batch).await.unwrap();
+    store.close().await;
+    let store = Store::connect_existing(&database).await.unwrap().unwrap();
+    assert_eq!(store.verify().await.unwrap().rows, 1);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_restores_into_a_directory() {
     let server = Server::start(&[]);
     let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();

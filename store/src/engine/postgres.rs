@@ -121,7 +121,8 @@ pub(crate) struct PostgresEngine {
 }
 
 impl PostgresEngine {
-    /// Connects, checks to which cluster the database belongs, and creates the tables if there are none.
+    /// Connects, checks to which cluster the database belongs, and creates the tables if there are none and the purpose
+    /// allows it.
     pub(crate) fn open<'a>(database: &'a PostgresOptions, purpose: OpenMode) -> BoxFuture<'a, Result<Self, OpenError>> {
         Box::pin(async move {
             let target = url::parse(&database.url, &database.application)?;

@@ -44,20 +44,23 @@ const FORGET_WRITERS: &str = "DELETE FROM postrider_writers WHERE seen < now() -
 pub(crate) enum OpenMode {
     /// A node runs on it.
     Serve,
+    /// A command uses the store that it contains.
+    Existing,
     /// It is the target of a copy.
     CopyInto,
     /// It is the source of a copy.
     CopyFrom,
 }
 
-/// Creates the tables if there are none, and checks to which cluster they belong.
+/// Creates the tables if there are none, and checks to which cluster they belong. Writes nothing if the store must
+/// exist already.
 pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
     let refused = |reason: String| OpenError::Database { database: target.display_name.clone(), reason };
     let client = connect(target).await.map_err(|error| refused(explain_error(&error)))?;
     let failed = |error: tokio_postgres::Error| refused(explain_error(&error));
     let found = match installation(&client).await.map_err(failed)? {
         Some(found) => found,
-        None if purpose == OpenMode::CopyFrom => {
+        None if matches!(purpose, OpenMode::Existing | OpenMode::CopyFrom) => {
             return Err(refused("the database contains no postrider store".to_owned()));
         }
         None => {
@@ -72,6 +75,9 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
         }
     };
     check_installation(&found, target, cluster, purpose)?;
+    if purpose == OpenMode::Existing {
+        return Ok(());
+    }
     client.batch_execute(FORGET_WRITERS).await.map_err(failed)
 }
 
@@ -151,7 +157,7 @@ fn check_installation(
         return Err(OpenError::OtherCluster { database, found: owner.to_owned(), wanted: cluster.to_owned() });
     }
     match (purpose, fact(COPYING).is_some()) {
-        (OpenMode::Serve | OpenMode::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
+        (OpenMode::Serve | OpenMode::Existing | OpenMode::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
         (OpenMode::CopyInto, false) => Err(OpenError::Database {
             database,
             reason: "the database already contains a store: copy into an empty database".to_owned(),
