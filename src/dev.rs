@@ -64,6 +64,8 @@ const DOMAIN: &str = "example.com";
 const LOOKUP_MAX: Duration = Duration::from_secs(1);
 /// Maximum sessions of one client address: all clients are on this machine.
 const SESSIONS_MAX: usize = 1_000;
+/// Longest wait for attempts and webhook requests in progress at the end: a person waits for it.
+const DRAIN_MAX: Duration = Duration::from_secs(8);
 
 /// The configuration. `dev` opens the listeners itself, as the arguments specify. Environment variables override it, as
 /// for `serve`.
@@ -202,7 +204,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     };
     print_ready(&ready, arguments.json);
     signals.wait().await;
-    tokio::join!(listeners.shut_down(), server.queue.drain());
+    tokio::join!(listeners.shut_down(), server.queue.drain_within(DRAIN_MAX));
     server.close().await;
     Ok(())
 }

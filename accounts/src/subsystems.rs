@@ -24,8 +24,9 @@ use store::engine::Store;
 pub use accounts::{AccountParts, AccountSubsystems};
 
 /// Longest wait for attempts in progress at shutdown. A mail host may take ten minutes for its final reply, but the
-/// service manager does not wait that long.
-const DRAIN_MAX: Duration = Duration::from_secs(8);
+/// service manager does not wait that long: `TimeoutStopSec` of the unit also includes the commits of aborted attempts,
+/// the release of partitions and the last checkpoint.
+const DRAIN_MAX: Duration = Duration::from_secs(25);
 
 /// Dependencies of the subsystems.
 pub struct SubsystemParts {
