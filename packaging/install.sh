@@ -198,7 +198,8 @@ check_upgrade() { # new program
     # The variables are for the checks only.
     (
         read_environment
-        "$1" check --config "$config" >&2 ||
+        # Without the files of this machine: the unit's credentials (LoadCredential) exist only while the service runs.
+        "$1" check --config "$config" --file-only >&2 ||
             fail "the new version refuses $config, for the reasons above. Nothing was changed. Correct the file, then run this again. To skip this check, set POSTRIDER_SKIP_PREFLIGHT=1."
         "$1" admin --config "$config" store format >&2 ||
             fail "the new version cannot use the store, for the reason above. Nothing was changed. If the store has a newer format, install a version that reads it; to go back to an older version, restore a backup (docs/user/upgrade.md). If the database did not answer, run this again when it does. To skip this check, set POSTRIDER_SKIP_PREFLIGHT=1."
