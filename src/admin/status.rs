@@ -406,39 +406,72 @@ fn disk(permissions: &Permissions, problems: &mut Problems) -> Value {
 
 /// Checks the installed certificate: of ACME, or of the configured file.
 fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problems) -> Value {
-    let (source, expires_at) = match (&permissions.certificate, &permissions.status.certificate) {
+    let (source, not_before, expires_at) = match (&permissions.certificate, &permissions.status.certificate) {
         (Some(renewer), _) => {
             let status = renewer.status();
             let status = status.borrow();
             if let Some(failure) = &status.last_failure {
                 problems.push(format!("certificate renewal failed: {failure}"));
             }
-            ("acme", status.expires_at)
+            ("acme", None, status.expires_at)
         }
-        (None, Some(file)) => match expires(file) {
-            Ok(expires_at) => ("file", Some(expires_at)),
+        (None, Some(file)) => match read_validity(file) {
+            Ok((not_before, not_after)) => ("file", Some(not_before), Some(not_after)),
             Err(reason) => {
                 problems.push(format!("{}: {reason}", file.display()));
-                ("file", None)
+                ("file", None, None)
             }
         },
         (None, None) => return Value::Null,
     };
-    match expires_at.map(|at| (at, at.duration_since(now))) {
-        Some((at, remaining)) if remaining.is_negative() => problems.push(format!("the certificate expired at {at}")),
-        Some((at, remaining)) if remaining < CERTIFICATE_LEFT => {
-            problems.push(format!("the certificate expires at {at}"));
-        }
-        Some(_) => {}
-        None if source == "acme" => {
-            problems.push("no certificate yet: a self-signed one is in use".to_owned());
-        }
-        None => {}
+    problems.extend(validity_problem(not_before, expires_at, now));
+    if expires_at.is_none() && source == "acme" {
+        problems.push("no certificate yet: a self-signed one is in use".to_owned());
     }
     json!({"source": source, "expires_at": expires_at})
 }
 
-fn expires(file: &Path) -> Result<Timestamp, String> {
+/// Begin and end of the validity of a chain's first certificate.
+fn read_validity(file: &Path) -> Result<(Timestamp, Timestamp), String> {
     let pem = std::fs::read(file).map_err(error_text)?;
-    Ok(x509::parse_first(&pem)?.not_after)
+    let leaf = x509::parse_first(&pem)?;
+    Ok((leaf.not_before, leaf.not_after))
+}
+
+/// The problem of a certificate that is not valid now, or not for much longer.
+fn validity_problem(not_before: Option<Timestamp>, expires_at: Option<Timestamp>, now: Timestamp) -> Option<String> {
+    if let Some(at) = not_before.filter(|at| *at > now) {
+        return Some(format!("the certificate is not valid before {at}"));
+    }
+    let at = expires_at?;
+    match at.duration_since(now) {
+        remaining if remaining.is_negative() => Some(format!("the certificate expired at {at}")),
+        remaining if remaining < CERTIFICATE_LEFT => Some(format!("the certificate expires at {at}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_not_valid_now_is_a_problem() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tls.crt");
+        let mut params = rcgen::CertificateParams::new(["mx1.example.net".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2026, 3, 1);
+        params.not_after = rcgen::date_time_ymd(2026, 6, 1);
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(&file, certificate.pem()).unwrap();
+        let (not_before, not_after) = read_validity(&file).unwrap();
+        let problem = |now: &str| validity_problem(Some(not_before), Some(not_after), now.parse().unwrap());
+        assert_eq!(
+            problem("2026-02-28T00:00:00Z").unwrap(),
+            "the certificate is not valid before 2026-03-01T00:00:00Z"
+        );
+        assert_eq!(problem("2026-03-01T00:00:00Z"), None);
+        assert_eq!(problem("2026-05-30T00:00:00Z").unwrap(), "the certificate expires at 2026-06-01T00:00:00Z");
+        assert_eq!(problem("2026-06-02T00:00:00Z").unwrap(), "the certificate expired at 2026-06-01T00:00:00Z");
+    }
 }
