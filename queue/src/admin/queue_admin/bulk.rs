@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The rows survive restarts, so every node completes its part. A command applies to the mail that is queued when it is
-//! given; mail accepted later is not affected. During a rolling upgrade, a command of the newer release waits for a node
-//! that understands it; it expires after [`UNKNOWN_COMMAND_RETENTION`].
+//! given; mail accepted later is not affected, unless the filter has a later time. During a rolling upgrade, a command
+//! of the newer release waits for a node that understands it; it expires after [`UNKNOWN_COMMAND_RETENTION`].
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -33,6 +33,8 @@ const PAGE_TASKS: usize = 256;
 const CONCURRENCY: usize = 64;
 /// Delay before tasks with an attempt in progress are checked again.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Mail that was accepted this long after the present is of a clock that ran ahead; clocks of nodes differ less.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(60);
 /// Age at which a command expires that this node does not understand.
 const UNKNOWN_COMMAND_RETENTION: Duration = Duration::from_hours(7 * 24);
 
@@ -127,6 +129,11 @@ enum PartitionProgress {
     Unknown,
 }
 
+/// First moment after the submission of the command with this id.
+fn submission_end(id: [u8; 16]) -> Timestamp {
+    EventId::from_bytes(id).born_at().checked_add(Duration::from_millis(1)).unwrap_or(Timestamp::MAX)
+}
+
 impl QueueAdmin {
     /// Submits a command for all tasks that match a filter.
     ///
@@ -139,11 +146,11 @@ impl QueueAdmin {
     ) -> BoxFuture<'a, Result<BulkCommandHandle, QueueAdminError>> {
         Box::pin(async move {
             self.validate_command(order)?;
-            let now = self.services.clock.after(Duration::from_millis(1));
-            let before = filter.accepted_before.map_or(now, |before| before.min(now));
-            let filter = TaskFilter { accepted_before: Some(before), ..filter };
             // The id starts with the time, so commands are executed in the order in which they were given.
             let id = EventId::new(self.services.clock.now(), self.services.entropy.unique_bits()).to_bytes();
+            // Without a time, mail that is accepted while the command runs is left alone.
+            let accepted_before = filter.accepted_before.or_else(|| Some(submission_end(id)));
+            let filter = TaskFilter { accepted_before, ..filter };
             let mut batch = Batch::progress();
             queue_command::put(&mut batch, id, &BulkQueueCommand { order: order.word(), filter });
             self.watched_commands
@@ -245,6 +252,12 @@ impl QueueAdmin {
         let (Some(order), Ok(filter)) = (QueueCommand::from_word(&pending.order), &pending.filter) else {
             return Ok(self.keep_unknown_command(pending));
         };
+        // A clock that ran ahead and was set back has dated mail after the command: it is not accepted meanwhile.
+        let ahead = (filter.accepted_before == Some(submission_end(pending.id))).then(|| {
+            (self.services.clock.after(CLOCK_DIFFERENCE_MAX), TaskFilter { accepted_before: None, ..filter.clone() })
+        });
+        let is_ahead =
+            |task: &Task| ahead.as_ref().is_some_and(|(from, filter)| task.accepted_at > *from && filter.matches(task));
         let before =
             self.watched_commands.with(|watched| watched.get(&pending.id)?.busy.get(&pending.partition).cloned());
         let (mut busy, mut from) = (HashSet::new(), None);
@@ -255,7 +268,7 @@ impl QueueAdmin {
                 let is_match = |task: &Task| {
                     // Skip tasks that were changed in an earlier pass: a later command may have changed them again.
                     let is_remaining = before.as_ref().is_none_or(|before| before.contains(&task.id));
-                    is_remaining && filter.matches(task)
+                    is_remaining && (filter.matches(task) || is_ahead(task))
                 };
                 busy.extend(self.execute_in_queue(&queue, pending.id, &order, &is_match).await?);
             }
@@ -418,6 +431,28 @@ mod tests {
         let progress = behind.progress().await.unwrap();
         assert_eq!((progress.partitions_left, progress.failure), (0, None));
         assert!(store::task::list_all(&queue.services.store, None, 10).await.unwrap().tasks.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_command_also_changes_mail_of_a_clock_that_ran_ahead() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        for (before, changed) in [(None, 1), (Some(1), 0), (Some(3), 1)] {
+            let queue = idle(Store::memory());
+            queue.cluster.poll().await.unwrap();
+            let clock = &queue.services.clock;
+            let task = Task { accepted_at: clock.after(hours(2)), ..task() };
+            let mut batch = Batch::intake();
+            store::email::put_recipient(&mut batch, task.account, task.id.email, &queued_recipient(&task));
+            store::task::put_new(&mut batch, &task);
+            queue.services.store.commit(batch).await.unwrap();
+            let accepted_before = before.map(|before| clock.after(hours(before)));
+            let filter = TaskFilter { accepted_before, ..TaskFilter::default() };
+            let command = queue.delivery.admin.command_matching(filter, &QueueCommand::Fail).await.unwrap();
+            while !matches!(queue.delivery.admin.execute_pending_commands().await, Ok(PartitionProgress::Done)) {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(command.progress().await.unwrap().done, changed, "{before:?}");
+        }
     }
 
     #[tokio::test]
