@@ -93,7 +93,7 @@ pub(crate) fn handle_request<'a>(
         AdminRequest::PoolWarmUp { pool, warm_up } => Box::pin(pool::set_warm_up(server, pool, warm_up)),
         AdminRequest::Trace { email } => Box::pin(async move {
             let email = queue::parse_email_id(&email)?;
-            let trace = server.queue.delivery.admin.trace_email(email).await.map_err(error_text)?;
+            let trace = server.queue.delivery.admin.trace_email(email).await.map_err(queue::email_error)?;
             Ok(views::trace_view(&trace))
         }),
         AdminRequest::Reply(query) => {

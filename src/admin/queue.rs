@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::queue::admin::queue_admin::CommandProgress;
+use ::queue::admin::queue_admin::{CommandProgress, QueueAdminError};
 use ::queue::admin::queue_command::QueueCommand;
 use message::hexadecimal;
 use model::destination::{Destination, DestinationOverrides, OperatorSuspension};
@@ -53,6 +53,14 @@ async fn resolve_filter(server: &Server, query: QueueFilter) -> Result<TaskFilte
 
 pub(super) fn parse_email_id(text: &str) -> Result<EmailId, String> {
     text.parse().map_err(error_text)
+}
+
+/// Converts the error of a command or query about an email: one that does not exist is `not_found`.
+pub(super) fn email_error(error: QueueAdminError) -> AdminError {
+    match error {
+        QueueAdminError::Unknown(_) => AdminError::with_code("not_found", error.to_string()),
+        error => error.to_string().into(),
+    }
 }
 
 fn parse_command(word: &str) -> Result<QueueCommand, String> {
@@ -182,7 +190,7 @@ pub(super) async fn run_command(server: &Server, command: &str, email: &str) -> 
         .admin
         .command_email(parse_email_id(email)?, &parse_command(command)?)
         .await
-        .map_err(error_text)?;
+        .map_err(email_error)?;
     tracing::info!(email.id = email, command, recipients, "operator: command on an email");
     Ok(json!({"email": email, "recipients": recipients}))
 }

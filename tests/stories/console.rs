@@ -330,6 +330,8 @@ async fn accounts_are_managed() {
     assert!(reset.status == 200 && reset.body.contains("has been reset"), "{reset:?}");
     let unknown = browser.post("/console/accounts", "form=find&account=nobody%40example.net").await;
     assert!(unknown.status == 400 && unknown.body.contains("does not exist"), "{unknown:?}");
-    assert_eq!(browser.get("/console/accounts/acct_x").await.status, 404);
+    for unknown in ["accounts/acct_x", "emails/msg_01KDXJ2Y0Q4ZB6R8T3W5V7X9ZA"] {
+        assert_eq!(browser.get(&format!("/console/{unknown}")).await.status, 404, "{unknown}");
+    }
     world.close().await;
 }
