@@ -7,7 +7,7 @@
 pub mod check;
 mod clock;
 pub mod console_access;
-mod email_state;
+pub mod email_state;
 mod error;
 mod handler;
 mod permissions;
@@ -112,6 +112,8 @@ async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Pe
     let mut response = std::pin::pin!(response);
     loop {
         let (line, is_last) = tokio::select! {
+            // Progress before the result: the last step has the final numbers.
+            biased;
             Some(step) = steps.recv() => (ResponseLine::Progress(step), false),
             result = &mut response => (result.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{CipherSuite, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, InconsistentKeys, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
@@ -111,7 +111,12 @@ impl Certificate {
         if chain.is_empty() {
             return Err(to_error(&"contains no certificate"));
         }
-        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| to_error(&error))?;
+        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                to_error(&"the key does not belong to the certificate")
+            }
+            error => to_error(&error),
+        })?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| to_error(&error))?

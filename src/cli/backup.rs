@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde_json::Value;
-use store::engine::private_files;
+use store::engine::{BackupError, private_files};
 
 use crate::admin::{AdminError, AdminRequest};
 
@@ -34,7 +34,10 @@ pub(super) fn back_up(
     if is_own_server {
         return send_request(&AdminRequest::Backup { file });
     }
-    let failed = |error: io::Error| AdminError::from(format!("{}: {error}", file.display()));
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => AdminError::from(BackupError::Exists { file: file.clone() }.to_string()),
+        _ => AdminError::from(format!("{}: {error}", file.display())),
+    };
     // Known before the server does its work.
     check_absent(&file).map_err(failed)?;
     let written = directory.join(UNFINISHED);

@@ -97,7 +97,9 @@ mod tests {
         );
         let mismatched = find_problems("one.pem", "other.key", "data");
         assert!(
-            mismatched.len() == 1 && mismatched[0].starts_with("line 6: `certificate` in [tls]: "),
+            mismatched.len() == 1
+                && mismatched[0].starts_with("line 6: `certificate` in [tls]: ")
+                && mismatched[0].ends_with("the key does not belong to the certificate"),
             "{mismatched:?}"
         );
         let key_twice = find_problems("one.key", "one.key", "data");

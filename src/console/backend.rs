@@ -15,6 +15,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use model::slug::{PoolName, SmarthostName};
+use model::task::TaskClass;
 use pages::console::SignInFailure;
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use serde_json::{Map, Value, json};
@@ -25,6 +26,7 @@ use super::OperatorConsole;
 use super::cookie::CookieWriter;
 use super::queue_depth::DepthRange;
 use crate::admin::console_access::LinkError;
+use crate::admin::email_state::EmailState;
 use crate::admin::{AdminError, AdminRequest, perform};
 
 /// Time for counting the recipients that a filter matches.
@@ -249,12 +251,18 @@ fn check_fields(operation: &str, fields: &Map<String, Value>) -> Result<(), Fail
             "smarthost" => text.parse::<SmarthostName>().is_ok(),
             "recipient" | "sender" => text.parse::<Address>().is_ok(),
             "email" if matches!(operation, "account_create" | "user_reset") => text.parse::<Address>().is_ok(),
+            "status" => serde_json::from_value::<EmailState>(value.clone()).is_ok(),
+            "class" => serde_json::from_value::<TaskClass>(value.clone()).is_ok(),
+            "since" => text.parse::<Timestamp>().is_ok(),
             _ => true,
         };
         if !is_valid {
             let noun = match name.as_str() {
                 "to" | "mail_host" | "from" => "a domain name (example: example.com)",
                 "pool" | "smarthost" => "a name: lower-case letters, digits and hyphens",
+                "status" => "a state of emails (example: bounced)",
+                "class" => "a class of mail (example: newsletter)",
+                "since" => "a date (example: 2026-01-31)",
                 _ => "an email address",
             };
             return Err(Failure::field(name, format!("This is not {noun}")));
@@ -312,6 +320,10 @@ mod tests {
         assert_eq!(fields("destination", json!({"to": "a b", "order": "resume"})), ["to"]);
         assert_eq!(fields("queue_list", json!({"limit": 1, "search": {"recipient": "x"}})), ["recipient"]);
         assert_eq!(fields("user_reset", json!({"email": "x"})), ["email"]);
+        for (name, value) in [("status", "x"), ("since", "abcT00:00:00Z")] {
+            let refused = read("email_list", json!({"filter": {name: value}, "page": {"limit": 1}})).unwrap_err();
+            assert!(refused.message.starts_with("This is not a ") && refused.fields.contains_key(name), "{refused:?}");
+        }
         assert!(read("queue", json!({"order": "hold", "email": "msg_1"})).is_ok(), "an id is no address");
         assert_eq!(read("queue_list", json!({})).unwrap_err().status, 400);
     }

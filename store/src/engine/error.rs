@@ -174,6 +174,9 @@ pub enum BackupError {
         /// The newest format that this version reads.
         known: u32,
     },
+    /// A backup never replaces a file.
+    #[error("{} exists already; choose another name", file.display())]
+    Exists { file: PathBuf },
     /// The target directory of a restore is not empty.
     #[error("{} is not empty; restore into an empty directory", directory.display())]
     NotEmpty { directory: PathBuf },

@@ -108,7 +108,7 @@ pub(crate) fn write(
     progress: impl FnMut(BackupProgress),
 ) -> Result<BackupProgress, BackupError> {
     if path.exists() {
-        return Err(BackupError::io(path, std::io::ErrorKind::AlreadyExists));
+        return Err(BackupError::Exists { file: path.to_owned() });
     }
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
