@@ -21,7 +21,12 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Formats the progress of a check.
 pub fn progress(done: BackupProgress) -> String {
-    format!("{} rows, {} messages, {} MiB read", done.rows, done.bodies, done.bytes >> 20)
+    format!("{}, {}, {} MiB read", counted(done.rows, "row"), counted(done.bodies, "message"), done.bytes >> 20)
+}
+
+/// A number with its noun, which gets an `s` in the plural.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// JSON of a check's report. `faults` contains the parts of the sentences in `problems`.
@@ -56,15 +61,20 @@ pub(super) async fn check(
     };
     let mut check = std::pin::pin!(store.verify_watched(on_progress));
     let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    let mut has_reported = false;
     let report = loop {
         tokio::select! {
             report = &mut check => break report.map_err(|error| error.to_string())?,
             _ = tick.tick() => {
                 // A client that reads slowly misses progress lines.
                 let _ = steps.try_send(progress(*receiver.borrow()));
+                has_reported = true;
             }
         }
     };
+    if has_reported {
+        let _ = steps.try_send(progress(*receiver.borrow()));
+    }
     tracing::info!(rows = report.rows, bodies = report.bodies, problems = report.problems.len(), "store checked");
     Ok(report_view(&report))
 }
@@ -74,6 +84,12 @@ mod tests {
     use store::engine::{Batch, RedbOptions};
 
     use super::*;
+
+    #[test]
+    fn numbers_have_their_nouns() {
+        let done = BackupProgress { rows: 162, bodies: 1, bytes: 3 << 20 };
+        assert_eq!(progress(done), "162 rows, 1 message, 3 MiB read");
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_check_at_a_time_and_a_dropped_check_ends() {

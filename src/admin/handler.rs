@@ -362,9 +362,9 @@ async fn backup(server: &Server, file: PathBuf, data_dir: &Path, progress: mpsc:
         if !backed_up.bodies.is_multiple_of(PROGRESS_EVERY) {
             return;
         }
+        let (rows, messages) = (check::counted(backed_up.rows, "row"), check::counted(backed_up.bodies, "message"));
         // Does not block the backup when the client reads progress slowly.
-        let _ = progress
-            .try_send(format!("{} rows, {} messages, {} bytes", backed_up.rows, backed_up.bodies, backed_up.bytes));
+        let _ = progress.try_send(format!("{rows}, {messages}, {} bytes", backed_up.bytes));
     };
     let backed_up = server.store.backup(&file, report).await.map_err(error_text)?;
     store::engine::private_files::give_file(&file, data_dir).map_err(|error| format!("{view}: {error}"))?;

@@ -11,6 +11,7 @@ use store::engine::copy::{CopyProgress, StoreLocation, copy};
 use store::engine::{PostgresOptions, RedbOptions};
 
 use super::progress::ProgressLine;
+use crate::admin::check::counted;
 use crate::config::Config;
 use crate::services::{STORE_DIRECTORY, database, store_options};
 
@@ -57,9 +58,9 @@ fn print_progress(line: &mut ProgressLine, step: CopyProgress) {
         CopyProgress::Compared(progress) => ("compared", progress),
     };
     line.print(&format!(
-        "{action}: {} rows, {} messages, {} MiB",
-        progress.rows,
-        progress.bodies,
+        "{action}: {}, {}, {} MiB",
+        counted(progress.rows, "row"),
+        counted(progress.bodies, "message"),
         progress.bytes >> 20
     ));
 }

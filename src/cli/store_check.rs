@@ -12,7 +12,7 @@ use store::engine::{OpenError, PROBLEMS_MAX, PostgresOptions, RedbOptions, Repor
 use super::check::NO_STORE_YET;
 use super::progress::ProgressLine;
 use super::table::{Column, list, table};
-use crate::admin::check::{progress, report_view};
+use crate::admin::check::{counted, progress, report_view};
 use crate::admin::{AdminError, AdminRequest, SOCKET};
 
 const COLUMNS: [Column; 3] =
@@ -94,13 +94,13 @@ fn check(
 fn format_damage(result: &Value) -> String {
     let faults = list(result, "faults");
     let at_least = if faults.len() < PROBLEMS_MAX { "" } else { "at least " };
-    let noun = if faults.len() == 1 { "fault" } else { "faults" };
+    let number = |field: &str, noun| counted(result[field].as_u64().unwrap_or(0), noun);
     format!(
-        "{}{at_least}{} {noun}; read {} rows and {} messages\n",
+        "{}{at_least}{}; read {} and {}\n",
         table(&COLUMNS, faults),
-        faults.len(),
-        result["rows"],
-        result["bodies"]
+        counted(faults.len() as u64, "fault"),
+        number("rows", "row"),
+        number("bodies", "message")
     )
 }
 

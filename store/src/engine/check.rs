@@ -136,7 +136,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         Self { report: Report::default(), progress }
     }
 
-    fn report_progress(&mut self) -> Result<(), CheckError> {
+    pub(crate) fn report_progress(&mut self) -> Result<(), CheckError> {
         let Report { rows, bodies, body_bytes, .. } = self.report;
         match (self.progress)(BackupProgress { rows, bodies, bytes: body_bytes }) {
             ControlFlow::Continue(()) => Ok(()),
@@ -180,6 +180,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
             let (at, body) = body?;
             self.body(&at, Ok(body))?;
         }
+        self.report_progress()?;
         Ok(self.report)
     }
 }

@@ -62,6 +62,7 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
             if check_rows(&shared, &mut check).is_ok() {
                 let _ = check_bodies(&shared, &opened.live, &mut check);
             }
+            let _ = check.report_progress();
         }
         Err(fault) => {
             report.problem(Object::Index, INDEX_FILE, format!("cannot read the index: {fault:?}"));
@@ -127,7 +128,7 @@ fn check_snapshot(
         }
         Err(error) => damaged(error, &mut check.report),
     }
-    Ok(())
+    check.report_progress()
 }
 
 fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut Report) {
