@@ -55,7 +55,8 @@ pub(super) const ORDERS: &[QueueOrder] = &[
     QueueOrder {
         word: "hold",
         title: "Hold",
-        effect: "They are not attempted until they are released, but they still expire.",
+        effect: "They are not attempted until they are released. Meanwhile, only mail that was sent with a time limit \
+            (expires_in, BY) expires.",
         button: "Hold",
     },
     QueueOrder {
