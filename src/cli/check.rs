@@ -14,16 +14,13 @@ use serde_json::json;
 use store::engine::{OpenError, Store};
 
 use super::admin::send_request;
-use super::process::{build_runtime, load_config, set_private_umask};
+use super::process::{NO_STORE_YET, build_runtime, load_config, set_private_umask};
 use super::{CheckArguments, ConfigArguments};
 use crate::acme::AcmeSettings;
 use crate::admin::AdminRequest;
 use crate::config::{self, Config, ConfigProblem};
 use crate::services;
 use crate::store_references::{StoreFacts, StoreReferences, relay_account_missing};
-
-/// Message about a data directory or a database in which no server has run.
-pub(super) const NO_STORE_YET: &str = "there is no store yet; the first start creates it";
 
 /// Problems and notes of a check.
 #[derive(Debug, Default)]

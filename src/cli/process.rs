@@ -3,6 +3,9 @@
 use super::ConfigArguments;
 use crate::config::{self, Config, ConfigProblem};
 
+/// Message about a data directory or a database in which no server has run.
+pub(super) const NO_STORE_YET: &str = "there is no store yet; the first start creates it";
+
 /// Makes new files private to the process's user whatever the umask: they contain mail and secrets.
 pub(super) fn set_private_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use store::engine::{OpenError, PROBLEMS_MAX, PostgresOptions, RedbOptions, Report, Store};
 
-use super::check::NO_STORE_YET;
+use super::process::{NO_STORE_YET, build_runtime};
 use super::progress::ProgressLine;
 use super::table::{Column, list, table};
 use crate::admin::check::{counted, progress, report_view};
@@ -75,7 +75,7 @@ fn check(
             report => report.map_err(|error| error.to_string())?,
         },
         Some(database) => {
-            let runtime = super::process::build_runtime().map_err(|error| error.to_string())?;
+            let runtime = build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let store = Store::connect_existing(&database).await.map_err(|error| error.to_string())?;
                 let store = store.ok_or_else(|| NO_STORE_YET.to_owned())?;
