@@ -16,9 +16,10 @@ use net::clock::Clock;
 use net::entropy::Entropy;
 use queue::cluster::ClusterMember;
 use queue::delivery::client::smtp::SmtpDialer;
+use queue::delivery::keys::DeliveryKeys;
 use queue::routing::MxRouter;
 use queue::services::Services;
-use queue::subsystems::{DeliveryKeys, DeliveryParts, DeliverySubsystems, SubsystemSettings};
+use queue::subsystems::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
 use store::engine::Store;
 
 pub use accounts::{AccountParts, AccountSubsystems};

@@ -36,7 +36,9 @@ pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
         StoreState::Healthy => Ok(()),
         StoreState::Full => Err(match &health.space_error {
             Some(error) => format!("full: the free disk space cannot be read: {error}; not accepting mail"),
-            None => "full: no disk space left; not accepting mail".to_owned(),
+            None => {
+                "full: no disk space is left, or none for the reserve (`reserve_bytes`); not accepting mail".to_owned()
+            }
         }),
         StoreState::Away(cause) => Err(format!("away: {cause}; not accepting mail until the database is available")),
         StoreState::Fenced(cause) => Err(format!("fenced: {cause}; restart the process")),

@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn fields_of_dashboard_sessions_are_left_out() {
         let names: Vec<String> = fields("events send").into_iter().map(|field| field.wire).collect();
-        assert!(names.contains(&"event".to_owned()), "{names:?}");
+        assert!(names.contains(&"name".to_owned()), "{names:?}");
         assert!(
             !names.iter().any(|name| ["dry_run", "test_send", "automation_id"].contains(&name.as_str())),
             "{names:?}"

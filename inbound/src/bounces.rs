@@ -32,6 +32,7 @@ use model::email::Email;
 use model::id::AccountId;
 use model::task::TaskId;
 use model::verp::VerpKey;
+use queue::delivery::keys::DeliveryKeys;
 use queue::dsn::pending_dsns::PendingDsns;
 use queue::services::Services;
 use queue::subsystems::DeliverySubsystems;
@@ -97,7 +98,7 @@ pub struct BounceProcessor {
     resolver: Resolver,
     /// Host name for EHLO.
     hostname: DomainName,
-    verp: VerpKey,
+    keys: DeliveryKeys,
     facts: Arc<ServiceHosts>,
     report_permits: Arc<Semaphore>,
 }
@@ -109,7 +110,7 @@ impl BounceProcessor {
             pending_dsns: Arc::clone(&delivery.pending_dsns),
             resolver: delivery.router.resolver().clone(),
             hostname: delivery.hostname.clone(),
-            verp: delivery.verp.clone(),
+            keys: delivery.keys.clone(),
             facts: Arc::new(facts),
             report_permits: Arc::new(Semaphore::new(REPORT_CONCURRENCY)),
         }
@@ -117,7 +118,7 @@ impl BounceProcessor {
 
     /// Returns the purpose of an address at a return-path host; `None` if it takes no mail. Called at RCPT.
     pub async fn find_mailbox(&self, address: &Address) -> Result<Option<BounceMailbox>, ReadError> {
-        if let Some(task) = self.verp.verify(address) {
+        if let Some(task) = self.keys.verp.verify(address) {
             return Ok(self.matches_return_path_host(address, task).await?.then_some(BounceMailbox::ReturnPath));
         }
         let is = |name: &str| address.local_part().eq_ignore_ascii_case(name);
@@ -193,7 +194,7 @@ impl BounceProcessor {
 
     /// Finds the recipient of a signed return path; `None` if the signature is not valid or the email is unknown.
     async fn find_recipient(&self, address: &Address) -> Result<Option<BouncedRecipient>, ReadError> {
-        let Some(task) = self.verp.verify(address) else { return Ok(None) };
+        let Some(task) = self.keys.verp.verify(address) else { return Ok(None) };
         let email = match VerpKey::sending_domain(address) {
             Some(domain) => self.find_email(&domain, task).await?,
             None => store::email::find_in_any_account(&self.services.store, task.email).await?.map(|found| found.email),
@@ -204,7 +205,8 @@ impl BounceProcessor {
     /// True if a message with this envelope sender is one of the service's own emails with a secret link. The signature
     /// of the return path shows that this server sent it.
     pub async fn has_secret_link(&self, reverse_path: Option<&Address>) -> Result<bool, ReadError> {
-        let Some((address, task)) = reverse_path.and_then(|address| Some((address, self.verp.verify(address)?))) else {
+        let Some((address, task)) = reverse_path.and_then(|address| Some((address, self.keys.verp.verify(address)?)))
+        else {
             return Ok(false);
         };
         let Some(domain) = VerpKey::sending_domain(address) else { return Ok(false) };

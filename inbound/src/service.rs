@@ -35,6 +35,7 @@ use model::id::{AccountId, ReceivedId};
 use model::quota::Noun;
 use model::received::{ReceivedEmail, SpamStatus};
 use model::spam::{self, SpamSignals};
+use model::system_email::SystemEmail;
 use queue::delivery::delivery_metrics::DeliveryMetrics;
 use queue::delivery::last_hour::HourlyCounter;
 use queue::intake::Intake;
@@ -314,12 +315,13 @@ impl InboundService {
             }
             let for_customers = customers.count() > 0;
             let inspected = self.inspect(&incoming, for_customers).await?;
-            self.deliver_to_service(&incoming, &inspected).await?;
+            let has_secret_link = self.0.bounces.has_secret_link(incoming.reverse_path.as_ref()).await;
+            let has_secret_link = has_secret_link.map_err(|_| InboundRejection::Unavailable)?;
+            self.deliver_to_service(&incoming, &inspected, has_secret_link).await?;
             if !for_customers {
                 return Ok(Vec::new());
             }
-            let has_secret_link = self.0.bounces.has_secret_link(incoming.reverse_path.as_ref()).await;
-            let message = match has_secret_link.map_err(|_| InboundRejection::Unavailable)? {
+            let message = match has_secret_link {
                 true => withheld::withhold_content(&incoming.message),
                 false => incoming.message.clone(),
             };
@@ -446,6 +448,7 @@ impl InboundService {
         &self,
         incoming: &IncomingMessage,
         inspected: &InspectedMessage,
+        has_secret_link: bool,
     ) -> Result<(), InboundRejection> {
         let policy = self.policy();
         for (address, route) in &incoming.recipients {
@@ -471,10 +474,12 @@ impl InboundService {
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).
                     let is_abuse = address.local_part().eq_ignore_ascii_case(ABUSE_LOCAL_PART);
                     if result == BounceHandling::Unrecognized && is_abuse && *mailbox == BounceMailbox::Complaints {
-                        self.forward_to_postmaster(&policy, address, incoming).await?;
+                        self.forward_to_postmaster(&policy, address, incoming, has_secret_link).await?;
                     }
                 }
-                RecipientRoute::Postmaster => self.forward_to_postmaster(&policy, address, incoming).await?,
+                RecipientRoute::Postmaster => {
+                    self.forward_to_postmaster(&policy, address, incoming, has_secret_link).await?;
+                }
             }
         }
         Ok(())
@@ -486,10 +491,13 @@ impl InboundService {
         policy: &InboundPolicy,
         mailbox: &Address,
         incoming: &IncomingMessage,
+        has_secret_link: bool,
     ) -> Result<(), InboundRejection> {
         match policy.postmaster.clone() {
             Some(to) if !TraceFields::was_forwarded_for(&incoming.message, mailbox) => {
-                Box::pin(postmaster::forward_to_operator(&self.0.intake, to, mailbox, incoming)).await
+                let email = postmaster::forwarding_email(to, mailbox, incoming);
+                let email = SystemEmail { has_secret_link, ..email };
+                Box::pin(postmaster::forward_to_operator(&self.0.intake, email)).await
             }
             _ => Ok(()),
         }

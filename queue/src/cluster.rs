@@ -135,11 +135,7 @@ impl ClusterMember {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Load holds before any task can be sent.
-        if self.holds.reload().await.is_err() {
-            // If the heartbeat cannot be written either, the store refuses new mail. It waits until the store is back.
-            member.heartbeat().await?;
-            self.holds.reload().await?;
-        }
+        self.holds.reload().await?;
         let nodes = self.services.leases.nodes();
         let attempting =
             |partition| self.queues.scheduler.in_flight.attempting_in(partition) + self.listener.in_progress(partition);
@@ -163,6 +159,17 @@ impl ClusterMember {
         self.destinations.reload().await?;
         self.pools.reload().await?;
         if self.services.store.is_shared() { self.apply_hints().await } else { Ok(()) }
+    }
+
+    /// Renews the leases during a stop: attempts in progress may take longer than a lease is valid, and a node that took
+    /// their partition over would repeat them. Waits for at most one heartbeat interval.
+    pub(crate) async fn renew_leases(&self) {
+        if let Some(member) = self.membership.lock().await.as_mut()
+            && self.services.store.is_shared()
+            && let Ok(Err(error)) = tokio::time::timeout(HEARTBEAT_INTERVAL, member.heartbeat()).await
+        {
+            store::warn_unless_away!(self.services.store, %error, "cannot renew the leases; retrying");
+        }
     }
 
     /// Leaves the cluster: other nodes take over at their next poll. Waits for at most one heartbeat interval.
@@ -251,23 +258,8 @@ mod tests {
     use model::recipient::{Recipient, RecipientState};
     use model::task::Task;
     use store::engine::Store;
-    use store::key::{Space, key};
 
     use super::*;
-
-    #[tokio::test]
-    async fn a_heartbeat_is_written_although_the_holds_cannot_be_read() {
-        let queue = crate::subsystems::tests::idle(Store::memory());
-        queue.cluster.poll().await.unwrap();
-        let beats = async || store::lease::read_view(&queue.services.store).await.unwrap().nodes[0].node.beats;
-        let before = beats().await;
-        // Another version of the holds, and a row that is none.
-        let mut batch = Batch::progress();
-        batch.put(key(Space::QueueHold).u8(0).build(), vec![1]).put(key(Space::QueueHold).u8(1).build(), vec![0xFF]);
-        queue.services.store.commit(batch).await.unwrap();
-        queue.cluster.poll().await.unwrap_err();
-        assert_eq!(beats().await, before + 1);
-    }
 
     /// Stores a task's email, with one recipient in the queue.
     async fn store_queued_email(store: &Store, task: &Task) {

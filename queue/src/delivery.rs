@@ -11,6 +11,7 @@ pub(crate) mod commit_retries;
 pub mod delivery_metrics;
 pub mod delivery_policy;
 pub mod dkim2;
+pub mod keys;
 pub mod last_hour;
 pub mod outcome;
 pub(crate) mod outcome_writer;

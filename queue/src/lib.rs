@@ -20,7 +20,7 @@ pub mod intake;
 pub mod recent_events;
 pub mod routing;
 pub mod scheduler;
-mod sealed_body;
+pub mod sealed_body;
 pub mod services;
 pub mod subsystems;
 mod supervisor;

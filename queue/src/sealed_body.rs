@@ -15,7 +15,10 @@ pub(crate) fn seal(vault: &Vault, account: AccountId, id: EmailId, chunks: &[Byt
 }
 
 /// Returns the message in a stored body, sealed or not.
-pub(crate) fn open(vault: &Vault, account: AccountId, id: EmailId, stored: Bytes) -> Result<Bytes, SealError> {
+///
+/// # Errors
+/// The body was sealed with another key file, or for another email.
+pub fn open(vault: &Vault, account: AccountId, id: EmailId, stored: Bytes) -> Result<Bytes, SealError> {
     match stored.split_first() {
         Some((&MARK, sealed)) => vault.open(&row_id(account, id), sealed).map(Bytes::from),
         _ => Ok(stored),

@@ -19,14 +19,13 @@ pub mod idle;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dns::secrets::Vault;
 use message::address::DomainName;
-use model::verp::VerpKey;
 
 use crate::admin::destination_admin::DestinationAdmin;
 use crate::admin::hold_admin::HoldAdmin;
 use crate::admin::pool_admin::PoolAdmin;
 use crate::admin::queue_admin::QueueAdmin;
+use crate::cluster::lease::HEARTBEAT_INTERVAL;
 use crate::cluster::membership::{KnownNodes, Membership};
 use crate::cluster::{ClusterMember, ClusterMemberParts, PartitionListener};
 use crate::delivery::attempt::{DeliveryAgent, DeliveryAgentParts};
@@ -34,6 +33,7 @@ use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::delivery::delivery_metrics::DeliveryMetrics;
 use crate::delivery::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
 use crate::delivery::dkim2::TransactionSigner;
+use crate::delivery::keys::DeliveryKeys;
 use crate::delivery::last_hour::Counts;
 use crate::delivery::outcome_writer::OutcomeWriter;
 use crate::delivery::tls_session_stats::TlsSessionStats;
@@ -83,15 +83,6 @@ pub struct DeliveryParts {
     pub keys: DeliveryKeys,
 }
 
-/// Keys of delivery.
-#[derive(Clone)]
-pub struct DeliveryKeys {
-    /// Key of the signed return paths.
-    pub verp: VerpKey,
-    /// Opens the bodies that are sealed in the store.
-    pub vault: Arc<Vault>,
-}
-
 /// Subsystems that deliver queued mail. Clones share them.
 #[derive(Clone)]
 pub struct DeliverySubsystems {
@@ -108,8 +99,7 @@ pub struct DeliverySubsystems {
     pub pending_dsns: Arc<PendingDsns>,
     /// Host name for EHLO and DSNs.
     pub hostname: DomainName,
-    /// Key of the signed return paths.
-    pub verp: VerpKey,
+    pub keys: DeliveryKeys,
 }
 
 impl DeliverySubsystems {
@@ -163,7 +153,7 @@ impl DeliverySubsystems {
             tls_stats,
             pending_dsns,
             hostname: settings.hostname,
-            verp: parts.keys.verp,
+            keys: parts.keys,
         }
     }
 
@@ -197,7 +187,13 @@ impl DeliverySubsystems {
     /// Stops all tasks of `services` after attempts in progress have finished, and leaves the cluster. Attempts that take
     /// longer than `patience` are aborted.
     pub async fn shut_down(&self, services: &Services, cluster: &ClusterMember, patience: Duration) {
-        services.supervisor.shut_down(patience).await;
+        let mut drained = std::pin::pin!(services.supervisor.shut_down(patience));
+        loop {
+            tokio::select! {
+                () = &mut drained => break,
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => cluster.renew_leases().await,
+            }
+        }
         // Write the TLS session counts of the last attempts.
         let _ = tokio::time::timeout(COMMIT_MAX, self.tls_stats.flush()).await;
         // Nothing is in progress any more: other nodes take over.

@@ -81,7 +81,7 @@ fn suppression_sentence(reason: SuppressionReason) -> &'static str {
     }
 }
 
-/// What happens at the destination: all domains behind the same mail hosts.
+/// The consequence for the destination: all domains behind the same mail hosts.
 fn destination_sentence(backpressure: &Backpressure) -> Option<String> {
     match backpressure {
         Backpressure::FewerConnections => Some("It gets half as many connections.".to_owned()),

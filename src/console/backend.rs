@@ -253,7 +253,7 @@ fn check_fields(operation: &str, fields: &Map<String, Value>) -> Result<(), Fail
             "email" if matches!(operation, "account_create" | "user_reset") => text.parse::<Address>().is_ok(),
             "status" => serde_json::from_value::<EmailState>(value.clone()).is_ok(),
             "class" => serde_json::from_value::<TaskClass>(value.clone()).is_ok(),
-            "since" => text.parse::<Timestamp>().is_ok(),
+            "since" if operation == "email_list" => text.parse::<Timestamp>().is_ok(),
             _ => true,
         };
         if !is_valid {

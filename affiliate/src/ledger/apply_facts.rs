@@ -118,10 +118,9 @@ async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<()> {
 async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<()> {
     work.touched.invoices.insert(id.to_owned());
     for payment in work.processor.invoice(id).await?.payments().clone() {
-        // A checkout session and an invoice with the same payment: the paid invoice replaces the session's sale.
-        let invoices = work.processor.payment(&payment).await?.invoices().clone();
-        if invoices.contains(&payment) {
-            work.touched.invoices.extend(invoices);
+        // The sale of a checkout session, which the paid invoice replaces.
+        if payment != id && work.processor.payment(&payment).await?.invoices().contains(&payment) {
+            work.touched.invoices.insert(payment);
         }
     }
     let Some(paid) = work.processor.invoice(id).await?.paid().cloned() else { return Ok(()) };

@@ -174,24 +174,20 @@ async fn a_linked_invoice_replaces_the_sale_of_its_session() {
     }
 }
 
-/// The flag on a session whose sale an invoice replaces excludes the invoice, in any order.
+/// The flag on a session whose sale an invoice replaces excludes the invoice.
 #[tokio::test]
 async fn a_flag_on_a_session_excludes_the_invoice_of_its_payment() {
     let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
-    for order in [[0, 1], [1, 0]] {
-        let world = World::with_settings(Store::memory(), terms(), count).await;
-        let lead = world.lead("lin@example.org", Some("cus_1")).await;
-        let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
-        session["amount_total"] = json!(10_000);
-        session["metadata"] = json!({"stx": "False"});
-        let events = [world.event("checkout.session.completed", 9, session), world.paid("in_1", "cus_1", 10_000, 10)];
-        for index in order {
-            world.try_ingest(&events[index]).await;
-        }
-        assert!(world.outline().await.iter().all(|line| line.contains("reversed")), "{order:?}");
-        assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
-        world.audit().await;
-    }
+    let world = World::with_settings(Store::memory(), terms(), count).await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
+    session["amount_total"] = json!(10_000);
+    session["metadata"]["stx"] = json!("False");
+    world.ingest_object("checkout.session.completed", 9, session).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
+    assert!(world.lines().await.is_empty());
+    assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
+    world.audit().await;
 }
 
 #[tokio::test]

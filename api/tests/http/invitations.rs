@@ -22,7 +22,7 @@ async fn links(world: &World, to: &str) -> Vec<String> {
     let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut links = Vec::new();
     for found in store::email::list(&world.services.store, account.id, None, 100).await.unwrap() {
-        let raw = store::email::get_body(&world.services.store, account.id, found.email.id).await.unwrap().unwrap();
+        let raw = world.read_message(account.id, found.email.id).await;
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let is_theirs = |line: &str| line.starts_with("to:") && line.contains(to);
         if text.to_lowercase().lines().any(is_theirs) {

@@ -241,7 +241,7 @@ async fn owner_is_notified_of_an_application() {
     let account = store::account::find(&world.services.store, "owner9@example.com").await.unwrap().unwrap();
     let stored = store::email::list(&world.services.store, account.id, None, 10).await.unwrap();
     assert_eq!(stored.len(), 1);
-    let raw = store::email::get_body(&world.services.store, account.id, stored[0].email.id).await.unwrap().unwrap();
+    let raw = world.read_message(account.id, stored[0].email.id).await;
     // Quoted-printable (RFC 2045 6.7) breaks lines with `=`.
     let raw = String::from_utf8(raw.to_vec()).unwrap().replace("=\r\n", "");
     assert!(raw.contains("To: <owner1@example.com>") && raw.contains("bob@example.org"), "{raw}");

@@ -36,7 +36,7 @@ pub(crate) async fn stored_emails(world: &World) -> Vec<(Value, String)> {
         let id = email["id"].as_str().unwrap();
         let view = world.get(&format!("/emails/{id}")).await.json();
         assert_eq!((&view["email"]["text"], &view["email"]["html"]), (&Value::Null, &Value::Null));
-        let raw = store::email::get_body(&world.services.store, account, id.parse().unwrap()).await.unwrap().unwrap();
+        let raw = world.read_message(account, id.parse().unwrap()).await;
         found.push((email.clone(), String::from_utf8(raw.to_vec()).unwrap()));
     }
     found

@@ -86,7 +86,7 @@ async fn mailed_link(world: &World) -> String {
             tokio::task::yield_now().await;
             continue;
         };
-        let raw = store::email::get_body(&world.services.store, account.id, found.email.id).await.unwrap().unwrap();
+        let raw = world.read_message(account.id, found.email.id).await;
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let start = text.find("/auth/link/").unwrap();
         let link = text[start..].split_whitespace().next().unwrap().to_owned();
@@ -412,7 +412,7 @@ async fn mailed(world: &World) -> Vec<String> {
     let account = store::account::find(&world.services.store, "owner1@example.com").await.unwrap().unwrap();
     let mut texts = Vec::new();
     for mail in store::email::list(&world.services.store, account.id, None, 100).await.unwrap() {
-        let raw = store::email::get_body(&world.services.store, account.id, mail.email.id).await.unwrap().unwrap();
+        let raw = world.read_message(account.id, mail.email.id).await;
         texts.push(String::from_utf8_lossy(&raw).replace("=\r\n", ""));
     }
     texts

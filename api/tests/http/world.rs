@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use model::account::{Account, Plan};
 use model::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
 use model::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
-use model::id::{AccountId, ApiKeyId, DomainId};
+use model::id::{AccountId, ApiKeyId, DomainId, EmailId};
 use net::entropy::Entropy;
 use queue::intake::dkim_signing::DkimSigning;
 use queue::services::Services;
@@ -168,6 +168,12 @@ impl TestResponse {
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with_options(|_| {}).await
+    }
+
+    /// A stored message, opened if it is sealed.
+    pub(crate) async fn read_message(&self, account: AccountId, id: EmailId) -> Bytes {
+        let stored = store::email::get_body(&self.services.store, account, id).await.unwrap().unwrap();
+        queue::sealed_body::open(&self.accounts.vault, account, id, stored).unwrap()
     }
 
     pub(crate) async fn with_options(change: impl FnOnce(&mut ApiOptions)) -> Self {

@@ -169,7 +169,7 @@ fn received_at(email: &Value) -> Option<Timestamp> {
     email["received_at"].as_str()?.parse().ok()
 }
 
-/// What is printed of an email; `id` is the name of the field with its id.
+/// The printed fields of an email; `id` is the name of the field with its id.
 fn shown(email: &Value, id: &str) -> Value {
     let text = |name: &str| email[name].as_str().unwrap_or_default();
     let plain = ["text", "plain_body", "text_body"].iter().find_map(|name| email[*name].as_str()).unwrap_or_default();

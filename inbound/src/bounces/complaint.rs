@@ -21,6 +21,7 @@ use message::inbound_message::InboundMessage;
 use model::id::EmailId;
 use model::recipient::Recipient;
 use model::task::TaskId;
+use queue::sealed_body;
 use store::email::EmailWithRecipients;
 
 use super::apply::BounceReport;
@@ -100,7 +101,10 @@ impl BounceProcessor {
             return Ok(None);
         }
         let (store, email) = (&self.services.store, &found.email);
-        let sent = store::email::get_body(store, email.account, email.id).await?;
+        let stored = store::email::get_body(store, email.account, email.id).await?;
+        // A body that does not open proves nothing.
+        let open = |stored| sealed_body::open(&self.keys.vault, email.account, email.id, stored).ok();
+        let sent = stored.and_then(open);
         let sent_signatures = sent.as_ref().map(header_bytes).map(dkim_signature_values).unwrap_or_default();
         let has_signature =
             sent_signatures.iter().any(|sent_signatures| complaint.signatures.contains(sent_signatures));

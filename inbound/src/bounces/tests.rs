@@ -93,7 +93,7 @@ impl Ground {
 
     fn path(&self, recipient: u16) -> Address {
         let task = TaskId { email: self.email, recipient };
-        self.returned.verp.address(task, &"rp.acme.example".parse().unwrap()).unwrap()
+        self.returned.keys.verp.address(task, &"rp.acme.example".parse().unwrap()).unwrap()
     }
 
     fn arrival(&self, recipient: u16, message: &str, hours: i64) -> InboundMessage {

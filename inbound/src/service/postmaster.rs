@@ -15,15 +15,10 @@ use super::{InboundRejection, IncomingMessage};
 /// Local part of the sender address.
 const LOCAL_PART: &str = "mailer";
 
-/// Forwards a message to the operator.
-pub(super) async fn forward_to_operator(
-    intake: &Intake,
-    to: Address,
-    mailbox: &Address,
-    incoming: &IncomingMessage,
-) -> Result<(), InboundRejection> {
+/// Sends an email of [`forwarding_email`].
+pub(super) async fn forward_to_operator(intake: &Intake, email: SystemEmail) -> Result<(), InboundRejection> {
     let temporary = |cause: &dyn std::fmt::Display| {
-        tracing::error!(%cause, "cannot forward mail for {}", mailbox.local_part());
+        tracing::error!(%cause, "cannot forward mail to the postmaster");
         InboundRejection::Unavailable
     };
     let domain = intake
@@ -32,12 +27,11 @@ pub(super) async fn forward_to_operator(
         .ok_or_else(|| temporary(&"`sandbox_sender` in [service] is not set"))?;
     let from = Address::new(LOCAL_PART, domain.clone()).map_err(|error| temporary(&error))?;
     let mailer = SystemMailer::for_service(&intake.services.store, from).await.map_err(|error| temporary(&error))?;
-    let email = forwarding_email(to, mailbox, incoming);
     mailer.send(intake, email).await.map_err(|refusal| temporary(&refusal))
 }
 
 /// The email to the operator with the message attached. It keeps the message's REQUIRETLS (RFC 8689 4.2.1).
-fn forwarding_email(to: Address, mailbox: &Address, incoming: &IncomingMessage) -> SystemEmail {
+pub(super) fn forwarding_email(to: Address, mailbox: &Address, incoming: &IncomingMessage) -> SystemEmail {
     let sender = incoming.reverse_path.as_ref().map_or("<>".to_owned(), ToString::to_string);
     let text = format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer);
     SystemEmail {

@@ -13,7 +13,7 @@ const KEPT_FIELDS: [&str; 7] = ["From", "To", "Reply-To", "Date", "Subject", "Me
 const NOTICE: &[u8] = b"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n\
     This email has a link that only the person it is addressed to may use. The link is not shown here,\r\n\
     because others can read the received mail of this account.\r\n\r\n\
-    To sign in, use a password, or an address whose mail is not received by this server.\r\n";
+    Use an address whose mail another server receives, or sign in with a password.\r\n";
 
 /// The message with the notice in place of its content.
 pub(super) fn withhold_content(message: &[u8]) -> Bytes {

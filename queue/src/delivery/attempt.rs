@@ -34,6 +34,7 @@ use crate::delivery::client::smtp::{
 use crate::delivery::commit_retries::CommitRetries;
 use crate::delivery::delivery_policy::SharedDeliveryPolicy;
 use crate::delivery::dkim2::TransactionSigner;
+use crate::delivery::keys::DeliveryKeys;
 use crate::delivery::outcome::AttemptResult;
 use crate::delivery::outcome_writer::OutcomeWriter;
 use crate::delivery::reply_policy;
@@ -48,7 +49,6 @@ use crate::scheduler::ready_queue::{
 };
 use crate::sealed_body;
 use crate::services::Services;
-use crate::subsystems::DeliveryKeys;
 
 mod connect;
 
@@ -497,10 +497,11 @@ async fn load_message(
                 agent.scheduler.defer(&ready.task, agent.services.clock.after(IDLE_TIMEOUT));
                 return None;
             }
-            Ok(None) | Err(_) => {
+            unreadable => {
+                let error = unreadable.err().map(tracing::field::display);
                 tracing::error!(
-                    email.id = %ready.task.id.email,
-                    "cannot read a queued message; run `postrider admin store check`"
+                    email.id = %ready.task.id.email, error,
+                    "cannot read a queued message; check the key file, and run `postrider admin store check`"
                 );
                 let text = "cannot read the message from the store".to_owned();
                 let attempted = agent.outcomes.no_connection_result(

@@ -101,10 +101,7 @@ impl Intake {
             expires_at: self.expires_at(&email, now),
             plan: Some(tenant.account().plan),
         };
-        let sealed_body = match email.has_secret_link {
-            true => Some(self.sender_authorization.seal_body(account, id, &chunks)?),
-            false => None,
-        };
+        let sealed_body = self.seal_secret_body(&email, &chunks)?;
         let prepared = PreparedMessage {
             email,
             recipients: addressees,
@@ -118,6 +115,15 @@ impl Intake {
             now,
         };
         reject_if_suppressed(prepared, blocked)
+    }
+
+    /// Seals the body of an email with a secret link. `None` for all other emails, and in a cluster: its nodes are upgraded
+    /// one after the other, and those of 0.1.0 would send the sealed bytes.
+    fn seal_secret_body(&self, email: &Email, chunks: &[Bytes]) -> Result<Option<Bytes>, SubmitError> {
+        if !email.has_secret_link || self.services.store.is_shared() {
+            return Ok(None);
+        }
+        self.sender_authorization.seal_body(email.account, email.id, chunks).map(Some)
     }
 
     /// Checks a draft as far as that is possible before it is accepted: its fields, its sender, its recipients, and the

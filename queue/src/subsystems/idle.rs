@@ -16,10 +16,11 @@ use net::clock::Clock;
 use net::entropy::Entropy;
 use store::engine::{ReadError, Store};
 
-use super::{DeliveryKeys, DeliveryParts, DeliverySubsystems, SubsystemSettings};
+use super::{DeliveryParts, DeliverySubsystems, SubsystemSettings};
 use crate::cluster::{ClusterMember, PartitionListener};
 use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::delivery::delivery_policy::DeliveryPolicy;
+use crate::delivery::keys::DeliveryKeys;
 use crate::delivery::retry_schedule::RetrySchedule;
 use crate::routing::smarthosts::Smarthosts;
 use crate::routing::{MxRouter, RouterSettings};

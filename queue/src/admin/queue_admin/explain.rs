@@ -142,6 +142,8 @@ impl WaitCause {
 
     /// All names that a queued recipient's cause can have.
     pub const WORDS: &[&str] = &[
+        "scheduled_at",
+        "not_allowed",
         "held",
         "account_suspended",
         "queue_held",
