@@ -126,7 +126,8 @@ impl Backend for DispatchBackend {
             let request = self.request(call)?;
             let response = Arc::clone(&self.operations).dispatch(request).await;
             let Ok(response) = response else {
-                return Err(NoReply { reason: "The response is too large for a conversation".into(), idempotency_key });
+                let lost = NoReply::new("The response is too large for a conversation");
+                return Err(NoReply { idempotency_key, ..lost });
             };
             let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
             Ok(Reply {

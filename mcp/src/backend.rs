@@ -110,12 +110,19 @@ pub struct NoReply {
     pub reason: String,
     /// The `Idempotency-Key` of the request, which may have been carried out.
     pub idempotency_key: Option<String>,
+    /// True if the server may have carried out the call.
+    pub is_unconfirmed: bool,
 }
 
 impl NoReply {
-    /// A call without an idempotency key, or one that was not sent.
+    /// A call that may have been carried out, without an idempotency key.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), idempotency_key: None }
+        Self { reason: reason.into(), idempotency_key: None, is_unconfirmed: true }
+    }
+
+    /// A call that was not carried out.
+    pub fn not_done(reason: impl Into<String>) -> Self {
+        Self { is_unconfirmed: false, ..Self::new(reason) }
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn no_reply(failure: &NoReply, is_repeatable: bool) -> ToolResult {
     let advice = match (&failure.idempotency_key, is_repeatable) {
         (Some(key), _) => repeat_with(key),
         (None, true) => "try again later.".to_owned(),
+        (None, false) if !failure.is_unconfirmed => "nothing was done; try again later.".to_owned(),
         (None, false) => "the server may have carried out the call: check first, for example with list_emails, and \
                           repeat it only if it did not."
             .to_owned(),
@@ -157,6 +158,8 @@ mod tests {
     fn a_lost_answer_is_not_repeated_blindly() {
         let lost = no_reply(&NoReply::new("connection reset"), false);
         assert!(lost.is_error && lost.content[0]["text"].as_str().unwrap().contains("check first"));
+        let unsent = no_reply(&NoReply::not_done("the host does not exist"), false);
+        assert!(unsent.content[0]["text"].as_str().unwrap().ends_with("nothing was done; try again later."));
         for (status, code, has_key) in
             [(504, "send_unconfirmed", true), (500, "internal_error", true), (503, "service_unavailable", false)]
         {

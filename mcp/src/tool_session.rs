@@ -133,7 +133,7 @@ pub(crate) fn argument_refusal(text: &str) -> ToolResult {
 /// A success response that cannot be the API's, for example a sign-in page of a proxy.
 fn foreign_reply(reply: Reply) -> NoReply {
     let reason = "the response is not from the API; a proxy may have answered".to_owned();
-    NoReply { reason, idempotency_key: reply.idempotency_key }
+    NoReply { idempotency_key: reply.idempotency_key, ..NoReply::new(reason) }
 }
 
 /// A response that is no JSON: a message, a zone file, a list in CSV.

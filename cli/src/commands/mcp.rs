@@ -80,7 +80,10 @@ impl Backend for ClientBackend {
                     Ok(Reply { status: 200, media_type, body: answer.body, retry_after: None, idempotency_key })
                 }
                 Err(CliError::Api(error)) => Ok(error_reply(*error, idempotency_key)),
-                Err(error) => Err(NoReply { reason: error.to_string(), idempotency_key }),
+                Err(error) if error.is_unconfirmed() => {
+                    Err(NoReply { idempotency_key, ..NoReply::new(error.to_string()) })
+                }
+                Err(error) => Err(NoReply::not_done(error.to_string())),
             }
         })
     }

@@ -95,7 +95,7 @@ async fn refusals_are_results_of_the_tool() {
 #[tokio::test]
 async fn a_send_without_an_answer_is_repeated_with_its_key() {
     let key = || Some("01K".to_owned());
-    let lost = NoReply { reason: "connection reset".into(), idempotency_key: key() };
+    let lost = NoReply { idempotency_key: key(), ..NoReply::new("connection reset") };
     let body = Bytes::from("<html>Sign in</html>");
     let page = Reply { status: 200, media_type: "text/html".into(), body, idempotency_key: key(), ..Reply::default() };
     for reply in [Err(lost), Ok(page)] {
