@@ -48,12 +48,13 @@ fn next_path<'c>(context: &'c Context<'_>) -> &'c str {
 
 fn is_next(next: &str) -> bool {
     let path = next.split(['?', '#']).next().unwrap_or_default();
-    // A browser removes dot segments, also encoded ones, and the segment before `..`.
-    let is_dots =
-        |segment: &str| matches!(&*percent_encoding::percent_decode_str(segment).decode_utf8_lossy(), "." | "..");
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
     is_dashboard(path)
         && path != SIGN_IN
-        && !path.split('/').any(is_dots)
+        // A browser removes dot segments, also encoded ones, and the segment before `..`. It also removes white space
+        // at the end, which could hide one.
+        && !decoded.split('/').any(|segment| matches!(segment, "." | ".."))
+        && !decoded.contains(|c: char| c.is_whitespace() || c.is_control())
         && next.len() <= NEXT_BYTES_MAX
         && !next.contains(|c: char| c == '\\' || c.is_control())
 }
@@ -161,6 +162,9 @@ mod tests {
             "/dashboard/%2e%2E/c/token",
             "/dashboard/emails/.%2e/../c/token",
             "/dashboard/..#/emails",
+            "/dashboard/.. ",
+            "/dashboard/..%20",
+            "/dashboard/..%09?q=1",
         ] {
             assert_eq!(wanted_path(&format!("{WANTED_COOKIE}={}", encode(path))), None, "{path}");
         }
