@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::CliError;
 use crate::example;
-use crate::field::{Field, FieldKind, Location, scalar};
+use crate::field::{Field, FieldKind, Location, check_numbers, scalar};
 use crate::file_value;
 use crate::operation::{Operation, OperationTable, Risk, example};
 use crate::short_flag;
@@ -255,8 +255,13 @@ impl FieldValues {
     ) -> Result<Self, CliError> {
         let mut values = Self::default();
         let mut body = match matches.try_get_one::<String>("body").ok().flatten() {
-            Some(text) => serde_json::from_str(&file_value::expand(text)?)
-                .map_err(|error| CliError::usage(format!("--body must be a JSON object: {error}")))?,
+            Some(text) => {
+                let text = file_value::expand(text)?;
+                let body = serde_json::from_str(&text)
+                    .map_err(|error| CliError::usage(format!("--body must be a JSON object: {error}")))?;
+                check_numbers("body", &text)?;
+                body
+            }
             None => Map::new(),
         };
         for field in fields {

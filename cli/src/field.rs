@@ -1,5 +1,6 @@
 //! `Field`: a flag of a command, derived from the schema of a parameter or of a body's field.
 
+use mcp::exact_json::changed_number;
 use mcp::operation_table::is_session_field;
 use serde_json::{Map, Value, json};
 
@@ -117,16 +118,20 @@ impl Field {
             FieldKind::List => {
                 // One JSON array is taken whole.
                 match (texts.as_slice(), serde_json::from_str::<Vec<Value>>(last)) {
-                    ([_], Ok(entries)) => json!(entries),
+                    ([_], Ok(entries)) => {
+                        check_numbers(&self.flag(), last)?;
+                        json!(entries)
+                    }
                     _ => json!(texts),
                 }
             }
             FieldKind::ObjectList => Value::Array(self.objects(&texts)?),
             FieldKind::Object => {
-                let object = serde_json::from_str::<Map<String, Value>>(last);
-                Value::Object(object.map_err(|_| {
+                let object = serde_json::from_str::<Map<String, Value>>(last).map_err(|_| {
                     invalid(&format!("a JSON object (or use dotted flags such as --{}.name value)", self.flag()))
-                })?)
+                })?;
+                check_numbers(&self.flag(), last)?;
+                Value::Object(object)
             }
         })
     }
@@ -134,6 +139,7 @@ impl Field {
     fn objects(&self, texts: &[String]) -> Result<Vec<Value>, CliError> {
         let mut objects = Vec::new();
         for text in texts {
+            check_numbers(&self.flag(), text)?;
             match serde_json::from_str::<Value>(text) {
                 Ok(Value::Array(entries)) => objects.extend(entries),
                 Ok(Value::Object(entry)) => objects.push(Value::Object(entry)),
@@ -149,9 +155,23 @@ impl Field {
     }
 }
 
-/// A number, true, false or null if the text is one; otherwise the text.
+/// Checks that the numbers of a JSON text are sent as they were written.
+///
+/// # Errors
+/// A number would lose digits.
+pub fn check_numbers(flag: &str, json: &str) -> Result<(), CliError> {
+    match changed_number(json) {
+        Some(number) => Err(CliError::usage(format!(
+            "--{flag}: the number {number} would lose digits; write it as text: \"{number}\""
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A number, true, false or null if the text is one; otherwise the text. A number that would lose digits stays text.
 pub fn scalar(text: &str) -> Value {
     match serde_json::from_str(text) {
+        Ok(Value::Number(_)) if changed_number(text).is_some() => json!(text),
         Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => value,
         _ => json!(text),
     }
@@ -251,5 +271,7 @@ mod tests {
         assert!(tags.value(&["a=b".to_owned()]).is_err());
         assert_eq!(scalar("12"), json!(12));
         assert_eq!(scalar("trial"), json!("trial"));
+        assert_eq!(scalar("12345678901234567890123"), json!("12345678901234567890123"));
+        assert_eq!(scalar("19.90"), json!(19.9));
     }
 }

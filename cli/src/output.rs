@@ -241,10 +241,11 @@ pub fn safe_line(text: &str) -> String {
     text.split('\t').map(safe_text).collect::<Vec<_>>().join("\t")
 }
 
-/// The value at a path such as `email.status`; null if there is none.
+/// The value at a path such as `email.status`; null if there is none. Of fields with the same name, the last counts, as
+/// in a [`Value`].
 pub fn pick<'a>(json: &'a RawValue, path: &str) -> &'a RawValue {
     let field = |at: &'a RawValue, name: &str| {
-        exact_json::fields(at)?.into_iter().find_map(|(found, value)| (found == name).then_some(value))
+        exact_json::fields(at)?.into_iter().rev().find_map(|(found, value)| (found == name).then_some(value))
     };
     let nested = || path.split('.').fold(json, |at, name| field(at, name).unwrap_or(RawValue::NULL));
     field(json, path).unwrap_or_else(nested)
@@ -315,5 +316,7 @@ mod tests {
         let email = raw_json(&json!({"email": {"id": "msg_1", "status": "sent"}}));
         assert_eq!(select(&email, &["email.status".to_owned()]).get(), r#"{"email.status":"sent"}"#);
         assert_eq!(object_text(&raw_json(&json!({"a": {"b": 1}, "c": null}))), "a:\n  b  1\nc  ");
+        let twice: Box<RawValue> = serde_json::from_str(r#"{"a":1,"a":2}"#).unwrap();
+        assert_eq!(pick(&twice, "a").get(), "2");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use mcp::exact_json::changed_number;
 use serde_json::Value;
 
 use super::kit::money;
@@ -198,9 +199,7 @@ impl Field {
             },
             Control::Money { currency } => Value::from(money::parse_amount(trimmed, currency)?),
             Control::Percent => Value::from(money::parse_percent(trimmed)?),
-            Control::Json { .. } => {
-                serde_json::from_str(trimmed).map_err(|error| format!("This is not valid JSON: {error}"))?
-            }
+            Control::Json { .. } => parse_json(trimmed)?,
             Control::DateTime => {
                 Value::String(if trimmed.len() == 16 { format!("{trimmed}:00Z") } else { trimmed.into() })
             }
@@ -213,5 +212,14 @@ impl Field {
             Empty::Null if is_empty => Some(Value::Null),
             _ => Some(value),
         })
+    }
+}
+
+/// Parses JSON. A number that the request would round is refused: the server would store another one.
+fn parse_json(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| format!("This is not valid JSON: {error}"))?;
+    match changed_number(text) {
+        Some(number) => Err(format!("The number {number} would lose digits; write it as text: \"{number}\"")),
+        None => Ok(value),
     }
 }

@@ -74,6 +74,10 @@ fn events_are_sent_and_errors_are_beside_the_field() {
     assert!(call.idempotency_key.is_some());
     let wrong = html(backend.post("/events/new", "send", &[("name", HOSTILE), ("data", "{")]));
     assert!(wrong.contains("This is not valid JSON"));
+    let long = [("name", "order"), ("data", r#"{"price": 19.90, "order_id": 12345678901234567890123}"#)];
+    let rounded = html(backend.post("/events/new", "send", &long));
+    assert!(rounded.contains("The number 12345678901234567890123 would lose digits"), "{rounded}");
+    assert_eq!(backend.calls("send_event").len(), 1);
     let refused = backend.refuse("send_event", Failure::field("email", "is no address"));
     let page = html(refused.post("/events/new", "send", &[("name", HOSTILE), ("email", "x")]));
     assert!(page.contains("is no address") && page.contains("value=\"x\"") && !page.contains("<script>alert"));
