@@ -101,7 +101,7 @@ impl ApiResponse {
         }
     }
 
-    /// The body as it was written: its numbers keep all their digits.
+    /// The body as it was written: its numbers keep all their digits. [`Self::json`] bounds its depth.
     ///
     /// # Errors
     /// It is no JSON: the answer is not the API's.
@@ -206,11 +206,10 @@ impl ApiClient {
             let wait = backoff(&error, attempt);
             // `retry-after` may be any number, so it is not added to the time.
             let is_late = wait >= deadline.saturating_duration_since(Instant::now());
-            let may_succeed_later = may_retry(&error, call.retry);
-            if attempt == ATTEMPTS_MAX || !may_succeed_later || is_late {
-                // A refusal says that no attempt was carried out; a refused connection does not.
+            if attempt == ATTEMPTS_MAX || !may_retry(&error, call.retry) || is_late {
+                // Only a refusal of the API says that no attempt was carried out: it knows the idempotency key.
                 return Err(match unconfirmed {
-                    Some(earlier) if may_succeed_later && !error.is_unconfirmed() => earlier,
+                    Some(earlier) if !error.is_unconfirmed() && !error.is_refusal() => earlier,
                     _ => error,
                 });
             }
@@ -373,7 +372,7 @@ fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8], key: &ApiKey
     let shown = if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") };
     let message = format!("the HTTP {} response is not from the API; {advice}{shown}", status.as_u16());
     let (status, retry_after) = (status.as_u16(), retry_after::seconds(headers));
-    CliError::UnexpectedResponse { status, message, retry_after, idempotency_key: None }
+    CliError::UnexpectedResponse { status, message, retry_after }
 }
 
 fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
@@ -393,6 +392,7 @@ fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
         CliError::UnexpectedResponse { status, .. } => is_repeatable && matches!(status, 408 | 429 | 500 | 502 | 503),
         CliError::Usage(_)
         | CliError::Timeout(_)
+        | CliError::Unconfirmed { .. }
         | CliError::Io(_)
         | CliError::Failed(_)
         | CliError::Differences(_) => false,
@@ -400,12 +400,7 @@ fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
 }
 
 fn backoff(error: &CliError, attempt: u32) -> Duration {
-    let asked = match error {
-        CliError::Api(error) => error.retry_after,
-        CliError::UnexpectedResponse { retry_after, .. } => *retry_after,
-        _ => None,
-    };
-    if let Some(seconds) = asked {
+    if let Some(seconds) = error.retry_after() {
         return Duration::from_secs(seconds);
     }
     let longest = BACKOFF_MAX.min(BACKOFF_BASE * 2_u32.saturating_pow(attempt - 1));
@@ -446,7 +441,7 @@ mod tests {
             (api(503, "service_unavailable"), true, true),
             (api(429, "rate_limit_exceeded"), true, true),
             (api(500, "internal_error"), true, false),
-            (api(502, "mail_server_error"), true, false),
+            (api(502, "mail_server_error"), true, true),
             (api(504, "send_unconfirmed"), false, false),
             (api(429, "plan_limit"), false, false),
             (api(422, "validation_error"), false, false),

@@ -10,7 +10,7 @@ pub mod exit_status {
     pub const REFUSED: u8 = 1;
     /// The command line or the configuration is wrong; nothing was sent.
     pub const USAGE: u8 = 2;
-    /// Nothing is wrong with the request: try again later.
+    /// Try again later, with the idempotency key if the error has one.
     pub const TRY_AGAIN: u8 = 3;
     /// The server could not confirm whether it took the email.
     pub const UNCONFIRMED: u8 = 4;
@@ -72,8 +72,11 @@ pub enum CliError {
         message: String,
         /// Seconds to wait, from `retry-after`.
         retry_after: Option<u64>,
-        /// The key of the request, if it may have been carried out.
-        idempotency_key: Option<String>,
+    },
+    /// The request may have been carried out; repeated with this key, it takes effect once.
+    Unconfirmed {
+        error: Box<Self>,
+        idempotency_key: String,
     },
     /// A file or the terminal failed.
     Io(String),
@@ -90,7 +93,7 @@ impl CliError {
 
     /// An answer that is not the API's, without advice on when to repeat the request.
     pub(crate) fn unexpected_response(status: u16, message: impl Into<String>) -> Self {
-        Self::UnexpectedResponse { status, message: message.into(), retry_after: None, idempotency_key: None }
+        Self::UnexpectedResponse { status, message: message.into(), retry_after: None }
     }
 
     /// The exit status.
@@ -103,7 +106,10 @@ impl CliError {
             Self::Connection(..) | Self::Timeout(_) => exit_status::TRY_AGAIN,
             Self::Differences(status) => *status,
             Self::UnexpectedResponse { status: 408 | 429 | 500.., .. } => exit_status::TRY_AGAIN,
-            Self::UnexpectedResponse { idempotency_key: Some(_), .. } => exit_status::TRY_AGAIN,
+            Self::Unconfirmed { error, .. } => match error.status() {
+                exit_status::REFUSED => exit_status::TRY_AGAIN,
+                status => status,
+            },
             Self::Api(_) | Self::UnexpectedResponse { .. } | Self::Io(_) | Self::Failed(_) => exit_status::REFUSED,
         }
     }
@@ -111,7 +117,7 @@ impl CliError {
     /// Returns whether the request may have been carried out.
     pub(crate) fn is_unconfirmed(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::Connection(ConnectionFailure::Reset, _) => true,
+            Self::Timeout(_) | Self::Connection(ConnectionFailure::Reset, _) | Self::Unconfirmed { .. } => true,
             // 0: it is not HTTP.
             Self::UnexpectedResponse { status, .. } => matches!(status, 0 | 200..300 | 500..),
             Self::Api(error) => error.status >= 500 && !error.did_nothing(),
@@ -119,31 +125,33 @@ impl CliError {
         }
     }
 
-    /// Names the idempotency key of a request that may have been carried out, so that it can be repeated with it.
+    /// Returns whether the API refused the request for good.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Api(error) if !error.is_temporary())
+    }
+
+    /// Seconds to wait before the request is repeated, if the answer says so.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Api(error) => error.retry_after,
+            Self::UnexpectedResponse { retry_after, .. } => *retry_after,
+            Self::Unconfirmed { error, .. } => error.retry_after(),
+            Self::Usage(_)
+            | Self::Connection(..)
+            | Self::Timeout(_)
+            | Self::Io(_)
+            | Self::Failed(_)
+            | Self::Differences(_) => None,
+        }
+    }
+
+    /// Adds the idempotency key of a request that may have been carried out, so that it can be repeated with it.
     #[must_use]
     pub(crate) fn with_idempotency_key(self, key: &str) -> Self {
         if !self.is_unconfirmed() {
             return self;
         }
-        let more = |message: String| {
-            format!(
-                "{message}; the server may have carried out the request: to repeat it safely, add --idempotency-key \
-                 {key}"
-            )
-        };
-        match self {
-            Self::Timeout(message) => Self::Timeout(more(message)),
-            Self::Connection(reason, message) => Self::Connection(reason, more(message)),
-            Self::UnexpectedResponse { status, message, retry_after, .. } => {
-                let idempotency_key = Some(key.to_owned());
-                Self::UnexpectedResponse { status, message: more(message), retry_after, idempotency_key }
-            }
-            Self::Api(mut error) => {
-                error.fields.insert("idempotency_key".to_owned(), json!(key));
-                Self::Api(error)
-            }
-            other => other,
-        }
+        Self::Unconfirmed { error: Box::new(self), idempotency_key: key.to_owned() }
     }
 
     /// The error as one JSON object.
@@ -163,15 +171,18 @@ impl CliError {
                 json!({"message": message, "code": "connection_error", "reason": reason.name()})
             }
             Self::Timeout(_) => json!({"message": message, "code": "timeout"}),
-            Self::UnexpectedResponse { status, retry_after, idempotency_key, .. } => {
+            Self::UnexpectedResponse { status, retry_after, .. } => {
                 let mut error = json!({"message": message, "code": "unexpected_response", "status": status});
                 if let Some(seconds) = retry_after {
                     error["retry_after"] = json!(seconds);
                 }
-                if let Some(key) = idempotency_key {
-                    error["idempotency_key"] = json!(key);
-                }
                 error
+            }
+            Self::Unconfirmed { error, idempotency_key } => {
+                let mut fields = error.to_json()["error"].take();
+                fields["message"] = json!(message);
+                fields["idempotency_key"] = json!(idempotency_key);
+                fields
             }
             Self::Io(_) => json!({"message": message, "code": "io_error"}),
             Self::Failed(_) => json!({"message": message, "code": "failed"}),
@@ -182,6 +193,12 @@ impl CliError {
 
     /// The error for people: the message, the fields that it concerns, and where to read on.
     pub fn to_text(&self) -> String {
+        // The message of the API does not name the key; other messages do.
+        if let Self::Unconfirmed { error, idempotency_key } = self
+            && matches!(**error, Self::Api(_))
+        {
+            return format!("{}\n  idempotency key: {idempotency_key}", error.to_text());
+        }
         let mut text = format!("error: {self}");
         if let Self::Api(error) = self {
             text.push_str(&format!(" ({})", error.code));
@@ -192,12 +209,7 @@ impl CliError {
             if let Some(id) = error.approval_id() {
                 text.push_str(&format!("\n  approval: {id}\n  wait for it: postrider approvals wait {id}"));
             }
-            for (label, field) in [
-                ("upgrade", "upgrade_url"),
-                ("read", "doc_url"),
-                ("request", "request_id"),
-                ("idempotency key", "idempotency_key"),
-            ] {
+            for (label, field) in [("upgrade", "upgrade_url"), ("read", "doc_url"), ("request", "request_id")] {
                 if let Some(value) = error.fields.get(field).and_then(Value::as_str) {
                     text.push_str(&format!("\n  {label}: {value}"));
                 }
@@ -217,6 +229,12 @@ impl fmt::Display for CliError {
             | Self::Io(message)
             | Self::Failed(message) => f.write_str(message),
             Self::Api(error) => f.write_str(&error.message),
+            Self::Unconfirmed { error, .. } if matches!(**error, Self::Api(_)) => write!(f, "{error}"),
+            Self::Unconfirmed { error, idempotency_key } => write!(
+                f,
+                "{error}; the server may have carried out the request: to repeat it safely, add --idempotency-key \
+                 {idempotency_key}"
+            ),
             Self::Differences(_) => f.write_str("there are differences"),
         }
     }
@@ -257,6 +275,6 @@ impl ApiError {
 
     /// Returns whether the server says that it did nothing.
     pub fn did_nothing(&self) -> bool {
-        ["rate_limit_exceeded", "service_unavailable"].contains(&self.code.as_str())
+        ["rate_limit_exceeded", "service_unavailable", "mail_server_error"].contains(&self.code.as_str())
     }
 }

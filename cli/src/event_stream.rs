@@ -156,7 +156,7 @@ impl<'a> EventStream<'a> {
     /// Waits for the next event. A lost connection is made again for ever.
     ///
     /// # Errors
-    /// The API refuses the stream.
+    /// The API refuses the stream, or the first connection fails.
     pub async fn next(&mut self) -> Result<StreamEvent, CliError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -190,15 +190,15 @@ impl<'a> EventStream<'a> {
         let Err(error) = self.open().await else { return Ok(()) };
         let lasts = match &error {
             CliError::Api(error) => !error.is_temporary(),
-            CliError::UnexpectedResponse { status, .. } => !matches!(status, 0 | 429 | 500..),
-            CliError::Connection(..) | CliError::Timeout(_) => false,
+            CliError::UnexpectedResponse { status, .. } => !matches!(status, 0 | 408 | 429 | 500..),
+            CliError::Connection(..) | CliError::Timeout(_) | CliError::Unconfirmed { .. } => false,
             CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) | CliError::Differences(_) => true,
         };
-        // A stream that never began is refused at once: the server or the key are wrong.
-        if lasts || (!self.has_opened && matches!(error, CliError::Connection(..))) {
+        // A stream that never began fails at once, so that the person sees why.
+        if lasts || !self.has_opened {
             return Err(error);
         }
-        self.back_off().await;
+        self.back_off(error.retry_after()).await;
         Ok(())
     }
 
@@ -207,14 +207,15 @@ impl<'a> EventStream<'a> {
         self.body = None;
         match self.opened_at.take() {
             Some(opened_at) if opened_at.elapsed() >= BACKOFF_MAX => self.failures = 0,
-            _ => self.back_off().await,
+            _ => self.back_off(None).await,
         }
     }
 
-    async fn back_off(&mut self) {
+    /// Waits before the next connection, and not less than the server asked for.
+    async fn back_off(&mut self, retry_after_s: Option<u64>) {
         let wait = BACKOFF_MAX.min(BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(self.failures)));
         self.failures = self.failures.saturating_add(1);
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep(wait.max(Duration::from_secs(retry_after_s.unwrap_or(0)))).await;
     }
 
     /// Opens a connection behind the last event.

@@ -144,6 +144,14 @@ fn numbers_keep_all_their_digits() {
         let has_digits = run.stdout.contains(r#"{"order_id":12345678901234567890123,"price":19.90}"#);
         assert!(run.status == Some(0) && has_digits, "{arguments:?} {run:?}");
     }
+    let data = r#"{"price":19.90,"order_id":12345678901234567890123}"#;
+    let body = format!(r#"{{"name":"order","data":{data}}}"#);
+    for arguments in [&["--name", "order", "--data", data][..], &["--body", body.as_str()]] {
+        let run = server.run(&[&["events", "send", "--dry-run"][..], arguments].concat());
+        let message = run.error()["message"].as_str().unwrap_or_default().to_owned();
+        let is_named = message.contains("the number 12345678901234567890123 would lose digits");
+        assert!(run.status == Some(2) && is_named, "{run:?}");
+    }
 }
 
 /// A page of `/emails`: the cursor is the number of the page.
@@ -246,19 +254,51 @@ fn an_earlier_attempt_that_may_have_sent_names_its_idempotency_key() {
 }
 
 #[test]
-fn an_assistant_learns_the_key_of_a_send_without_an_answer() {
-    let server = ScriptedServer::start(|_| Reply::Raw(504, Vec::new(), b"<html>Gateway timeout</html>".to_vec()));
-    let mut command = server.command(&["mcp"]);
+fn only_the_api_says_that_an_earlier_attempt_did_nothing() {
+    for (status, code) in [(Some(3), "internal_error"), (Some(1), "validation_error")] {
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        let server = ScriptedServer::start(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => error(500, "internal_error"),
+            _ if code == "validation_error" => error(422, code),
+            _ => Reply::Raw(403, Vec::new(), b"<html>Blocked</html>".to_vec()),
+        });
+        let run = server.run(&["emails", "send", "--from", "a@example.com", "--to", "b@example.net"]);
+        let key = server.requests()[1].header("idempotency-key").unwrap().to_owned();
+        let expected = if code == "internal_error" { json!(key) } else { Value::Null };
+        assert_eq!((run.status, &run.error()["code"]), (status, &json!(code)), "{run:?}");
+        assert_eq!(run.error()["idempotency_key"], expected, "{run:?}");
+    }
+}
+
+#[test]
+fn an_assistant_learns_that_nothing_was_sent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let mut command = program();
+    command.args(["mcp"]).env("POSTRIDER_BASE_URL", url).env("POSTRIDER_API_KEY", KEY);
+    let text = send_through_mcp(command);
+    assert!(text.ends_with("nothing was done; try again later.") && !text.contains("idempotency_key"), "{text}");
+}
+
+/// The text of the result when an assistant sends an email.
+fn send_through_mcp(mut command: std::process::Command) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let arguments = json!({"from": "a@example.com", "to": ["b@example.net"], "subject": "x", "text": "x"});
     let params = json!({"name": "send_email", "arguments": arguments});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     writeln!(child.stdin.take().unwrap(), "{call}").unwrap();
     let run = finish(child.wait_with_output().unwrap());
+    run.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_assistant_learns_the_key_of_a_send_without_an_answer() {
+    let server = ScriptedServer::start(|_| Reply::Raw(504, Vec::new(), b"<html>Gateway timeout</html>".to_vec()));
+    let text = send_through_mcp(server.command(&["mcp"]));
     let requests = server.requests();
     let key = requests.iter().find_map(|request| request.header("idempotency-key")).unwrap();
-    let text = run.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-    assert!(text.contains(&format!("repeat the call with `idempotency_key` = {key}")), "{run:?}");
+    assert!(text.contains(&format!("repeat the call with `idempotency_key` = {key}")), "{text}");
 }
 
 #[test]
@@ -443,6 +483,7 @@ fn a_send_without_an_answer_names_its_idempotency_key() {
     let key = server.requests()[0].header("idempotency-key").unwrap().to_owned();
     let message = run.error()["message"].as_str().unwrap_or_default().to_owned();
     assert!(run.status == Some(3) && message.ends_with(&format!("--idempotency-key {key}")), "{run:?}");
+    assert_eq!((&run.error()["code"], &run.error()["idempotency_key"]), (&json!("timeout"), &json!(key)));
 }
 
 #[test]
@@ -508,6 +549,25 @@ fn wait_takes_the_next_message_of_the_inbox() {
 }
 
 #[test]
+fn wait_passes_over_a_message_that_was_deleted() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |request| {
+        let message = |id: u64| json!({"id": id, "received_at": MOVED_TIME, "text": "Your code is 123456"});
+        match request.target.as_str() {
+            "/messages/8" => error(404, "not_found"),
+            "/messages/9" => Reply::Json(200, message(9)),
+            target if target.contains("&after=") => {
+                let is_first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+                Reply::Json(200, json!({"messages": [message(if is_first { 8 } else { 9 })]}))
+            }
+            _ => Reply::Json(200, json!({"messages": []})),
+        }
+    });
+    let run = server.run(&["wait", "--to", "ada@example.net", "--for", "10s"]);
+    assert_eq!((run.status, &run.json()["id"]), (Some(0), &json!(9)), "{run:?}");
+}
+
+#[test]
 fn wait_takes_the_next_received_email() {
     let count = std::sync::atomic::AtomicUsize::new(0);
     let server = ScriptedServer::start(move |request| {
@@ -519,7 +579,12 @@ fn wait_takes_the_next_received_email() {
             }
             target if target.starts_with("/received-emails?") => {
                 let is_first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
-                let emails = if is_first { vec![email("inb_1")] } else { vec![email("inb_2"), email("inb_1")] };
+                let emails = if is_first {
+                    vec![email("inb_1"), email("inb_0")]
+                } else {
+                    // The new one is not the first; those behind the last one of the start are older.
+                    vec![email("inb_1"), email("inb_2"), email("inb_0"), email("inb_old")]
+                };
                 Reply::Json(200, json!({"received_emails": emails, "has_more": false, "next_cursor": null}))
             }
             _ => error(404, "not_found"),
@@ -563,6 +628,32 @@ fn values_that_are_no_events_are_skipped() {
     });
     let run = page.run(&["listen"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (Some(1), Some("unexpected_response")), "{run:?}");
+}
+
+#[test]
+fn a_stream_that_never_began_fails_and_a_lost_one_is_opened_again() {
+    let page = || Reply::Json(200, json!({"events": [], "has_more": false, "next_cursor": "c0"}));
+    let refused = ScriptedServer::start(move |request| match request.target.as_str() {
+        "/webhook-events" => Reply::Raw(429, vec![("retry-after", "600".to_owned())], b"<p>Slow down".to_vec()),
+        _ => page(),
+    });
+    let run = refused.run(&["listen"]);
+    assert_eq!((run.status, &run.error()["retry_after"]), (Some(3), &json!(600)), "{run:?}");
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |request| match request.target.as_str() {
+        "/webhook-events" => match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            1 => Reply::Raw(408, Vec::new(), b"<p>Too slow".to_vec()),
+            n => {
+                let event = format!("id: c{n}\ndata: {{\"id\":\"evt_{n}\"}}\n\n");
+                Reply::Raw(200, vec![("content-type", "text/event-stream".to_owned())], event.into_bytes())
+            }
+        },
+        _ => page(),
+    });
+    let run = server.run(&["listen", "--count", "2"]);
+    let ids: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].take()).collect();
+    assert_eq!((run.status, ids), (Some(0), vec![json!("evt_0"), json!("evt_2")]), "{run:?}");
 }
 
 #[test]

@@ -94,8 +94,7 @@ impl WantedEmail {
         let target = format!("/messages?to={}&limit={limit}", encode(&self.to));
         let answer = match client.call(&Call::get(target)).await {
             // A server for production has no such inbox.
-            Err(CliError::Api(error)) if error.status == 404 => None,
-            Err(CliError::UnexpectedResponse { status: 404, .. }) => None,
+            Err(error) if is_not_found(&error) => None,
             other => Some(other?),
         };
         if let Some(answer) = answer {
@@ -138,8 +137,8 @@ impl WantedEmail {
             }
             return Ok(None);
         };
-        let detail = client.call(&Call::get(format!("/messages/{}", message["id"]))).await?.json()?;
-        Ok(Some(shown(&detail, "id")))
+        let detail = read_detail(client, format!("/messages/{}", message["id"])).await?;
+        Ok(detail.map(|detail| shown(&detail, "id")))
     }
 
     async fn read_received(&self, client: &ApiClient, old: &BTreeSet<String>) -> Result<Option<Value>, CliError> {
@@ -149,19 +148,40 @@ impl WantedEmail {
             let subject = email["subject"].as_str().unwrap_or_default().to_lowercase();
             self.subject.as_ref().is_none_or(|wanted| subject.contains(wanted))
         };
-        let emails = page["received_emails"].as_array().into_iter().flatten();
-        let Some(email) = emails.take_while(|email| !is_old(email)).find(fits) else {
+        let emails = page["received_emails"].as_array().map(Vec::as_slice).unwrap_or_default();
+        // Emails behind the last one of the start are older. A new one can stand behind others of the start.
+        let end = emails.iter().rposition(is_old).unwrap_or(emails.len());
+        let Some(email) = emails.iter().take(end).filter(|email| !is_old(email)).find(fits) else {
             tokio::time::sleep(PAUSE).await;
             return Ok(None);
         };
         let id = encode(email["email_id"].as_str().unwrap_or_default());
-        let detail = client.call(&Call::get(format!("/received-emails/{id}"))).await?.json()?;
-        Ok(Some(shown(&detail["received_email"], "email_id")))
+        let detail = read_detail(client, format!("/received-emails/{id}")).await?;
+        Ok(detail.map(|detail| shown(&detail["received_email"], "email_id")))
     }
 
     /// The newest received emails to the address.
     fn received_target(&self) -> String {
         format!("/received-emails?to={}&limit={RECEIVED_PAGE}", encode(&self.to))
+    }
+}
+
+/// Reads an email of a list; `None` if it was deleted since.
+async fn read_detail(client: &ApiClient, target: String) -> Result<Option<Value>, CliError> {
+    match client.call(&Call::get(target)).await {
+        Err(error) if is_not_found(&error) => {
+            tokio::time::sleep(PAUSE).await;
+            Ok(None)
+        }
+        answer => answer?.json().map(Some),
+    }
+}
+
+fn is_not_found(error: &CliError) -> bool {
+    match error {
+        CliError::Api(error) => error.status == 404,
+        CliError::UnexpectedResponse { status, .. } => *status == 404,
+        _ => false,
     }
 }
 
