@@ -7,6 +7,8 @@
 //!
 //! The reply counts as one to RCPT, at the first attempt.
 
+use std::time::Duration;
+
 use ::queue::delivery::client::smtp::{TransactionPhase, TransactionVerdict};
 use ::queue::delivery::outcome::{self, NextAction};
 use ::queue::delivery::reply_policy::classify_reply;
@@ -42,7 +44,7 @@ fn reply_view(rules: &ReplyRules, reply: &SmtpReply, host: Option<&str>) -> Valu
     let rejection = (decision.verdict == TransactionVerdict::PermanentFailure)
         .then(|| outcome::decide_rejection(reply, classification.reason));
     let (outcome, status, last_event) = match &rejection {
-        None => ("retry", "queued", "email.delayed"),
+        None => ("retry", "queued", "email.delivery_delayed"),
         Some(NextAction::Bounce { .. }) => ("bounce", "bounced", "email.bounced"),
         Some(_) => ("fail", "failed", "email.failed"),
     };
@@ -92,15 +94,34 @@ fn destination_sentence(backpressure: &Backpressure) -> Option<String> {
             Some("Nothing is sent to it for a minute; each further reply of this kind doubles the time.".to_owned())
         }
         Backpressure::BackOff(Backoff::Fixed(duration), _) => {
-            Some(format!("Nothing is sent to it for {} minutes.", duration.as_secs() / 60))
+            Some(format!("Nothing is sent to it for {}.", duration_text(*duration)))
         }
         Backpressure::Unchanged | Backpressure::Answered | Backpressure::Accepted => None,
     }
 }
 
+/// A duration in its largest whole unit: `90 seconds`, `1 hour`.
+fn duration_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [("hour", 3_600), ("minute", 60)];
+    let fits = |(_, size): &(&str, u64)| seconds >= *size && seconds.is_multiple_of(*size);
+    let (unit, size) = units.into_iter().find(fits).unwrap_or(("second", 1));
+    let count = seconds / size;
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (seconds, text) in
+            [(1, "1 second"), (30, "30 seconds"), (60, "1 minute"), (90, "90 seconds"), (900, "15 minutes")]
+        {
+            assert_eq!(duration_text(Duration::from_secs(seconds)), text);
+        }
+    }
 
     #[test]
     fn every_reply_is_explained_with_what_the_server_does() {
@@ -124,7 +145,7 @@ mod tests {
                 "retry",
                 "after 1 attempt",
                 "",
-                "Nothing is sent to it for 60 minutes",
+                "Nothing is sent to it for 1 hour",
             ),
         ] {
             let query = ReplyQuery { reply: line.to_owned(), host: host.map(str::to_owned) };

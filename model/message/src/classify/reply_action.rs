@@ -63,7 +63,10 @@ impl ReplyAction {
 impl fmt::Display for ReplyAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pause(duration) => write!(f, "{PAUSE}, {} min", duration.as_secs() / 60),
+            Self::Pause(duration) => match duration.as_secs() {
+                seconds if seconds.is_multiple_of(60) => write!(f, "{PAUSE}, {} min", seconds / 60),
+                seconds => write!(f, "{PAUSE}, {seconds} s"),
+            },
             other => f.write_str(WORDS.iter().find(|(_, known)| known == other).map_or("", |(word, _)| word)),
         }
     }
@@ -146,6 +149,8 @@ mod tests {
         let hour = Duration::from_secs(3600);
         assert_eq!(ReplyAction::parse("pause", None), Ok(ReplyAction::Pause(PAUSE_DEFAULT)));
         assert_eq!(ReplyAction::parse("pause", Some(hour)), Ok(ReplyAction::Pause(hour)));
+        let shown = [hour, Duration::from_secs(30)].map(|time| ReplyAction::Pause(time).to_string());
+        assert_eq!(shown, ["pause, 60 min", "pause, 30 s"]);
         assert_eq!(ReplyAction::parse("back-off", None), Ok(ReplyAction::BackOff));
         assert!(ReplyAction::parse("back-off", Some(hour)).is_err() && ReplyAction::parse("stop", None).is_err());
     }
