@@ -87,8 +87,6 @@ final class EventStream
                 $found[1] === 'id' ? $this->cursor = $found[2] : $data[] = $found[2];
             }
         }
-        $event = $data === [] ? null : json_decode(implode("\n", $data), true, 128);
-
-        return \is_array($event) ? WebhookEvent::fromArray($event, $this->cursor) : null;
+        return $data === [] ? null : WebhookEvent::fromJson(implode("\n", $data), $this->cursor);
     }
 }

@@ -26,6 +26,21 @@ class WebhookEvent implements \JsonSerializable
     ) {
     }
 
+    /** @return ?self null if the text is no event */
+    public static function fromJson(string $json, ?string $cursor = null): ?self
+    {
+        $event = json_decode($json, true, 128);
+        if (!\is_array($event)) {
+            return null;
+        }
+        // As arrays, an empty list and an empty object are the same.
+        if (($event['data'] ?? null) === [] && !\is_object(json_decode($json, false, 128)->data ?? null)) {
+            return null;
+        }
+
+        return self::fromArray($event, $cursor);
+    }
+
     /**
      * @param array<string, mixed> $event `type`, `created_at`, `data`, and `id` in the stream
      *

@@ -60,9 +60,7 @@ final class Webhooks
                 $tolerance,
             ));
         }
-        $event = json_decode($payload, true, 128);
-
-        return (\is_array($event) ? WebhookEvent::fromArray($event) : null)
+        return WebhookEvent::fromJson($payload)
             ?? throw new SignatureException('The signature is right, but the body is no event.');
     }
 

@@ -72,7 +72,7 @@ final class WebhooksTest extends TestCase
         yield 'repeated id' => [['webhook-id' => ['evt_01TEST', 'evt_01TEST']] + $standard];
         yield 'repeated time' => [['webhook-timestamp' => ['1767261601', '1767261601']] + $standard];
         yield 'two times' => [['Service-Signature' => ['t=1,v1=00', self::SERVICE]]];
-        foreach (['[]', '{"data":{}}', '{"type":5,"data":{}}', '{"type":"x"}', '{"type":"x","data":null}', '{"type":"x","data":[1]}'] as $body) {
+        foreach (['[]', '{"data":{}}', '{"type":5,"data":{}}', '{"type":"x"}', '{"type":"x","data":null}', '{"type":"x","data":[]}', '{"type":"x","data":[1]}'] as $body) {
             yield "no event: $body" => [Webhooks::generateTestHeader($body, self::SECRET, self::TIME), $body];
         }
     }
@@ -89,6 +89,13 @@ final class WebhooksTest extends TestCase
         $forged = ['Service-Signature' => 't=1767261601,v1=' . hash_hmac('sha256', self::TIME . '.' . self::BODY, '')];
         $this->expectException(ConfigurationException::class);
         Webhooks::constructEvent(self::BODY, $forged, '', now: self::TIME);
+    }
+
+    public function testDataMayBeEmpty(): void
+    {
+        $body = '{"type":"x","created_at":"t","data":{}}';
+        $event = Webhooks::constructEvent($body, Webhooks::generateTestHeader($body, self::SECRET), self::SECRET);
+        self::assertSame(['x', []], [$event->type, $event->data]);
     }
 
     public function testUnknownTypesArePassedOn(): void
