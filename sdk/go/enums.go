@@ -877,6 +877,8 @@ type WaitReasonCause string
 
 // Values of WaitReasonCause.
 const (
+	WaitReasonCauseScheduledAt      WaitReasonCause = "scheduled_at"
+	WaitReasonCauseNotAllowed       WaitReasonCause = "not_allowed"
 	WaitReasonCauseHeld             WaitReasonCause = "held"
 	WaitReasonCauseAccountSuspended WaitReasonCause = "account_suspended"
 	WaitReasonCauseQueueHeld        WaitReasonCause = "queue_held"

@@ -2801,13 +2801,13 @@ namespace Postrider;
  *     subscriptions: int,
  * }
  * @phpstan-type WaitReason array{
- *     cause: 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string,
+ *     cause: 'scheduled_at'|'not_allowed'|'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string,
  *     text: string,
  *     destination: string|null,
  *     place: int|null,
  *     until: string|null,
  * }
- * @phpstan-type WaitReasonCause 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string
+ * @phpstan-type WaitReasonCause 'scheduled_at'|'not_allowed'|'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string
  * @phpstan-type Webhook array{
  *     id: string,
  *     url: string,

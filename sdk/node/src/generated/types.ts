@@ -638,6 +638,8 @@ export type TlsMode =
 
 /** The limit or schedule that blocks the recipient */
 export type WaitReasonCause =
+  | "scheduled_at"
+  | "not_allowed"
   | "held"
   | "account_suspended"
   | "queue_held"
