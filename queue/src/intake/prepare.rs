@@ -42,8 +42,7 @@ impl Intake {
     ) -> Result<PreparedMessage, PrepareError> {
         let id = EmailId::new(now, self.services.entropy.unique_bits());
         check_acceptable(tenant, &draft, now)?;
-        let (account, is_metered) = (tenant.account().id, draft.is_metered());
-        let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
+        let (account, is_metered, scheduled_at) = (tenant.account().id, draft.is_metered(), draft.options.scheduled_at);
         let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track_links(tenant, id, &mut draft, now).await?;
         // A scheduled email carries the date at which it is sent.
@@ -71,6 +70,7 @@ impl Intake {
             account,
             ingress: draft.ingress,
             from: built.from,
+            late_in_s: draft.envelope.late_in_s(),
             reverse_path: draft.envelope.reverse_path,
             domain: Some(sender.name.clone()),
             header,
@@ -84,7 +84,6 @@ impl Intake {
             has_secret_link: draft.options.has_secret_link,
             scheduled: matches!(disposition, Disposition::Schedule(..)),
             expires_in: draft.options.expires_in,
-            late_in_s,
             priority: draft.options.priority,
             resent_from: draft.options.resent_from,
             template: draft.options.template,
@@ -101,12 +100,11 @@ impl Intake {
             expires_at: self.expires_at(&email, now),
             plan: Some(tenant.account().plan),
         };
-        let sealed_body = self.seal_secret_body(&email, &chunks)?;
         let prepared = PreparedMessage {
+            sealed_body: self.seal_secret_body(&email, &chunks)?,
             email,
             recipients: addressees,
             chunks,
-            sealed_body,
             requirements: transport,
             disposition,
             scheduled: None,
