@@ -29,16 +29,10 @@ class WebhookEvent implements \JsonSerializable
     /** @return ?self null if the text is no event */
     public static function fromJson(string $json, ?string $cursor = null): ?self
     {
-        $event = json_decode($json, true, 128);
-        if (!\is_array($event)) {
-            return null;
-        }
         // As arrays, an empty list and an empty object are the same.
-        if (($event['data'] ?? null) === [] && !\is_object(json_decode($json, false, 128)->data ?? null)) {
-            return null;
-        }
+        $hasData = \is_object(json_decode($json, false, 128)->data ?? null);
 
-        return self::fromArray($event, $cursor);
+        return $hasData ? self::fromArray(json_decode($json, true, 128), $cursor) : null;
     }
 
     /**
