@@ -24,8 +24,11 @@ fn main() -> ExitCode {
     }
     let arguments = match cli::CliArguments::try_parse() {
         Ok(arguments) => arguments,
-        // A word that is no command of operators was meant as a client's.
-        Err(error) if words.first().is_some_and(|word| !cli::is_operator_command(word)) => {
+        // A word that is no command of operators was meant as a client's, whose errors are JSON.
+        Err(error)
+            if words.iter().any(|word| word == "--json")
+                || words.first().is_some_and(|word| !cli::is_operator_command(word)) =>
+        {
             return ::cli::refuse(&error);
         }
         Err(error) => error.exit(),

@@ -594,11 +594,12 @@ pub async fn open_ops_listeners(
     }
     for (listener, local) in bound {
         let scrape = Scrape::new(server.clone(), recorder.clone(), config.data_dir.clone());
-        let (store, stop) = (server.store.clone(), listeners.stop.clone());
+        let (services, stop) = (server.queue.services.clone(), listeners.stop.clone());
         let has_console = is_configured || local.ip().is_loopback();
         let pages = has_console.then(|| Arc::clone(&console) as Arc<dyn api::serve::ops::OpsPages>);
         listeners.spawn(async move {
-            let health = move || api::health::unhealthy_reason(&store.health());
+            let health =
+                move || api::health::unhealthy_reason(&services.store.health(), services.leases.any().is_some());
             if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, pages, stop).await {
                 tracing::error!(%error, "ops listener failed");
             }

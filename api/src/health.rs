@@ -21,7 +21,10 @@ pub struct HealthResponse {
 pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
     let health = app_state.services.store.health();
     let (state, reason) = match health.service_state() {
-        StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
+        StoreState::Healthy if app_state.services.leases.any().is_some() => {
+            return Ok(HealthResponse { status: "ok" });
+        }
+        StoreState::Healthy => ("no_partition", "This node owns no part of the queue now: not accepting mail"),
         StoreState::Full if health.space_error.is_some() => ("full", "Disk failure: not accepting mail"),
         StoreState::Full => ("full", "Disk full: not accepting mail"),
         StoreState::Away(_) => ("away", "Database unavailable: not accepting mail"),
@@ -30,10 +33,12 @@ pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
     Err(Problem::unavailable(reason, RETRY_AFTER_S).with_details(json!({"state": state, "reason": reason})))
 }
 
-/// The detailed reason why the store is unhealthy, for the operator's listener.
-pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
+/// The detailed reason why no mail is accepted, for the operator's listener. Without a partition of the queue a node has
+/// nowhere to put mail.
+pub fn unhealthy_reason(health: &Health, has_partition: bool) -> Result<(), String> {
     match health.service_state() {
-        StoreState::Healthy => Ok(()),
+        StoreState::Healthy if has_partition => Ok(()),
+        StoreState::Healthy => Err("no partition: other nodes own the whole queue; not accepting mail".to_owned()),
         StoreState::Full => Err(match &health.space_error {
             Some(error) => format!("full: the free disk space cannot be read: {error}; not accepting mail"),
             None => {
@@ -51,11 +56,12 @@ mod tests {
 
     #[test]
     fn failing_reads_are_a_reason() {
-        assert_eq!(unhealthy_reason(&Health::default()), Ok(()));
+        assert_eq!(unhealthy_reason(&Health::default(), true), Ok(()));
+        assert!(unhealthy_reason(&Health::default(), false).is_err_and(|reason| reason.starts_with("no partition")));
         let reads_fail = Health { reads_fail: true, ..Health::default() };
-        let reason = unhealthy_reason(&reads_fail).unwrap_err();
+        let reason = unhealthy_reason(&reads_fail, true).unwrap_err();
         assert!(reason.starts_with("away: reads fail"), "{reason}");
         let fenced = Health { state: StoreState::Fenced("broken".into()), ..reads_fail };
-        assert!(unhealthy_reason(&fenced).unwrap_err().starts_with("fenced: broken"));
+        assert!(unhealthy_reason(&fenced, true).unwrap_err().starts_with("fenced: broken"));
     }
 }

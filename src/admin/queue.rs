@@ -258,7 +258,7 @@ pub(super) async fn run_command_on_matching(
             execution.progress().await.map_err(error_text)?;
         if left == 0 {
             // The worker applies the command to busy tasks after their attempt.
-            return Ok(json!({"recipients": done, "being_tried": busy}));
+            return Ok(command_result(server, done, busy));
         }
         if let Some(failure) = failure.filter(|failure| failure.passes >= FAILED_PASSES_MAX) {
             let message = format!(
@@ -315,4 +315,12 @@ pub(super) async fn change_destination(
     tracing::info!(%destination, ?order, "operator: override destination");
     let overrides = server.queue.delivery.destinations.change(destination, change).await.map_err(error_text)?;
     Ok(json!({"destination": views::destination_view(destination, &overrides, now)}))
+}
+/// The result of a command on all mail of a filter. In a cluster, the numbers are those of this node.
+fn command_result(server: &Server, done: u64, busy: usize) -> Value {
+    let mut result = json!({"recipients": done, "being_tried": busy});
+    if server.queue.services.leases.nodes() > 1 {
+        result["counted"] = "this node; the other nodes carry the command out for the mail of theirs".into();
+    }
+    result
 }

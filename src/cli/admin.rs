@@ -301,7 +301,10 @@ fn data_directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
         return Ok(directory);
     }
     let config = load_configuration(arguments);
-    config.map(|config| config.data_dir).map_err(|error| format!("{error} (or name the directory with --data-dir)"))
+    // A file with an error names it; without a file, the directory can be named.
+    let is_absent = !arguments.config.as_deref().unwrap_or(Path::new(CONFIGURATION)).exists();
+    let hint = if is_absent { " (or name the directory with --data-dir)" } else { "" };
+    config.map(|config| config.data_dir).map_err(|error| format!("{error}{hint}"))
 }
 
 fn load_configuration(arguments: &AdminArguments) -> Result<config::Config, String> {

@@ -7,6 +7,23 @@ use model::recipient::RecipientState;
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
+/// A stop waits for attempts in progress, and a connection begins no further one: it would be aborted and repeated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_begins_no_transaction_on_an_open_connection() {
+    let world = TestWorld::start_with("paused = true\n[[delivery.pace]]\nconnections_max = 1\n").await;
+    world.sink.script("slow@dest.example", &[Behaviour::AtRcptLater("550 5.1.1 nobody")]);
+    world.relay(&["slow@dest.example"], "in progress").await;
+    world.relay(&["b@dest.example"], "next").await;
+    world.reload("[[delivery.pace]]\nconnections_max = 1\n");
+    world.sink.pending_reply().await;
+    let (sink, stop) = (world.sink.clone(), world.server.queue.services.stop.clone());
+    let closing = tokio::spawn(world.close());
+    stop.cancelled().await;
+    sink.release_reply();
+    closing.await.unwrap();
+    assert!(sink.received().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_mail_is_delivered_after_a_restart() {
     let world = TestWorld::start_with("paused = true\n").await;

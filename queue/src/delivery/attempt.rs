@@ -298,7 +298,8 @@ async fn next_message(
     share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
     let Some(message) = next.take() else { return take_when_unpaused(agent, site, connection, share).await };
-    if acquire_provider_permit(agent, site, share).await {
+    // A stop waits for attempts in progress only for a time: it would abort one that begins now, and repeat it.
+    if !agent.services.stop.is_cancelled() && acquire_provider_permit(agent, site, share).await {
         return ConnectionWork::Message(Box::new(message));
     }
     *next = Some(message);
