@@ -22,7 +22,7 @@ use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end};
 use crate::rows;
 
 /// Maximum number of attempts stored for one delivery.
-pub const ATTEMPTS_MAX: usize = 100;
+pub const ATTEMPTS_MAX: u32 = 100;
 
 stored!(WebhookDelivery);
 
@@ -101,9 +101,14 @@ pub fn update(batch: &mut Batch, before: &WebhookDelivery, after: &WebhookDelive
     put(batch, after);
 }
 
+/// Writes an attempt. Only the newest [`ATTEMPTS_MAX`] are kept.
 pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &WebhookDeliveryAttempt) {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
-    batch.put(prefix.id(delivery.id.to_bytes()).u32(attempt.number).build(), codec::encode(attempt));
+    let prefix = prefix.id(delivery.id.to_bytes());
+    if let Some(oldest) = attempt.number.checked_sub(ATTEMPTS_MAX).filter(|number| *number > 0) {
+        batch.delete(prefix.clone().u32(oldest).build());
+    }
+    batch.put(prefix.u32(attempt.number).build(), codec::encode(attempt));
 }
 
 pub async fn get(
@@ -116,11 +121,13 @@ pub async fn get(
     rows::get(store, &at).await
 }
 
-/// Lists the attempts of a delivery, oldest first.
+/// Lists the newest attempts of a delivery, oldest first.
 pub async fn list_attempts(store: &Store, delivery: &WebhookDelivery) -> Result<Vec<WebhookDeliveryAttempt>> {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     let range = prefix.id(delivery.id.to_bytes()).range();
-    rows::scan(store, range, ScanOrder::Ascending, ATTEMPTS_MAX).await
+    let mut newest = rows::scan(store, range, ScanOrder::Descending, ATTEMPTS_MAX as usize).await?;
+    newest.reverse();
+    Ok(newest)
 }
 
 /// Lists the deliveries of an endpoint's queue that are due until a time, longest due first, at most `limit`. A
@@ -277,7 +284,9 @@ pub fn delete(batch: &mut Batch, delivery: &WebhookDelivery) {
 
 fn delete_attempts(batch: &mut Batch, delivery: &WebhookDelivery) {
     let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
-    for number in 1..=delivery.attempts.min(u32::try_from(ATTEMPTS_MAX).unwrap_or(u32::MAX)) {
+    // Release 0.1.0 stored the older ones, too.
+    let newest = delivery.attempts.saturating_sub(ATTEMPTS_MAX).max(ATTEMPTS_MAX) + 1..=delivery.attempts;
+    for number in (1..=delivery.attempts.min(ATTEMPTS_MAX)).chain(newest) {
         batch.delete(prefix.clone().id(delivery.id.to_bytes()).u32(number).build());
     }
 }
@@ -309,6 +318,32 @@ mod tests {
             delivered_at: None,
         };
         (delivery, DueDelivery { queue: EndpointQueueName { partition: 3, account, webhook }, at, delivery: id })
+    }
+
+    #[tokio::test]
+    async fn the_newest_attempts_are_kept() {
+        let store = Store::memory();
+        let (mut entry, _) = delivery(1, 1);
+        for number in 1..=ATTEMPTS_MAX + 2 {
+            let attempt = WebhookDeliveryAttempt {
+                number,
+                at: Timestamp::UNIX_EPOCH,
+                response_status: Some(500),
+                response_body: String::new(),
+                duration_ms: 1,
+                error: None,
+            };
+            let mut batch = Batch::progress();
+            put_attempt(&mut batch, &entry, &attempt);
+            store.commit(batch).await.unwrap();
+        }
+        entry.attempts = ATTEMPTS_MAX + 2;
+        let numbers: Vec<u32> = list_attempts(&store, &entry).await.unwrap().iter().map(|one| one.number).collect();
+        assert_eq!(numbers, (3..=ATTEMPTS_MAX + 2).collect::<Vec<_>>());
+        let mut batch = Batch::progress();
+        delete(&mut batch, &entry);
+        store.commit(batch).await.unwrap();
+        assert!(list_attempts(&store, &entry).await.unwrap().is_empty());
     }
 
     #[tokio::test]

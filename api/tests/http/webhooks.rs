@@ -140,6 +140,17 @@ impl World {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn many_endpoints_are_created_at_once() {
+    let world = World::start().await;
+    let create = async |number: usize| {
+        let body = json!({"url": format!("https://example.com/{number}"), "events": ["email.bounced"]});
+        world.post("/webhooks", body.to_string()).await.status
+    };
+    let answers = futures_util::future::join_all((0..30).map(create)).await;
+    assert!(answers.iter().all(|status| *status == StatusCode::OK), "{answers:?}");
+}
+
 #[tokio::test]
 async fn endpoints_are_made_changed_and_deleted() {
     let world = World::start().await;

@@ -20,6 +20,7 @@ use queue::services::Services;
 use serde_json::{Map, Value};
 use store::engine::{Batch, CommitError, ReadError};
 use store::event_log::EventLogEntry;
+use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
 use super::stream_subscribers::StreamSubscriber;
@@ -27,8 +28,6 @@ use super::{WebhookSender, payload};
 
 /// Largest response memory per permit: half of an account's share, so that other requests of the account can proceed.
 const PERMIT_BYTES_MAX: usize = 8 << 20;
-/// Commit tries on concurrent changes.
-const COMMIT_TRIES_MAX: usize = 8;
 /// Suffix of the associated data of former secrets, so that they cannot be exchanged with current ones.
 const FORMER_SECRET_CONTEXT: &[u8] = b" former";
 
@@ -60,6 +59,12 @@ pub enum WebhookError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+impl From<RetriesExhausted> for WebhookError {
+    fn from(_: RetriesExhausted) -> Self {
+        Self::Changed
+    }
 }
 
 /// An event with its payload.
@@ -144,7 +149,7 @@ impl WebhookService {
         let text = format_secret(&self.services.entropy.secret());
         let secret = self.sender.seal_secret(&id.to_bytes(), &text)?;
         let webhook = Webhook { id, secret, created_at: now, updated_at: now, ..settings };
-        for _ in 0..COMMIT_TRIES_MAX {
+        retry_on_conflict(async || {
             let versions = store::webhook::list_versions(&self.services.store, &[account]).await?;
             let version = versions.into_iter().next().unwrap_or_default();
             if store::webhook::list(&self.services.store, account).await?.len() >= ENDPOINTS_MAX {
@@ -152,12 +157,11 @@ impl WebhookService {
             }
             let mut batch = Batch::intake();
             store::webhook::create(&mut batch, &webhook, &version);
-            if self.commit_unless_changed(batch).await? {
-                self.sender.note_listener(now);
-                return Ok((webhook, text));
-            }
-        }
-        Err(WebhookError::Changed)
+            Ok(self.commit_unless_changed(batch).await?.then_some(()))
+        })
+        .await?;
+        self.sender.note_listener(now);
+        Ok((webhook, text))
     }
 
     async fn commit_unless_changed(&self, batch: Batch) -> Result<bool, WebhookError> {
@@ -188,22 +192,20 @@ impl WebhookService {
         id: WebhookId,
         change: impl Fn(&mut Webhook),
     ) -> Result<Webhook, WebhookError> {
-        for _ in 0..COMMIT_TRIES_MAX {
+        retry_on_conflict(async || {
             let found = store::webhook::get(&self.services.store, account, id).await?;
             let (before, version) = found.ok_or(WebhookError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
             if after == before {
-                return Ok(after);
+                return Ok(Some(after));
             }
             after.updated_at = self.services.clock.now();
             let mut batch = Batch::progress();
             store::webhook::update(&mut batch, &before, &after, &version);
-            if self.commit_unless_changed(batch).await? {
-                return Ok(after);
-            }
-        }
-        Err(WebhookError::Changed)
+            Ok(self.commit_unless_changed(batch).await?.then_some(after))
+        })
+        .await
     }
 
     /// Deletes an endpoint and drops its pending deliveries.
@@ -212,16 +214,14 @@ impl WebhookService {
     /// `Unknown` when the endpoint does not exist, `Changed` when conflicts persist; the store cannot be read or
     /// written.
     pub async fn delete_webhook(&self, account: AccountId, id: WebhookId) -> Result<(), WebhookError> {
-        for _ in 0..COMMIT_TRIES_MAX {
+        retry_on_conflict(async || {
             let found = store::webhook::get(&self.services.store, account, id).await?;
             let (webhook, version) = found.ok_or(WebhookError::Unknown)?;
             let mut batch = Batch::progress();
             store::webhook::delete(&mut batch, &webhook, &version);
-            if self.commit_unless_changed(batch).await? {
-                return Ok(());
-            }
-        }
-        Err(WebhookError::Changed)
+            Ok(self.commit_unless_changed(batch).await?.then_some(()))
+        })
+        .await
     }
 
     /// Replaces an endpoint's secret. Former secrets also sign until `grace` has passed.
