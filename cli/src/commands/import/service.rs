@@ -107,8 +107,12 @@ impl Service {
                 _ => return Ok(None),
             },
             Self::Mailgun if fields.contains_key("code") => Some(SuppressionReason::HardBounce),
+            // Only the tag `*` means all mail. An opt-out of a tag must not stop receipts and passwords.
             Self::Mailgun if fields.contains_key("tags") || fields.contains_key("tag") => {
-                Some(SuppressionReason::Unsubscribe)
+                match is_for_all_mail(fields.get("tags").or(fields.get("tag"))) {
+                    true => Some(SuppressionReason::Unsubscribe),
+                    false => return Ok(None),
+                }
             }
             Self::Mailgun if fields.contains_key("count") => Some(SuppressionReason::Complaint),
             _ if word.is_empty() => None,
@@ -121,6 +125,17 @@ impl Service {
             }
         };
         Ok(Some((email, reason.or(default).unwrap_or(SuppressionReason::Import))))
+    }
+}
+
+/// Returns whether tags of Mailgun have `*`, or there are none.
+fn is_for_all_mail(tags: Option<&Value>) -> bool {
+    let is_all =
+        |text: &str| text.trim().is_empty() || text.split([',', ' ', '[', ']', '"', '\'']).any(|tag| tag == "*");
+    match tags {
+        Some(Value::Array(tags)) => tags.is_empty() || tags.iter().any(|tag| tag == "*"),
+        Some(Value::String(text)) => is_all(text),
+        _ => true,
     }
 }
 
@@ -173,6 +188,10 @@ mod tests {
         }
         let subscribed = json!({"email": "a@b.example", "unsubscribed": "false"});
         assert_eq!(Service::Resend.suppression(subscribed.as_object().unwrap(), None), Ok(None));
+        for tags in [json!(["news"]), json!("news, offers")] {
+            let partly = json!({"address": "a@b.example", "tags": tags});
+            assert_eq!(Service::Mailgun.suppression(partly.as_object().unwrap(), None), Ok(None));
+        }
         let other = json!({"email": "a@b.example", "reason": "moon"});
         assert!(Service::Ses.suppression(other.as_object().unwrap(), None).is_err());
         assert!(Service::Ses.suppression(other.as_object().unwrap(), Some(R::Manual)).is_ok());
