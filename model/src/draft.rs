@@ -11,8 +11,8 @@ use message::compose::Composition;
 use message::header::SubmittedMessage;
 
 use crate::email::{Category, Ingress, Priority, Tag};
+pub use crate::email::{OnSuppressed, SendOptions};
 use crate::recipient::{DsnOptions, RecipientKind};
-pub use crate::send_options::{OnSuppressed, SendOptions};
 use crate::suppression::OPTIONAL_CATEGORIES;
 
 /// A recipient as the listener received it.

@@ -71,6 +71,40 @@ pub struct SourceTemplate {
     pub version: u32,
 }
 
+/// Handling of an email that has suppressed or opted-out recipients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnSuppressed {
+    /// No recipient gets the email.
+    #[default]
+    Fail,
+    /// The other recipients get the email.
+    Skip,
+}
+
+/// Options of a send, as the API, SMTP header fields and automations set them. [`Email::with_options`] decides which of
+/// them the email keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SendOptions {
+    /// Send at this time instead of now.
+    pub scheduled_at: Option<Timestamp>,
+    /// Lifetime: the email fails after this time. By default it gets the highest priority class.
+    pub expires_in: Option<Duration>,
+    /// Priority; derived from the category if `None`.
+    pub priority: Option<Priority>,
+    pub on_suppressed: OnSuppressed,
+    /// Managed unsubscribe; derived from the category if `None`.
+    pub unsubscribe: Option<bool>,
+    /// The email that this one resends.
+    pub resent_from: Option<EmailId>,
+    pub template: Option<SourceTemplate>,
+    /// The automation run that sends the email.
+    pub run: Option<(AutomationId, RunId)>,
+    /// True for an email of the service that counts against the account's plan, because the account caused it.
+    pub metered: bool,
+    /// True for an email of the service with a link that only its recipient may use.
+    pub has_secret_link: bool,
+}
+
 /// An accepted email. It is immutable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
@@ -162,6 +196,23 @@ impl Email {
             sent_by: None,
             created_at,
         }
+    }
+
+    /// The email with the options of its sender. Options that only decide how it is accepted are not kept.
+    pub fn with_options(self, options: SendOptions) -> Self {
+        let SendOptions {
+            scheduled_at: _,
+            expires_in,
+            priority,
+            on_suppressed: _,
+            unsubscribe: _,
+            resent_from,
+            template,
+            run,
+            metered: _,
+            has_secret_link,
+        } = options;
+        Self { expires_in, priority, resent_from, template, run, has_secret_link, ..self }
     }
 
     /// True if the content must not be shown to the account: the service's own email with sign-in links. A DSN, which

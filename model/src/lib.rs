@@ -46,7 +46,6 @@ mod redacted;
 pub mod request_log;
 pub mod rewrite;
 pub mod schedule;
-pub mod send_options;
 pub mod service_headers;
 pub mod session_token;
 pub mod signed_token;

@@ -15,10 +15,9 @@ use super::blocks::{self, RenderProgress};
 use super::markup::{self, MarkupError, MarkupPiece};
 use super::usage::VariableUsage;
 use super::{SUBJECT_BYTES_MAX, TemplateBodies, TemplateSettings, UNSUBSCRIBE_URL};
-use crate::email::{Category, SourceTemplate};
+use crate::email::{Category, SendOptions, SourceTemplate};
 use crate::id::TemplateId;
 use crate::raw_number;
-use crate::send_options::SendOptions;
 
 /// Maximum size of the variables of one email, in approximate bytes of JSON.
 pub const VARIABLES_BYTES_MAX: usize = 256 << 10;

@@ -66,10 +66,6 @@ impl Intake {
                 }
             };
         let email = Email {
-            id,
-            account,
-            ingress: draft.ingress,
-            from: built.from,
             late_in_s: draft.envelope.late_in_s(),
             reverse_path: draft.envelope.reverse_path,
             domain: Some(sender.name.clone()),
@@ -81,15 +77,9 @@ impl Intake {
             return_full: draft.envelope.return_full,
             require_tls: draft.envelope.require_tls,
             unsubscribe: unsubscribe_url.is_some(),
-            has_secret_link: draft.options.has_secret_link,
             scheduled: matches!(disposition, Disposition::Schedule(..)),
-            expires_in: draft.options.expires_in,
-            priority: draft.options.priority,
-            resent_from: draft.options.resent_from,
-            template: draft.options.template,
-            run: draft.options.run,
             sent_by: tenant.actor().credential(),
-            created_at: now,
+            ..Email::new(id, account, draft.ingress, built.from, now).with_options(draft.options)
         };
         let transport = DeliveryRequirements {
             // Some clients send SMTPUTF8 with every message: require it only for content that needs it.
