@@ -113,7 +113,7 @@ pub async fn get(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Re
 /// `POST /webhooks/{id}/deliveries/{delivery_id}/replay`.
 ///
 /// # Errors
-/// The delivery does not exist; 409 while it is pending or the endpoint is disabled; the store cannot be written.
+/// The delivery does not exist; 400 while it is pending or the endpoint is disabled; the store cannot be written.
 pub async fn replay(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Result<QueuedDeliveryResponse> {
     let replayed = state.accounts.webhooks.replay_delivery(tenant.account().id, input.webhook, input.id).await;
     let delivery = replayed.map_err(|error| webhook_error_problem(error, &state))?;
@@ -160,7 +160,7 @@ fn check_range(selection: &DeliverySelection, _: &ObjectFields<'_>, notes: &mut 
 /// `POST /webhooks/{id}/replay`.
 ///
 /// # Errors
-/// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
+/// The endpoint does not exist; 400 when it is disabled; the store cannot be written.
 pub async fn replay_many(
     state: State,
     tenant: Tenant,

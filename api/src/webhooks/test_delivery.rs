@@ -1,6 +1,6 @@
 //! Tests an endpoint: sends one example event, with a single attempt.
 
-use super::error::{webhook_error_problem, webhook_not_found};
+use super::error::{endpoint_disabled, webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
@@ -19,7 +19,7 @@ pub struct TestedEvent {
 /// `POST /webhooks/{id}/test`.
 ///
 /// # Errors
-/// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
+/// The endpoint does not exist or is disabled; the store cannot be written.
 pub async fn send_test(
     state: State,
     tenant: Tenant,
@@ -28,7 +28,7 @@ pub async fn send_test(
     let webhook = state.accounts.webhooks.webhook(tenant.account().id, webhook).await;
     let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {
-        return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
+        return Err(endpoint_disabled());
     }
     let now = state.services.clock.now();
     let id = EventId::new(now, state.services.entropy.unique_bits());

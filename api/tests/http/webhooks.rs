@@ -360,7 +360,11 @@ async fn endpoint_is_disabled_after_five_days_or_410() {
     );
     let path = format!("/webhooks/{failing_id}/replay");
     let replay = world.post(&path, r#"{"since": "2020-01-01T00:00:00Z"}"#).await;
-    assert_eq!(replay.status, StatusCode::CONFLICT);
+    let test = world.post(&format!("/webhooks/{failing_id}/test"), r#"{"event": "email.sent"}"#).await;
+    for refused in [replay, test] {
+        assert_eq!((refused.status, refused.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+        assert_eq!(refused.json()["error"]["details"]["status"], "disabled");
+    }
     world.end().await;
 }
 
