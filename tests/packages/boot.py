@@ -46,6 +46,7 @@ from check import Failed as PeerFailed  # noqa: E402
 from knot import Knot, Zone  # noqa: E402
 from mailhosts import Host, MailHosts  # noqa: E402
 
+ARCHIVE = PACKAGES / f"boot-{SUITE}.tar"
 TOOLS = ["cargo-deb", "mmdebstrap", "systemd-nspawn", "nsenter", "unshare", "ip", "pebble", "knotd", "swaks", "openssl"]
 # Packages of a new machine, as providers install it.
 INCLUDE = "systemd,systemd-sysv,dbus,iproute2,ca-certificates,sudo,curl,openssl,procps"
@@ -517,16 +518,19 @@ def zone_data(kind, value):
 TESTS = [install, set_up, sandbox, send, reload, recover, back_up, reboot, upgrade, remove, by_hand]
 
 
-def prepare_root(root, packages, world_certificate):
-    """Unpacks Debian, which is fetched once, and gives it a network."""
-    archive = PACKAGES / f"boot-{SUITE}.tar"
-    if not archive.exists():
+def fetch_debian():
+    """Fetches Debian, once. The network of the test has no way to a mirror, so this comes before `enter_namespaces`."""
+    if not ARCHIVE.exists():
         PACKAGES.mkdir(parents=True, exist_ok=True)
-        unfinished = archive.with_suffix(".new.tar")
+        unfinished = ARCHIVE.with_suffix(".new.tar")
         run("mmdebstrap", "--variant=minbase", f"--include={INCLUDE}", SUITE, unfinished)
-        unfinished.rename(archive)
+        unfinished.rename(ARCHIVE)
+
+
+def prepare_root(root, packages, world_certificate):
+    """Unpacks Debian and gives it a network."""
     root.mkdir()
-    run("tar", "-xpf", archive, "--numeric-owner", "-C", root)
+    run("tar", "-xpf", ARCHIVE, "--numeric-owner", "-C", root)
     (root / "etc/resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
     (root / "etc/hostname").write_text("machine\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n127.0.1.1 machine\n::1 localhost\n")
@@ -588,6 +592,7 @@ def main():
     if os.geteuid() != 0:
         print("boot: skipped: it needs root")
         return 0
+    fetch_debian()
     try:
         own = enter_namespaces()
     except (Failed, OSError) as error:
