@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
+use model::affiliate::campaign::{
+    Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
+};
 use model::affiliate::commission::{Commission, ReversalReason};
 use model::affiliate::money::{BasisPoints, CENTS_MAX, Currency};
 use model::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, TAGS_MAX};
 use model::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason, SkippedPartner};
 use model::affiliate::program::{
-    AffiliateProgram, AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramStatus, REVIEW_THRESHOLD_MAX,
-    WEBHOOK_SECRETS_MAX,
+    AffiliateProgram, AfterPayout, Attribution, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramStatus,
+    REVIEW_THRESHOLD_MAX, WEBHOOK_SECRETS_MAX,
 };
 use model::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
 use model::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
@@ -132,30 +134,36 @@ api_object! {
     }
 }
 
-/// The payment processor
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateProcessor")]
-pub struct ProcessorObject {
-    /// The object type
-    #[schema(const = "stripe")]
-    kind: &'static str,
-    /// The base URL of the payment processor's API
-    api_base: String,
-    /// The payment processor's account id; events of other accounts are ignored
-    account_id: Option<String>,
-    /// Whether payments are live; null if unknown
-    livemode: Option<bool>,
-    /// Whether an API key is set; without one only events are received
-    has_key: bool,
-    /// Number of accepted signing secrets
-    #[schema(minimum = 1, maximum = WEBHOOK_SECRETS_MAX)]
-    webhook_secrets_count: usize,
-    /// The webhook URL for the payment processor's events
-    webhook_url: String,
-    /// When the last event was received
-    last_event_at: Option<ApiTimestamp>,
-    /// Number of events that could not be processed
-    failed_events: usize,
+api_object! {
+    /// The payment processor
+    #[schema(name = "AffiliateProcessor")]
+    ProcessorObject of(
+        processor: &PaymentProcessor,
+        program: &AffiliateProgram,
+        events: ProcessorEventSummary,
+        base_url: &str
+    ) {
+        /// The object type
+        #[schema(const = "stripe")]
+        kind: &'static str = "stripe",
+        /// The base URL of the payment processor's API
+        api_base: String = processor.api_base.clone(),
+        /// The payment processor's account id; events of other accounts are ignored
+        account_id: Option<String> = processor.account_id.clone(),
+        /// Whether payments are live; null if unknown
+        livemode: Option<bool> = processor.livemode,
+        /// Whether an API key is set; without one only events are received
+        has_key: bool = processor.restricted_key.is_some(),
+        /// Number of accepted signing secrets
+        #[schema(minimum = 1, maximum = WEBHOOK_SECRETS_MAX)]
+        webhook_secrets_count: usize = processor.webhook_secrets.len(),
+        /// The webhook URL for the payment processor's events
+        webhook_url: String = processor_events_url(base_url, program),
+        /// When the last event was received
+        last_event_at: Option<ApiTimestamp> = events.last_event_at.map(ApiTimestamp),
+        /// Number of events that could not be processed
+        failed_events: usize = events.failed_events,
+    }
 }
 
 /// The URL for the payment processor's events.
@@ -170,24 +178,6 @@ pub struct ProcessorEventSummary {
     pub last_event_at: Option<Timestamp>,
     /// Number of failed events.
     pub failed_events: usize,
-}
-
-impl ProcessorObject {
-    /// Builds the object if a processor is connected; `base_url` is the base of the webhook URL.
-    pub fn of(program: &AffiliateProgram, events: ProcessorEventSummary, base_url: &str) -> Option<Self> {
-        let processor = program.processor.as_ref()?;
-        Some(Self {
-            kind: "stripe",
-            api_base: processor.api_base.clone(),
-            account_id: processor.account_id.clone(),
-            livemode: processor.livemode,
-            has_key: processor.restricted_key.is_some(),
-            webhook_secrets_count: processor.webhook_secrets.len(),
-            webhook_url: processor_events_url(base_url, program),
-            last_event_at: events.last_event_at.map(ApiTimestamp),
-            failed_events: events.failed_events,
-        })
-    }
 }
 
 api_object! {
@@ -274,6 +264,10 @@ struct RateFields {
 }
 
 impl RateFields {
+    fn of_terms(terms: &CommissionTerms) -> Self {
+        Self::of(Some(terms.base), terms.unused)
+    }
+
     /// Returns the shown fields of a rate; `unused` is the stored number of the other type.
     fn of(rate: Option<CommissionRate>, unused: i64) -> Self {
         match rate {
@@ -289,165 +283,110 @@ impl RateFields {
     }
 }
 
-/// A rate that applies from a number of paying customers; `commission_type` selects one of the two rates
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct TierObject {
-    /// Number of paying customers, including the current one
-    #[schema(minimum = 1, maximum = u32::MAX)]
-    min_paid_customers: u32,
-    /// The percentage in basis points
-    #[schema(maximum = BasisPoints::ALL.get())]
-    commission_bps: u16,
-    /// The amount in minor units
-    #[schema(minimum = 0, maximum = CENTS_MAX)]
-    commission_flat_cents: i64,
-}
-
-impl From<&RateTier> for TierObject {
-    fn from(tier: &RateTier) -> Self {
-        let rate = RateFields::of(Some(tier.rate), tier.unused);
-        Self {
-            min_paid_customers: tier.min_paid_customers,
-            commission_bps: rate.commission_bps,
-            commission_flat_cents: rate.commission_flat_cents,
-        }
+api_object! {
+    /// A rate that applies from a number of paying customers; `commission_type` selects one of the two rates
+    TierObject from(tier: &RateTier) {
+        /// Number of paying customers, including the current one
+        #[schema(minimum = 1, maximum = u32::MAX)]
+        min_paid_customers: u32 = tier.min_paid_customers,
+        /// The percentage in basis points
+        #[schema(maximum = BasisPoints::ALL.get())]
+        commission_bps: u16 = RateFields::of(Some(tier.rate), tier.unused).commission_bps,
+        /// The amount in minor units
+        #[schema(minimum = 0, maximum = CENTS_MAX)]
+        commission_flat_cents: i64 = RateFields::of(Some(tier.rate), tier.unused).commission_flat_cents,
     }
 }
 
-/// The rate of a product or of one of its prices
-#[derive(Debug, Clone, Serialize, ToSchema)]
-struct ProductRateObject {
-    /// The payment processor's product id
-    product_id: String,
-    /// The payment processor's price id
-    price_id: Option<String>,
-    /// The rate that applies; `none` earns nothing
-    #[schema(enum = ["percent", "flat", "none"])]
-    commission_type: &'static str,
-    /// The percentage in basis points
-    #[schema(maximum = BasisPoints::ALL.get())]
-    commission_bps: u16,
-    /// The amount in minor units
-    #[schema(minimum = 0, maximum = CENTS_MAX)]
-    commission_flat_cents: i64,
-    /// A label for your own use
-    label: Option<String>,
-}
-
-impl From<&ProductRate> for ProductRateObject {
-    fn from(product: &ProductRate) -> Self {
-        let rate = RateFields::of(product.rate, product.unused);
-        Self {
-            product_id: product.product.clone(),
-            price_id: product.price.clone(),
-            commission_type: rate.commission_type,
-            commission_bps: rate.commission_bps,
-            commission_flat_cents: rate.commission_flat_cents,
-            label: product.label.clone(),
-        }
+api_object! {
+    /// The rate of a product or of one of its prices
+    ProductRateObject from(product: &ProductRate) {
+        /// The payment processor's product id
+        product_id: String = product.product.clone(),
+        /// The payment processor's price id
+        price_id: Option<String> = product.price.clone(),
+        /// The rate that applies; `none` earns nothing
+        #[schema(enum = ["percent", "flat", "none"])]
+        commission_type: &'static str = RateFields::of(product.rate, product.unused).commission_type,
+        /// The percentage in basis points
+        #[schema(maximum = BasisPoints::ALL.get())]
+        commission_bps: u16 = RateFields::of(product.rate, product.unused).commission_bps,
+        /// The amount in minor units
+        #[schema(minimum = 0, maximum = CENTS_MAX)]
+        commission_flat_cents: i64 = RateFields::of(product.rate, product.unused).commission_flat_cents,
+        /// A label for your own use
+        label: Option<String> = product.label.clone(),
     }
 }
 
-/// The commission terms of partners
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(name = "AffiliateCampaign")]
-pub struct CampaignObject {
-    /// The object type
-    #[schema(const = "affiliate_campaign")]
-    object: &'static str,
-    /// The campaign's id (`cmp_…`)
-    id: CampaignId,
-    /// The unique name of the campaign
-    name: String,
-    /// Whether this is the default campaign
-    is_default: bool,
-    /// The people who can see the campaign
-    visibility: Visibility,
-    /// Whether applications are approved automatically
-    auto_approve: bool,
-    /// The rate that applies
-    #[schema(enum = ["percent", "flat"])]
-    commission_type: &'static str,
-    /// The percentage of a sale in basis points
-    #[schema(maximum = BasisPoints::ALL.get())]
-    commission_bps: u16,
-    /// The amount per sale, in minor units of the program's currency
-    #[schema(minimum = 0, maximum = CENTS_MAX)]
-    commission_flat_cents: i64,
-    /// Whether the first sale or all sales earn a commission
-    #[schema(enum = ["once", "recurring"])]
-    commission_duration: &'static str,
-    /// For how many months sales earn a commission; null is unlimited
-    #[schema(minimum = 1, maximum = u16::MAX)]
-    recurring_months: Option<u16>,
-    /// Maximum commission per sale
-    #[schema(minimum = 0, maximum = CENTS_MAX)]
-    max_commission_cents: Option<i64>,
-    /// Rates by number of paying customers
-    tiers: Vec<TierObject>,
-    /// Rates of products and prices
-    product_rates: Vec<ProductRateObject>,
-    /// The recruiting partner's percentage of the same sale in basis points
-    #[schema(maximum = BasisPoints::ALL.get())]
-    second_tier_bps: u16,
-    /// The amount per lead in minor units
-    #[schema(minimum = 0, maximum = CENTS_MAX)]
-    lead_bounty_cents: i64,
-    /// For how many days a visit is credited to the partner
-    #[schema(minimum = 1, maximum = 365)]
-    cookie_days: u16,
-    /// For how many days a commission is held for refunds
-    #[schema(maximum = 365)]
-    hold_days: u16,
-    /// When the campaign was archived and stopped accepting partners
-    archived_at: Option<ApiTimestamp>,
-    /// When it was created
-    created_at: ApiTimestamp,
-    /// When it was last changed
-    updated_at: ApiTimestamp,
-    /// Number of partners; only in lists
-    #[serde(skip_serializing_if = "Option::is_none")]
-    affiliate_count: Option<usize>,
+api_object! {
+    /// The commission terms of partners
+    #[schema(name = "AffiliateCampaign")]
+    CampaignObject of(campaign: &Campaign, program: &AffiliateProgram, partners: Option<usize>) {
+        /// The object type
+        #[schema(const = "affiliate_campaign")]
+        object: &'static str = "affiliate_campaign",
+        /// The campaign's id (`cmp_…`)
+        id: CampaignId = campaign.id,
+        /// The unique name of the campaign
+        name: String = campaign.name.clone(),
+        /// Whether this is the default campaign
+        is_default: bool = program.default_campaign == Some(campaign.id),
+        /// The people who can see the campaign
+        visibility: Visibility = campaign.visibility,
+        /// Whether applications are approved automatically
+        auto_approve: bool = campaign.auto_approve,
+        /// The rate that applies
+        #[schema(enum = ["percent", "flat"])]
+        commission_type: &'static str = RateFields::of_terms(&campaign.terms).commission_type,
+        /// The percentage of a sale in basis points
+        #[schema(maximum = BasisPoints::ALL.get())]
+        commission_bps: u16 = RateFields::of_terms(&campaign.terms).commission_bps,
+        /// The amount per sale, in minor units of the program's currency
+        #[schema(minimum = 0, maximum = CENTS_MAX)]
+        commission_flat_cents: i64 = RateFields::of_terms(&campaign.terms).commission_flat_cents,
+        /// Whether the first sale or all sales earn a commission
+        #[schema(enum = ["once", "recurring"])]
+        commission_duration: &'static str = duration_fields(campaign.terms.duration).0,
+        /// For how many months sales earn a commission; null is unlimited
+        #[schema(minimum = 1, maximum = u16::MAX)]
+        recurring_months: Option<u16> = duration_fields(campaign.terms.duration).1,
+        /// Maximum commission per sale
+        #[schema(minimum = 0, maximum = CENTS_MAX)]
+        max_commission_cents: Option<i64> = campaign.terms.max_commission,
+        /// Rates by number of paying customers
+        tiers: Vec<TierObject> = campaign.terms.tiers.iter().map(TierObject::from).collect(),
+        /// Rates of products and prices
+        product_rates: Vec<ProductRateObject> = campaign.terms.products.iter().map(ProductRateObject::from).collect(),
+        /// The recruiting partner's percentage of the same sale in basis points
+        #[schema(maximum = BasisPoints::ALL.get())]
+        second_tier_bps: u16 = campaign.terms.second_tier.get(),
+        /// The amount per lead in minor units
+        #[schema(minimum = 0, maximum = CENTS_MAX)]
+        lead_bounty_cents: i64 = campaign.terms.lead_bounty,
+        /// For how many days a visit is credited to the partner
+        #[schema(minimum = 1, maximum = 365)]
+        cookie_days: u16 = campaign.terms.cookie_days,
+        /// For how many days a commission is held for refunds
+        #[schema(maximum = 365)]
+        hold_days: u16 = campaign.terms.hold_days,
+        /// When the campaign was archived and stopped accepting partners
+        archived_at: Option<ApiTimestamp> = campaign.archived_at.map(ApiTimestamp),
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(campaign.created_at),
+        /// When it was last changed
+        updated_at: ApiTimestamp = ApiTimestamp(campaign.updated_at),
+        /// Number of partners; only in lists
+        #[serde(skip_serializing_if = "Option::is_none")]
+        affiliate_count: Option<usize> = partners,
+    }
 }
 
-impl CampaignObject {
-    pub fn of(campaign: &Campaign, program: &AffiliateProgram) -> Self {
-        let terms = &campaign.terms;
-        let rate = RateFields::of(Some(terms.base), terms.unused);
-        let (commission_duration, recurring_months) = match terms.duration {
-            CommissionDuration::Once => ("once", None),
-            CommissionDuration::Recurring(months) => ("recurring", months),
-        };
-        Self {
-            object: "affiliate_campaign",
-            id: campaign.id,
-            name: campaign.name.clone(),
-            is_default: program.default_campaign == Some(campaign.id),
-            visibility: campaign.visibility,
-            auto_approve: campaign.auto_approve,
-            commission_type: rate.commission_type,
-            commission_bps: rate.commission_bps,
-            commission_flat_cents: rate.commission_flat_cents,
-            commission_duration,
-            recurring_months,
-            max_commission_cents: terms.max_commission,
-            tiers: terms.tiers.iter().map(TierObject::from).collect(),
-            product_rates: terms.products.iter().map(ProductRateObject::from).collect(),
-            second_tier_bps: terms.second_tier.get(),
-            lead_bounty_cents: terms.lead_bounty,
-            cookie_days: terms.cookie_days,
-            hold_days: terms.hold_days,
-            archived_at: campaign.archived_at.map(ApiTimestamp),
-            created_at: ApiTimestamp(campaign.created_at),
-            updated_at: ApiTimestamp(campaign.updated_at),
-            affiliate_count: None,
-        }
-    }
-
-    /// Adds the number of partners.
-    #[must_use]
-    pub fn with_count(self, partners: usize) -> Self {
-        Self { affiliate_count: Some(partners), ..self }
+/// Returns the shown type of a duration and its months.
+fn duration_fields(duration: CommissionDuration) -> (&'static str, Option<u16>) {
+    match duration {
+        CommissionDuration::Once => ("once", None),
+        CommissionDuration::Recurring(months) => ("recurring", months),
     }
 }
 

@@ -17,14 +17,14 @@ use super::view::{CampaignResponse, CreatedResponse, ListResponse};
 use crate::prelude::*;
 
 fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {
-    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
+    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program, None) })
         .with_etag(campaign.rev)
 }
 
 fn created_campaign_response(
     (campaign, program): &(Campaign, AffiliateProgram),
 ) -> VersionedResponse<CreatedResponse<CampaignResponse>> {
-    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
+    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program, None) })
         .with_etag(campaign.rev)
 }
 
@@ -55,7 +55,7 @@ pub async fn list(
         }
         let partners = state.affiliate.campaigns.count_partners(&campaign).await;
         let partners = partners.map_err(|refusal| refusal_problem(&state, refusal))?;
-        campaigns.push(CampaignObject::of(&campaign, &program).with_count(partners));
+        campaigns.push(CampaignObject::of(&campaign, &program, Some(partners)));
     }
     Ok(ListResponse::new(campaigns, None))
 }

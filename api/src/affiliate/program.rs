@@ -97,7 +97,8 @@ async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Resul
         .processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(state, refusal))?;
-    Ok(ProcessorObject::of(program, summary, &state.options.base_url))
+    let base_url = &state.options.base_url;
+    Ok(program.processor.as_ref().map(|processor| ProcessorObject::of(processor, program, summary, base_url)))
 }
 
 /// `PATCH /dashboard/api/affiliate-program`.
