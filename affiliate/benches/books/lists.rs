@@ -133,7 +133,7 @@ impl Lists<'_> {
     async fn partner_page(&self, query: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
         let program = self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
         let page = self.fixture.service.partners.list_partners(&program, query, wanted).await.unwrap();
-        let objects: Vec<_> = page.partners.iter().map(PartnerView::object).collect();
+        let objects: Vec<_> = page.rows.iter().map(PartnerView::object).collect();
         page_size(&objects, page.next.is_some())
     }
 
@@ -285,7 +285,7 @@ impl Lists<'_> {
     async fn payout_page(&self, query: &PayoutQuery, wanted: ListPageRequest) -> PageSize {
         self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
         let page = self.fixture.ledger().payouts.list_payouts(self.fixture.account, query, wanted).await.unwrap();
-        let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
+        let objects: Vec<_> = page.rows.iter().map(PayoutObject::from).collect();
         page_size(&objects, page.next.is_some())
     }
 

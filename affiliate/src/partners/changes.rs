@@ -75,15 +75,6 @@ impl PartnerStatusChange {
     }
 }
 
-/// A page of partners, each with its primary link.
-#[derive(Debug)]
-pub struct PartnerPage {
-    /// Newest first.
-    pub partners: Vec<PartnerView>,
-    /// Cursor of the next page, if there may be one.
-    pub next: Option<[u8; 16]>,
-}
-
 /// Filter of a list of partners.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerQuery {
@@ -440,13 +431,13 @@ impl Partners {
         program: &AffiliateProgram,
         query: &PartnerQuery,
         wanted: ListPageRequest,
-    ) -> Result<PartnerPage> {
+    ) -> Result<ListPage<PartnerView>> {
         let (store, account) = (&self.context.store, program.account);
         let campaign = match &query.campaign {
             None => None,
             Some(named) => match self.campaigns.find_campaign(account, named).await? {
                 Some(found) => Some(found.id),
-                None => return Ok(PartnerPage { partners: Vec::new(), next: None }),
+                None => return Ok(ListPage { rows: Vec::new(), next: None }),
             },
         };
         let filter = partner::PartnerFilter { statuses: query.statuses.clone(), campaign };
@@ -461,13 +452,13 @@ impl Partners {
         };
         let keys: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
         let links = partner_link::get_each(store, account, &keys).await?;
-        let mut partners = Vec::with_capacity(page.rows.len());
+        let mut rows = Vec::with_capacity(page.rows.len());
         for (partner, link) in page.rows.into_iter().zip(links) {
             let is_recruiter_gone = self.lookup.is_recruiter_gone(&partner).await?;
             let view = PartnerView::of(partner, link.into_iter().collect(), program.clone());
-            partners.push(PartnerView { is_recruiter_gone, ..view });
+            rows.push(PartnerView { is_recruiter_gone, ..view });
         }
-        Ok(PartnerPage { partners, next: page.next })
+        Ok(ListPage { rows, next: page.next })
     }
 
     /// Deletes a partner. Its email is free at once, its tokens after [`TOKEN_QUARANTINE_DAYS`], and its open

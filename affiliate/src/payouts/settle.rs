@@ -29,14 +29,6 @@ pub struct PayoutQuery {
     pub run: Option<PayoutRunId>,
 }
 
-#[derive(Debug)]
-pub struct PayoutPage {
-    /// Newest first.
-    pub payouts: Vec<PayoutView>,
-    /// Cursor of the next page, if there may be one.
-    pub next: Option<[u8; 16]>,
-}
-
 fn states(statuses: &[PayoutStatus]) -> Vec<PayoutState> {
     let state = |status: &PayoutStatus| match status {
         PayoutStatus::Draft | PayoutStatus::Processing => PayoutState::Open,
@@ -70,14 +62,14 @@ impl Payouts {
         account: AccountId,
         query: &PayoutQuery,
         wanted: ListPageRequest,
-    ) -> Result<PayoutPage, ReadError> {
+    ) -> Result<ListPage<PayoutView>, ReadError> {
         // At most one run is a draft, and it is newer than all payouts of other runs. So the range of ids separates
         // drafts from payouts in progress.
         let open = payout_run::find_open(&self.context.store, account).await?;
         let started = open.as_ref().map(|run| PayoutId::new(run.created_at, 0).to_bytes());
         let wanted = match (query.statuses.as_slice(), started) {
             ([PayoutStatus::Draft], Some(started)) => ListPageRequest { from: Some(started), ..wanted },
-            ([PayoutStatus::Draft], None) => return Ok(PayoutPage { payouts: Vec::new(), next: None }),
+            ([PayoutStatus::Draft], None) => return Ok(ListPage { rows: Vec::new(), next: None }),
             ([PayoutStatus::Processing], Some(started)) => {
                 ListPageRequest { before: Some(wanted.before.map_or(started, |before| before.min(started))), ..wanted }
             }
@@ -95,9 +87,9 @@ impl Payouts {
         let filter = payout::PayoutFilter { run: query.run, partner: query.partner, states };
         let ListPage { rows, next } = payout::list(&self.context.store, account, &filter, wanted, &fits).await?;
         // A run may have changed since the query; compute each status from its current run.
-        let mut payouts = self.to_views(account, rows).await?;
-        payouts.retain(|view| query.statuses.is_empty() || query.statuses.contains(&view.status));
-        Ok(PayoutPage { payouts, next })
+        let mut rows = self.to_views(account, rows).await?;
+        rows.retain(|view| query.statuses.is_empty() || query.statuses.contains(&view.status));
+        Ok(ListPage { rows, next })
     }
 
     /// Adds the visible status to payouts, and drops those that have none.

@@ -7,14 +7,14 @@ use model::affiliate::money::Currency;
 use model::affiliate::partner::Partner;
 use model::affiliate::payout::PayoutStatus;
 use model::id::PayoutId;
-use store::affiliate::listing::ListPageRequest;
+use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;
 
 use crate::context::Context;
 use crate::error::{AffiliateError, Result};
 use crate::partner_emails::email_texts::PayoutEmailDetails;
-use crate::payouts::settle::{PayoutPage, PayoutQuery, Payouts};
+use crate::payouts::settle::{PayoutQuery, Payouts};
 use crate::payouts::view::PayoutView;
 
 pub const LINES_MAX: usize = 500;
@@ -37,7 +37,11 @@ pub struct Receipts {
 
 impl Receipts {
     /// Lists a partner's payouts, newest first, without drafts.
-    pub async fn list_partner_payouts(&self, partner: &Partner, wanted: ListPageRequest) -> Result<PayoutPage> {
+    pub async fn list_partner_payouts(
+        &self,
+        partner: &Partner,
+        wanted: ListPageRequest,
+    ) -> Result<ListPage<PayoutView>> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
         let query = PayoutQuery { statuses, partner: Some(partner.id), run: None };
         Ok(self.payouts.list_payouts(partner.account, &query, wanted).await?)

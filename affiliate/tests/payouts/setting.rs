@@ -133,7 +133,7 @@ impl World {
     pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<PayoutView> {
         let query = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
         let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
-        self.ledger.payouts.list_payouts(self.account, &query, wanted).await.unwrap().payouts
+        self.ledger.payouts.list_payouts(self.account, &query, wanted).await.unwrap().rows
     }
 
     /// Returns the only payout of a partner with this status.

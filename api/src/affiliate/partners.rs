@@ -64,7 +64,7 @@ pub async fn list(
     let found = state.affiliate.partners.list_partners(&program, &input.query, page_request).await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|id| paging::after_id(KIND_PARTNER, id));
-    Ok(ListResponse::new(found.partners.iter().map(PartnerView::object).collect(), next))
+    Ok(ListResponse::new(found.rows.iter().map(PartnerView::object).collect(), next))
 }
 
 /// `GET /affiliates/{id}`.

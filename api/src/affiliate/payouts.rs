@@ -51,7 +51,7 @@ pub async fn list(
     let page_request = page_query(&input.page, KIND_PAYOUT)?;
     let found = state.affiliate.ledger.payouts.list_payouts(tenant.account().id, &input.query, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT, id));
-    Ok(ListResponse::new(found.payouts.iter().map(PayoutObject::from).collect(), next))
+    Ok(ListResponse::new(found.rows.iter().map(PayoutObject::from).collect(), next))
 }
 
 fn payout_response(view: &PayoutView) -> VersionedResponse<PayoutResponse> {

@@ -28,14 +28,14 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let page = state.affiliate.portal.receipts.list_partner_payouts(partner, page_request).await?;
     let next = page.next.map(|id| PayoutId::from_bytes(id).to_string());
     let content = maud! {
-        @if page.payouts.is_empty() {
+        @if page.rows.is_empty() {
             (EmptyState {
                 title: "No payouts yet",
                 text: "Earned commissions are paid in the program's next payout run.",
                 action: None,
             })
         } @else {
-            (payout_table(&page.payouts))
+            (payout_table(&page.rows))
         }
         (page_links("payouts", before.is_some(), next.as_deref()))
         (payout_terms(view))

@@ -45,7 +45,7 @@ async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
     ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
     let expected = ListPageRequest { before: None, limit: 9, from: None };
-    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().payouts[..] else {
+    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().rows[..] else {
         panic!("{run:?}")
     };
     only.payout.id
