@@ -7,6 +7,7 @@
 use aws_lc_rs::digest;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use message::hexadecimal;
 use model::affiliate::program::{AffiliateProgram, ProcessorMode};
 use model::id::AccountId;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, StoredProcessorEvent};
@@ -349,7 +350,5 @@ fn foreign_reason(event: &WebhookEvent, program: &AffiliateProgram) -> Option<&'
 /// Returns an id for a body whose own id cannot be read.
 fn hash_name(body: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA256, body);
-    let digits = digest.as_ref().iter().take(16).flat_map(|byte| [byte >> 4, byte & 15]);
-    let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
-    format!("body_{hex}")
+    format!("body_{}", hexadecimal::encode(digest.as_ref().get(..16).unwrap_or_default()))
 }

@@ -70,11 +70,7 @@ pub fn verify<S: AsRef<str>>(
 /// Returns the header that a processor would send with this body; for tests and simulators.
 pub fn sign(secret: &str, at: Timestamp, body: &[u8]) -> String {
     let time = at.as_second().to_string();
-    let mut header = format!("t={time},v1=");
-    for byte in tag(secret, &time, body).as_ref() {
-        header.extend([byte >> 4, byte & 15].into_iter().filter_map(|n| char::from_digit(n.into(), 16)));
-    }
-    header
+    format!("t={time},v1={}", hexadecimal::encode(tag(secret, &time, body)))
 }
 
 fn tag(secret: &str, time: &str, body: &[u8]) -> hmac::Tag {
