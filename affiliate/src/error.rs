@@ -21,32 +21,17 @@ pub type Result<T, E = AffiliateError> = std::result::Result<T, E>;
 /// Result of an operation of the ledger.
 pub(crate) type LedgerResult<T, E = LedgerError> = std::result::Result<T, E>;
 
-/// Kind of object in a "not found" error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AffiliateNoun {
-    Partner,
-    Link,
-    Campaign,
-    Referral,
-    Commission,
-    Payout,
-    Run,
-    Backfill,
-}
-
-impl AffiliateNoun {
-    /// Returns the name that error messages use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Partner => "partner",
-            Self::Link => "link",
-            Self::Campaign => "campaign",
-            Self::Referral => "referral",
-            Self::Commission => "commission",
-            Self::Payout => "payout",
-            Self::Run => "payout run",
-            Self::Backfill => "backfill",
-        }
+message::words! {
+    /// Kind of object in a "not found" error, by its name in the message.
+    AffiliateNoun {
+        Partner = "partner",
+        Link = "link",
+        Campaign = "campaign",
+        Referral = "referral",
+        Commission = "commission",
+        Payout = "payout",
+        Run = "payout run",
+        Backfill = "backfill",
     }
 }
 
@@ -232,7 +217,7 @@ pub enum AffiliateError {
     /// The account has no program, or its setup is incomplete.
     #[error("the affiliate program is not set up")]
     NotSetUp,
-    #[error("no such {}", .0.as_str())]
+    #[error("no such {0}")]
     NotFound(AffiliateNoun),
     /// Invalid fields: name and error of each, worded to follow the name.
     #[error("invalid fields")]

@@ -97,7 +97,7 @@ pub async fn get(
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
     let found =
         store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
-    let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))?;
+    let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.word()))?;
     Ok(VersionedResponse::new(&CommissionDetail::from_line(&line)).with_etag(line.rev))
 }
 

@@ -84,7 +84,7 @@ pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<Partner
     let ResolvedRequest { input: PartnerLinkPath(target, link), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;
-    let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
+    let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.word()))?;
     let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }

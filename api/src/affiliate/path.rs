@@ -10,7 +10,7 @@ macro_rules! in_path {
 
         impl $name {
             pub(super) fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id> {
-                self.0.ok_or_else(|| Problem::not_found(noun.as_str()))
+                self.0.ok_or_else(|| Problem::not_found(noun.word()))
             }
         }
 

@@ -13,7 +13,7 @@ pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Prob
     let text = refusal.to_string();
     match refusal {
         AffiliateError::NotSetUp => Problem::new(ErrorCode::NOT_FOUND, "The affiliate program is not set up"),
-        AffiliateError::NotFound(noun) => Problem::not_found(noun.as_str()),
+        AffiliateError::NotFound(noun) => Problem::not_found(noun.word()),
         AffiliateError::Fields(fields) => {
             let mut errors = FieldErrors::default();
             fields.iter().for_each(|(name, reason)| errors.add(name, reason));
