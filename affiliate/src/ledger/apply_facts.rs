@@ -117,9 +117,9 @@ async fn apply_invoice(work: &mut UnitOfWork, invoice: &Invoice) -> Result<()> {
 /// Marks a paid invoice for recompute, indexes it by customer and records the customer's payment.
 async fn apply_sale(work: &mut UnitOfWork, id: &str) -> Result<()> {
     work.touched.invoices.insert(id.to_owned());
-    for payment in work.processor.invoice(id).await?.payments().clone() {
+    for payment in work.processor.invoice(id).await?.payments.clone() {
         // The sale of a checkout session, which the paid invoice replaces.
-        if payment != id && work.processor.payment(&payment).await?.invoices().contains(&payment) {
+        if payment != id && work.processor.payment(&payment).await?.invoices.contains(&payment) {
             work.touched.invoices.insert(payment);
         }
     }
@@ -153,7 +153,7 @@ async fn link_payment(work: &mut UnitOfWork, invoice: &str, payment: &Payment) -
             payment_state.add_charge(charge)?;
         }
         // A checkout session may have counted the payment as a sale of its own, which the invoice replaces.
-        if payment_state.invoices().contains(id) {
+        if payment_state.invoices.contains(id) {
             work.touched.invoices.insert(id.clone());
         }
     }
@@ -187,11 +187,11 @@ async fn apply_dispute(work: &mut UnitOfWork, dispute: &ChargeDispute) -> Result
 /// Marks the invoices of a charge for recompute: those linked directly, and those of its payments.
 async fn touch_charge(work: &mut UnitOfWork, id: &str) -> Result<()> {
     let charge = work.processor.charge(id).await?;
-    let (invoices, payments) = (charge.invoices().clone(), charge.payments().clone());
+    let (invoices, payments) = (charge.invoices.clone(), charge.payments.clone());
     for payment in payments {
         let payment_state = work.processor.payment(&payment).await?;
         payment_state.add_charge(id)?;
-        let payment_invoices = payment_state.invoices().clone();
+        let payment_invoices = payment_state.invoices.clone();
         work.touched.invoices.extend(payment_invoices);
     }
     for invoice in invoices {

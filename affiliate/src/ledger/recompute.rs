@@ -227,7 +227,7 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     let charges = work.processor.charges_of(id).await?;
     let row = work.processor.invoice(id).await?;
     let mut returned = returned(row, &charges);
-    let payments = row.payments().clone();
+    let payments = row.payments.clone();
     // The sale of a session is the same sale as its invoice.
     let first_earning = &mut referral.dealings.first_earning;
     let is_first_by_session = first_earning.as_ref().is_some_and(|first| payments.contains(first));
@@ -300,9 +300,9 @@ async fn is_excluded(
 ) -> Result<bool> {
     let is_session_excluded = work.processor.is_excluded_by_session(id).await?;
     let row = work.processor.invoice(id).await?;
-    let by_itself = row.is_excluded() || row.was_excluded || is_session_excluded;
+    let by_itself = row.is_excluded || row.was_excluded || is_session_excluded;
     let paid = row.paid().cloned();
-    let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded());
+    let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded);
     if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
         is_elsewhere |= work.processor.customer(&customer).await?.is_excluded(subscription.as_deref());
     }

@@ -26,11 +26,11 @@ pub(crate) struct ChargeState {
     /// Disputes by id.
     disputes: BTreeMap<String, Option<LwwRegister<DisputeState>>>,
     /// Payment intents of the charge.
-    payments: BTreeSet<String>,
+    pub(crate) payments: BTreeSet<String>,
     /// Invoices that the charge paid.
-    invoices: BTreeSet<String>,
+    pub(crate) invoices: BTreeSet<String>,
     /// True if the charge ever carried the exclusion flag.
-    is_excluded: bool,
+    pub(crate) is_excluded: bool,
 }
 
 impl ChargeState {
@@ -70,25 +70,10 @@ impl ChargeState {
         payment.map_or(Ok(()), |payment| bounded_insert(&mut self.payments, payment, "payments of a charge"))
     }
 
-    /// Payment intents of the charge.
-    pub(crate) fn payments(&self) -> &BTreeSet<String> {
-        &self.payments
-    }
-
-    /// Invoices that the charge paid.
-    pub(crate) fn invoices(&self) -> &BTreeSet<String> {
-        &self.invoices
-    }
-
-    /// True if the charge ever carried the exclusion flag.
-    pub(crate) fn is_excluded(&self) -> bool {
-        self.is_excluded
-    }
-
     /// Disputes by id, with their newest state.
     pub(super) fn disputes(&self) -> impl Iterator<Item = (String, DisputeState)> {
         let disputes = self.disputes.iter();
-        disputes.filter_map(|(id, state)| Some((id.clone(), *state.as_ref()?.value())))
+        disputes.filter_map(|(id, state)| Some((id.clone(), state.as_ref()?.value)))
     }
 
     /// Returns the refunded amount in the invoice's currency; with `until`, the amount at that moment as far as known.

@@ -15,6 +15,6 @@ impl ConnectedAccountState {
     /// Merges an update. Returns whether the account can receive transfers, as far as known.
     pub(crate) fn apply(&mut self, account: &ConnectedAccount) -> bool {
         LwwRegister::merge(&mut self.takes_transfers, account.as_of, account.takes_transfers);
-        self.takes_transfers.as_ref().is_some_and(|newest| *newest.value())
+        self.takes_transfers.as_ref().is_some_and(|newest| newest.value)
     }
 }

@@ -95,7 +95,7 @@ impl CustomerState {
 
     fn evict_oldest_subscription(&mut self) {
         let age =
-            |state: &LwwRegister<SubscriptionState>| (state.value().status != SubscriptionStatus::Over, state.as_of());
+            |state: &LwwRegister<SubscriptionState>| (state.value.status != SubscriptionStatus::Over, state.as_of);
         let oldest = self.subscriptions.iter().min_by_key(|(_, state)| state.as_ref().map(age));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
@@ -109,26 +109,26 @@ impl CustomerState {
 
     /// Returns the customer's own email, else the newest one from an invoice or session.
     pub(crate) fn email(&self) -> Option<&str> {
-        let own_email = self.told.as_ref().and_then(|fields| fields.value().email.as_deref());
-        own_email.or(self.email.as_ref().map(|email| email.value().as_str()))
+        let own_email = self.told.as_ref().and_then(|fields| fields.value.email.as_deref());
+        own_email.or(self.email.as_ref().map(|email| email.value.as_str()))
     }
 
     /// Returns referral hints: from the customer's metadata, then from the named subscription's, or all subscriptions'
     /// if `None`.
     pub(crate) fn hints(&self, subscription: Option<&str>) -> Vec<ReferralHint> {
-        let own_hints = self.told.iter().flat_map(|state| &state.value().marks.hints);
+        let own_hints = self.told.iter().flat_map(|state| &state.value.marks.hints);
         let subscription_hints =
             self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|selected| selected == *id));
         let subscription_hints =
-            subscription_hints.filter_map(|(_, state)| state.as_ref()).flat_map(|state| &state.value().marks.hints);
+            subscription_hints.filter_map(|(_, state)| state.as_ref()).flat_map(|state| &state.value.marks.hints);
         own_hints.chain(subscription_hints).copied().collect()
     }
 
     /// True if purchases by this subscription, or without one, are excluded from commissions.
     pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
         let state = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
-        self.told.as_ref().is_some_and(|state| state.value().marks.excluded)
-            || state.is_some_and(|state| state.value().marks.excluded)
+        self.told.as_ref().is_some_and(|state| state.value.marks.excluded)
+            || state.is_some_and(|state| state.value.marks.excluded)
     }
 
     /// True if the customer had paid before `time`.
@@ -138,8 +138,9 @@ impl CustomerState {
 
     /// Computes trial start and end of subscription over all customers of a referral.
     pub(crate) fn summarize_subscriptions(customers: &[Self], activity: &mut ReferralActivity) {
-        let states =
-            || customers.iter().flat_map(|customer| customer.subscriptions.values()).flatten().map(LwwRegister::value);
+        let states = || {
+            customers.iter().flat_map(|customer| customer.subscriptions.values()).flatten().map(|state| &state.value)
+        };
         let left = customers.iter().filter_map(|customer| customer.left_at);
         let ends: BTreeSet<Timestamp> = states().filter_map(|state| state.over_at).chain(left).collect();
         activity.tried_at = customers.iter().filter_map(|customer| customer.tried_at).min();

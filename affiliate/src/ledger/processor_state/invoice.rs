@@ -38,12 +38,14 @@ pub(crate) struct CountedRevenue {
 #[serde(default)]
 pub(crate) struct InvoiceState {
     paid: Option<LwwRegister<PaidInvoice>>,
-    charges: BTreeSet<String>,
-    payments: BTreeSet<String>,
+    /// Charges that paid the invoice.
+    pub(crate) charges: BTreeSet<String>,
+    /// Payment intents that paid the invoice.
+    pub(crate) payments: BTreeSet<String>,
     /// Amount returned by each credit note, in minor units.
     notes: BTreeMap<String, Option<LwwRegister<i64>>>,
     /// True if the invoice or its checkout session ever carried the exclusion flag.
-    is_excluded: bool,
+    pub(crate) is_excluded: bool,
 
     // Fields computed by the ledger.
     /// The customer whose index lists the invoice.
@@ -130,29 +132,14 @@ impl InvoiceState {
 
     /// Returns the sale once it is paid.
     pub(crate) fn paid(&self) -> Option<&PaidInvoice> {
-        self.paid.as_ref().map(LwwRegister::value)
-    }
-
-    /// Charges that paid the invoice.
-    pub(crate) fn charges(&self) -> &BTreeSet<String> {
-        &self.charges
-    }
-
-    /// Payment intents that paid the invoice.
-    pub(crate) fn payments(&self) -> &BTreeSet<String> {
-        &self.payments
-    }
-
-    /// True if the invoice or its checkout session ever carried the exclusion flag.
-    pub(crate) fn is_excluded(&self) -> bool {
-        self.is_excluded
+        self.paid.as_ref().map(|paid| &paid.value)
     }
 
     /// Sums refunds, credit notes and disputes of the invoice.
     pub(crate) fn money_returned(&self, sale: &Sale, charges: &[&ChargeState]) -> SaleReturns {
         let returned_by = |until: Option<MoneyMoment<'_>>| {
-            let notes = self.notes().filter(|(id, note)| until.is_none_or(|until| until.includes(note.as_of().at, id)));
-            let notes: i128 = notes.map(|(_, note)| i128::from(*note.value())).sum();
+            let notes = self.notes().filter(|(id, note)| until.is_none_or(|until| until.includes(note.as_of.at, id)));
+            let notes: i128 = notes.map(|(_, note)| i128::from(note.value)).sum();
             let charges: i128 = charges.iter().map(|charge| charge.refunded_by(sale, until)).sum();
             i64::try_from(notes + charges).unwrap_or(i64::MAX)
         };
@@ -179,8 +166,8 @@ impl InvoiceState {
     /// Returns the known moments at which the returned amount was below the full amount or decreased. Other such
     /// moments are unknown, because only the newest full total is stored.
     fn decrease_moments<'a>(&'a self, charges: &[&'a ChargeState]) -> impl Iterator<Item = MoneyMoment<'a>> {
-        let void = self.notes().filter(|(_, note)| *note.value() == 0);
-        let void = void.map(|(_, note)| MoneyMoment { second: note.as_of().at, within: SecondPart::End });
+        let void = self.notes().filter(|(_, note)| note.value == 0);
+        let void = void.map(|(_, note)| MoneyMoment { second: note.as_of.at, within: SecondPart::End });
         charges.iter().flat_map(|charge| charge.decrease_moments()).chain(void)
     }
 
@@ -190,7 +177,7 @@ impl InvoiceState {
 
     /// Returns all known moments at which the returned amount changed.
     fn moments<'a>(&'a self, charges: &[&'a ChargeState]) -> BTreeSet<MoneyMoment<'a>> {
-        let notes = self.notes().map(|(id, note)| (note.as_of().at, Some(id)));
+        let notes = self.notes().map(|(id, note)| (note.as_of.at, Some(id)));
         let times = charges.iter().flat_map(|charge| charge.change_times()).chain(notes);
         times.flat_map(|(second, id)| MoneyMoment::all_of(second, id)).collect()
     }

@@ -8,8 +8,8 @@ use crate::processor::StateVersion;
 /// result is deterministic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LwwRegister<T> {
-    as_of: StateVersion,
-    value: T,
+    pub(super) as_of: StateVersion,
+    pub(super) value: T,
 }
 
 impl<T: Serialize> LwwRegister<T> {
@@ -21,14 +21,6 @@ impl<T: Serialize> LwwRegister<T> {
         if is_newer {
             *register = Some(Self { as_of, value });
         }
-    }
-
-    pub(crate) fn value(&self) -> &T {
-        &self.value
-    }
-
-    pub(crate) fn as_of(&self) -> StateVersion {
-        self.as_of
     }
 }
 

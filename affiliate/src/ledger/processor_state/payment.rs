@@ -10,8 +10,10 @@ use super::bounded::{TooManyEntries, bounded_insert};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PaymentState {
-    invoices: BTreeSet<String>,
-    charges: BTreeSet<String>,
+    /// Invoices that the payment paid.
+    pub(crate) invoices: BTreeSet<String>,
+    /// Charges that were attempted with the payment.
+    pub(crate) charges: BTreeSet<String>,
 }
 
 impl PaymentState {
@@ -23,15 +25,5 @@ impl PaymentState {
     /// Records a charge of the payment.
     pub(crate) fn add_charge(&mut self, charge: &str) -> Result<(), TooManyEntries> {
         bounded_insert(&mut self.charges, charge, "charges of a payment")
-    }
-
-    /// Invoices that the payment paid.
-    pub(crate) fn invoices(&self) -> &BTreeSet<String> {
-        &self.invoices
-    }
-
-    /// Charges that were attempted with the payment.
-    pub(crate) fn charges(&self) -> &BTreeSet<String> {
-        &self.charges
     }
 }

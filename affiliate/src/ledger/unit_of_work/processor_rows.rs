@@ -92,9 +92,9 @@ impl ProcessorRows {
     /// Returns the charges that paid an invoice, with their ids.
     pub(crate) async fn charges_of(&mut self, invoice: &str) -> Result<Vec<(String, ChargeState)>, ReadError> {
         let row = self.invoice(invoice).await?;
-        let (mut ids, payments) = (row.charges().clone(), row.payments().clone());
+        let (mut ids, payments) = (row.charges.clone(), row.payments.clone());
         for payment in payments {
-            ids.extend(self.payment(&payment).await?.charges().iter().cloned());
+            ids.extend(self.payment(&payment).await?.charges.iter().cloned());
         }
         let mut charges = Vec::new();
         for id in ids {
@@ -107,10 +107,10 @@ impl ProcessorRows {
     /// True if this is the sale of a checkout session without an invoice, and a paid invoice of its payment is known. The
     /// session's sale has the id of the payment intent.
     pub(crate) async fn is_replaced_by_invoice(&mut self, sale: &str) -> Result<bool, ReadError> {
-        if !self.invoice(sale).await?.payments().contains(sale) {
+        if !self.invoice(sale).await?.payments.contains(sale) {
             return Ok(false);
         }
-        for invoice in self.payment(sale).await?.invoices().clone() {
+        for invoice in self.payment(sale).await?.invoices.clone() {
             if invoice != sale && self.invoice(&invoice).await?.paid().is_some() {
                 return Ok(true);
             }
@@ -121,9 +121,9 @@ impl ProcessorRows {
     /// True if the checkout session of a payment of this invoice was a sale without an invoice, and carried the exclusion
     /// flag. The session's sale has the id of the payment intent.
     pub(crate) async fn is_excluded_by_session(&mut self, invoice: &str) -> Result<bool, ReadError> {
-        for payment in self.invoice(invoice).await?.payments().clone() {
-            let is_session = payment != invoice && self.payment(&payment).await?.invoices().contains(&payment);
-            if is_session && self.invoice(&payment).await?.is_excluded() {
+        for payment in self.invoice(invoice).await?.payments.clone() {
+            let is_session = payment != invoice && self.payment(&payment).await?.invoices.contains(&payment);
+            if is_session && self.invoice(&payment).await?.is_excluded {
                 return Ok(true);
             }
         }
@@ -133,10 +133,10 @@ impl ProcessorRows {
     /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
     pub(crate) async fn payment_sources(&mut self, invoice: &str) -> Result<Vec<PaymentSource>, ReadError> {
         let row = self.invoice(invoice).await?;
-        let (mut charges, payments) = (row.charges().clone(), row.payments().clone());
+        let (mut charges, payments) = (row.charges.clone(), row.payments.clone());
         let mut paid_by = Vec::new();
         for payment in payments {
-            let payment_charges = self.payment(&payment).await?.charges().clone();
+            let payment_charges = self.payment(&payment).await?.charges.clone();
             if payment_charges.is_empty() {
                 paid_by.push(PaymentSource::Payment(payment));
             }
@@ -155,14 +155,14 @@ impl ProcessorRows {
         let mut payments: BTreeSet<String> = payment.into_iter().collect();
         if let Some(charge) = charge {
             let charge_state = self.charge(&charge).await?;
-            if !charge_state.invoices().is_empty() {
+            if !charge_state.invoices.is_empty() {
                 return Ok(None);
             }
-            payments.extend(charge_state.payments().iter().cloned());
+            payments.extend(charge_state.payments.iter().cloned());
         }
         for payment in &payments {
             // A checkout session's sale has the id of its payment, and tells nothing about the invoice.
-            if self.payment(payment).await?.invoices().iter().any(|invoice| invoice != payment) {
+            if self.payment(payment).await?.invoices.iter().any(|invoice| invoice != payment) {
                 return Ok(None);
             }
         }
