@@ -89,7 +89,7 @@ async fn write_run(fixture: &Fixture, scale: &Scale, number: u32, payouts_of_run
         completed_at: is_paid.then(|| at + days(1)),
     };
     for payout in &payouts {
-        assert!(run.add_to_total(payout.currency, payout.amount));
+        run.add_to_total(payout.currency, payout.amount).unwrap();
     }
     for chunk in payouts.chunks(AT_ONCE) {
         let mut batch = Batch::intake();

@@ -241,8 +241,7 @@ pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<()> {
             payout.lines = payout.lines.saturating_sub(1);
         }
         if let Some(run) = work.payouts.run(run).await? {
-            let less = amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-            run.add_to_total(currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+            run.add_to_total(currency, amount.checked_neg().ok_or(ArithmeticError::TooLarge)?)?;
         }
         changed.insert(id);
     }
@@ -305,11 +304,7 @@ async fn drop_payout(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) ->
         work.payouts.skipped.push((payout.run, skipped));
     }
     if let Some(run) = work.payouts.run(payout.run).await? {
-        let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-        run.add_to_total(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
-        run.payouts = run.payouts.saturating_sub(1);
-        run.open = run.open.saturating_sub(1);
-        run.transfers = run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
+        run.remove_payout(&payout)?;
     }
     propagate_to_lines(work, id).await?;
     // Lines that left the payout in this unit of work are removed from its items as well.

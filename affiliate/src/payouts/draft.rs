@@ -209,8 +209,7 @@ impl DraftStep<'_> {
 
     fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<()> {
         payout.amount = payout.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
-        self.run.add_to_total(payout.currency, amount).then_some(()).ok_or(ArithmeticError::TooLarge)?;
-        Ok(())
+        Ok(self.run.add_to_total(payout.currency, amount)?)
     }
 
     /// True if payout and run stay within [`SUM_MAX`] with `added` added. The rest is left for the next run.
@@ -361,11 +360,7 @@ impl DraftStep<'_> {
         let amount = payout.amount.max(0);
         let reason = SkipReason::BelowMinimum;
         self.skip_partner(&SkippedPartner { partner: payout.partner, currency: payout.currency, amount, reason });
-        let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-        self.run.add_to_total(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
-        self.run.payouts = self.run.payouts.saturating_sub(1);
-        self.run.open = self.run.open.saturating_sub(1);
-        self.run.transfers = self.run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
+        self.run.remove_payout(payout)?;
         (payout.state, payout.trail) = (PayoutState::Dropped, Some(LineCursor::default()));
         payout_job::schedule(&mut self.batch, payout.account, PayoutJob::Payout(payout.id), self.now);
         Ok(())

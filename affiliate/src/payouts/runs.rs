@@ -262,10 +262,7 @@ pub(crate) async fn continue_run(
             Some(PayoutRunPhase::Voiding) => delete_empty_run(context, &run).await?,
             Some(PayoutRunPhase::Sweeping) => release_run_payouts(context, &run).await?,
         };
-        if done {
-            return Ok(Some(StepOutcome::More));
-        }
-        Ok(None)
+        Ok(done.then_some(StepOutcome::More))
     })
     .await
 }

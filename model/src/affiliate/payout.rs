@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use message::words;
 use serde::{Deserialize, Serialize};
 
+use super::arithmetic::ArithmeticError;
 use super::money::Currency;
 use super::program::PayoutMethod;
 use crate::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
@@ -327,18 +328,31 @@ impl PayoutRun {
         matches!(self.status, PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed)
     }
 
-    /// Adds an amount, which may be negative, to the total of a currency. Returns false on overflow and changes
-    /// nothing.
-    #[must_use]
-    pub fn add_to_total(&mut self, currency: Currency, amount: i64) -> bool {
+    /// Adds an amount, which may be negative, to the total of a currency.
+    ///
+    /// # Errors
+    /// `TooLarge` on overflow; then nothing changes.
+    pub fn add_to_total(&mut self, currency: Currency, amount: i64) -> Result<(), ArithmeticError> {
         let before = self.totals.get(&currency).copied().unwrap_or(0);
-        let Some(sum) = before.checked_add(amount) else { return false };
+        let sum = before.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
         if sum == 0 {
             self.totals.remove(&currency);
         } else {
             self.totals.insert(currency, sum);
         }
-        true
+        Ok(())
+    }
+
+    /// Takes a payout that is dropped from a draft out of the totals and counts.
+    ///
+    /// # Errors
+    /// `TooLarge` on overflow; then nothing changes.
+    pub fn remove_payout(&mut self, payout: &Payout) -> Result<(), ArithmeticError> {
+        self.add_to_total(payout.currency, payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?)?;
+        self.payouts = self.payouts.saturating_sub(1);
+        self.open = self.open.saturating_sub(1);
+        self.transfers = self.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
+        Ok(())
     }
 
     /// Counts a payout as settled (paid or failed), and completes the run with the last one.
