@@ -11,7 +11,7 @@
 
 use net::limit::bounded_counters::BoundedCounters;
 use net::limit::fair_share::QuotaHolder;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -42,7 +42,8 @@ const TARPIT_PER_ADDRESS_MAX: usize = 16;
 /// Concurrently delayed refusals in total.
 const TARPIT_MAX: usize = 1_024;
 
-/// Counters of failed logins and the recent successful ones.
+/// Counters of failed logins and the recent successful ones. No panic can leave the counters inconsistent: every
+/// statement leaves them complete.
 #[derive(Debug)]
 pub struct LoginThrottle {
     failures: Mutex<FailureCounters>,
@@ -89,7 +90,7 @@ impl LoginThrottle {
     /// Counts a failed login and returns the delay of its refusal.
     #[must_use]
     pub fn record_failure(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
-        let FailureCounters { by_address, by_credential } = &mut *lock(&self.failures);
+        let FailureCounters { by_address, by_credential } = &mut *self.failures.lock();
         let by_address = increment(by_address, client_prefix(address), now);
         let by_credential = increment(by_credential, credential, now);
         let doublings = (by_address.max(by_credential) - 1).min(16);
@@ -100,14 +101,14 @@ impl LoginThrottle {
     /// last one, or `None` if this line is suppressed too.
     #[must_use]
     pub fn take_log_line(&self, now: Instant) -> Option<u64> {
-        lock(&self.log).take(now.saturating_duration_since(self.began))
+        self.log.lock().take(now.saturating_duration_since(self.began))
     }
 
     /// Records a successful login. `account` is `None` if the server has no accounts.
     pub fn record_success(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
         let (address, is_expired) =
             (client_prefix(address), |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL);
-        let mut logins = lock(&self.last_logins);
+        let mut logins = self.last_logins.lock();
         let is_new = logins.get(&address, is_expired).is_none_or(|entry| entry.at.1 != account);
         if is_new && account.is_some() {
             logins.evict_oldest_among(ADDRESSES_PER_ACCOUNT_MAX, |(_, owner)| owner == account);
@@ -118,7 +119,7 @@ impl LoginThrottle {
     /// The quota holder of a connection from this address, if there was a recent login from it.
     pub fn known_holder(&self, address: IpAddr, now: Instant) -> Option<QuotaHolder> {
         let is_expired = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
-        let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_expired)?.at;
+        let (_, account) = self.last_logins.lock().get(&client_prefix(address), is_expired)?.at;
         Some(account.map_or_else(|| QuotaHolder::for_site(address), QuotaHolder::Account))
     }
 
@@ -126,7 +127,7 @@ impl LoginThrottle {
     #[must_use]
     pub fn acquire_tarpit(self: &Arc<Self>, address: IpAddr) -> Option<TarpitPermit> {
         let address = client_prefix(address);
-        let mut waiting = lock(&self.tarpit);
+        let mut waiting = self.tarpit.lock();
         let permits = waiting.by_address.get(&address).copied().unwrap_or(0);
         if permits >= TARPIT_PER_ADDRESS_MAX || waiting.all >= TARPIT_MAX {
             return None;
@@ -148,11 +149,6 @@ fn increment<K: std::hash::Hash + Eq>(counts: &mut BoundedCounters<K, Instant>, 
     entry.count
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No panic can leave the counters inconsistent: every statement leaves them complete.
-    mutex.lock()
-}
-
 /// Permit of one delayed refusal; released on drop.
 #[derive(Debug)]
 pub struct TarpitPermit {
@@ -162,7 +158,7 @@ pub struct TarpitPermit {
 
 impl Drop for TarpitPermit {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.logins.tarpit);
+        let mut waiting = self.logins.tarpit.lock();
         waiting.all -= 1;
         if let Some(permits) = waiting.by_address.get_mut(&self.address) {
             *permits -= 1;
@@ -215,7 +211,7 @@ mod tests {
             logins.record_success(IpAddr::V4((0x0A00_0000 + n).into()), account(2), login_at);
         }
         assert_eq!(logins.known_holder(from, now), account(1).map(QuotaHolder::Account));
-        assert!(lock(&logins.last_logins).len() <= 1 + ADDRESSES_PER_ACCOUNT_MAX);
+        assert!(logins.last_logins.lock().len() <= 1 + ADDRESSES_PER_ACCOUNT_MAX);
     }
 
     #[test]
@@ -229,7 +225,7 @@ mod tests {
         assert_eq!(others.len(), TARPIT_MAX - TARPIT_PER_ADDRESS_MAX);
         assert!(wait("192.0.2.2").is_none());
         drop((same_address, others));
-        assert!(wait("192.0.2.2").is_some() && lock(&logins.tarpit).by_address.is_empty());
+        assert!(wait("192.0.2.2").is_some() && logins.tarpit.lock().by_address.is_empty());
     }
 
     #[test]
@@ -244,7 +240,7 @@ mod tests {
                 let _ = logins.record_failure(attacker, u64::MAX, time_of(n));
             }
         }
-        assert!(lock(&logins.failures).by_address.len() <= TRACKED_MAX);
+        assert!(logins.failures.lock().by_address.len() <= TRACKED_MAX);
         assert_eq!(logins.record_failure(attacker, 0, time_of(2 * TRACKED_MAX as u32)), DELAY_MAX);
     }
 }

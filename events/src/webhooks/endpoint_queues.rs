@@ -1,6 +1,6 @@
 //! Endpoint queues: which endpoints have deliveries on disk, and when the first of each is due.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -54,13 +54,9 @@ pub(crate) struct EndpointQueues {
 }
 
 impl EndpointQueues {
-    fn lock(&self) -> MutexGuard<'_, EndpointQueueState> {
-        self.state.lock()
-    }
-
     /// Records a delivery on disk that is due then.
     pub(crate) fn add(&self, name: EndpointQueueName, due: Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let EndpointQueueState { queues, by_due, .. } = &mut *state;
         match queues.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
             EndpointQueue::Serving(unseen, wake) => {
@@ -80,7 +76,7 @@ impl EndpointQueues {
 
     /// Takes the due queues, each with a notifier for new deliveries, and returns the due time of the next one.
     pub(super) fn take_due(&self, now: Timestamp) -> (Vec<(EndpointQueueName, Arc<Notify>)>, Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut due = Vec::new();
         while let Some((at, name)) = state.by_due.first().copied() {
             if at > now {
@@ -96,14 +92,14 @@ impl EndpointQueues {
 
     /// Records that the serving task has read the disk: only deliveries added later are unknown to it.
     pub(super) fn mark_seen(&self, name: EndpointQueueName) {
-        if let Some(EndpointQueue::Serving(unseen, _)) = self.lock().queues.get_mut(&name) {
+        if let Some(EndpointQueue::Serving(unseen, _)) = self.state.lock().queues.get_mut(&name) {
             *unseen = None;
         }
     }
 
     /// Ends serving a queue; `next` is the due time of its next delivery on disk.
     pub(super) fn finish_serving(&self, name: EndpointQueueName, next: Option<Timestamp>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let unseen = match state.queues.remove(&name) {
             Some(EndpointQueue::Serving(unseen, _)) => {
                 state.count_served(name.partition);
@@ -124,7 +120,7 @@ impl EndpointQueues {
 
     /// Number of a partition's queues with attempts in progress, or with results that are not committed yet.
     pub(crate) fn serving_in(&self, partition: u16) -> usize {
-        self.lock().serving.get(&partition).copied().unwrap_or_default()
+        self.state.lock().serving.get(&partition).copied().unwrap_or_default()
     }
 
     /// Resolves when a delivery was added.
@@ -134,7 +130,7 @@ impl EndpointQueues {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.lock().queues.len()
+        self.state.lock().queues.len()
     }
 }
 

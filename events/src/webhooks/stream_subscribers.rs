@@ -1,6 +1,6 @@
 //! Stream subscribers: clients that read an account's event log and are woken when events are dispatched.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,13 +30,9 @@ pub struct StreamSubscriber {
 }
 
 impl StreamSubscribers {
-    fn lock(&self) -> MutexGuard<'_, SubscriberState> {
-        self.0.lock()
-    }
-
     /// Adds a subscriber; `None` if a limit is reached.
     pub(crate) fn subscribe(&self, account: AccountId) -> Option<StreamSubscriber> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.count >= SUBSCRIBERS_MAX {
             return None;
         }
@@ -52,7 +48,7 @@ impl StreamSubscribers {
 
     /// Wakes the subscribers of these accounts. Returns true if there are any subscribers at all.
     pub(crate) fn wake(&self, accounts: impl Iterator<Item = AccountId>) -> bool {
-        let state = self.lock();
+        let state = self.0.lock();
         if state.count == 0 {
             return false;
         }
@@ -74,7 +70,7 @@ impl StreamSubscriber {
 
 impl Drop for StreamSubscriber {
     fn drop(&mut self) {
-        let mut state = self.subscribers.lock();
+        let mut state = self.subscribers.0.lock();
         state.count = state.count.saturating_sub(1);
         if let Some((count, _)) = state.by_account.get_mut(&self.account) {
             *count = count.saturating_sub(1);
@@ -100,7 +96,7 @@ mod tests {
         assert!(all.wake([account, AccountId::new(now, 2)].into_iter()));
         dispatched.await;
         drop(subscribers);
-        assert!(all.lock().by_account.is_empty());
+        assert!(all.0.lock().by_account.is_empty());
         assert!(!all.wake(std::iter::once(account)));
     }
 }

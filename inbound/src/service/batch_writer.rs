@@ -4,7 +4,7 @@
 //! Therefore messages that arrive during a commit wait for the next one. Each waits for two commits at most, however
 //! many arrive at once. Between nodes that share a store, the check of the account's sequence row decides.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -61,15 +61,11 @@ impl BatchWriter {
         Self { services, queue: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WriteQueue> {
-        self.queue.lock()
-    }
-
     /// Stores a message for all accounts or none. Returns when it is committed.
     pub(super) async fn write(&self, intakes: Vec<InboundRecord>) -> Result<(), InboundRejection> {
         let (done, result_receiver) = oneshot::channel();
         let serve = {
-            let mut queue = self.lock();
+            let mut queue = self.queue.lock();
             queue.waiting.push_back(PendingWrite { intakes, done });
             !std::mem::replace(&mut queue.has_writer, true)
         };
@@ -82,7 +78,7 @@ impl BatchWriter {
 
     /// Takes the next group. An empty group ends the writer.
     fn next_group(&self) -> Vec<PendingWrite> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let (mut bytes, mut group) = (0, Vec::new());
         while let Some(first) = queue.waiting.front() {
             bytes += first.intakes.iter().map(|intake| intake.body.size_bytes()).sum::<usize>();
@@ -203,7 +199,7 @@ impl Drop for WriterGuard {
     /// After a panic, lets the next message start a new writer.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mut queue = self.0.lock();
+            let mut queue = self.0.queue.lock();
             queue.has_writer = false;
             queue.waiting.clear();
         }
