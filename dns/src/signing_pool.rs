@@ -48,8 +48,6 @@ struct SigningPoolInner {
     wake: Condvar,
 }
 
-impl SigningPoolInner {}
-
 pub struct SigningPool {
     shared: Arc<SigningPoolInner>,
     permits: Arc<Semaphore>,

@@ -117,10 +117,9 @@ impl AutomationRunner {
             StepAction::SendEmail(email) => {
                 self.dry_run_email(dry_run, run, email, run_context).await.map(|output| (output, NextStep::Next))
             }
-            StepAction::Sms(_) => match Self::render_sms(action, run_context) {
-                Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|output| (output, NextStep::Next)),
-                Some(Err(error)) => Err(error),
-                None => Err("the step has no text".to_owned()),
+            StepAction::Sms(sms) => match SmsMessage::render(sms, run_context) {
+                Ok(text) => self.dry_run_sms(run, &text, mode).await.map(|output| (output, NextStep::Next)),
+                Err(error) => Err(error),
             },
         };
         match outcome {

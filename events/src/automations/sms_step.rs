@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use model::automation::AutomationDefinition;
 use model::automation::context::RunContext;
-use model::automation::definition::{SmsStep, StepAction};
+use model::automation::definition::SmsStep;
 use model::automation::run::AutomationRun;
 use net::http_client::{HttpClientError, HttpResponse};
 use serde_json::json;
@@ -138,14 +138,6 @@ impl AutomationRunner {
             }
         }
         Ok(())
-    }
-
-    /// Renders the text message of an SMS step; `None` for other steps.
-    pub(super) fn render_sms(action: &StepAction, run_context: &RunContext) -> Option<Result<SmsMessage, String>> {
-        match action {
-            StepAction::Sms(sms) => Some(SmsMessage::render(sms, run_context)),
-            _ => None,
-        }
     }
 }
 

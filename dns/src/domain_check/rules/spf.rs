@@ -1,7 +1,7 @@
 //! Checks the SPF record: there is exactly one, it is valid, within the limits, and authorizes the service (RFC 7208).
 
 use super::{RuleInput, RuleResult};
-use crate::domain_check::display_text::{join_list, short_value};
+use crate::domain_check::display_text::{display_value, join_list, short_value};
 use crate::domain_check::spf_check::lookup_count::{LOOKUPS_COUNTED_MAX, SpfLookups};
 use crate::domain_check::spf_check::{
     SpfMechanism, SpfQualifier, SpfRecord, SpfTerm, include_mechanisms, is_almost_record, is_record, parse_strict,
@@ -141,20 +141,16 @@ fn suggest_merged(case: &RuleInput<'_>, problem: &str, todo: &str) -> RuleResult
     match &case.answers.spf.merged {
         None => RuleResult::mismatch(format!("{problem} {todo} that has everything.")),
         Some((merged, walk)) => match record_fault(walk, &include_mechanisms(&case.record.value)) {
+            // A record to be copied is shown in full, up to the recommended size of an SPF record (RFC 7208 3.4).
             None => RuleResult {
                 merged: Some(merged.clone()),
-                ..RuleResult::mismatch(format!("{problem} {todo} that holds both: \"{}\".", truncate_record(merged)))
+                ..RuleResult::mismatch(format!("{problem} {todo} that holds both: \"{}\".", display_value(merged)))
             },
             Some(fault) => RuleResult::mismatch(format!(
                 "{problem} A record with both would fail as well: {fault}. First remove what you no longer use."
             )),
         },
     }
-}
-
-/// A record to be copied is shown in full, up to the recommended size of an SPF record (RFC 7208 3.4).
-fn truncate_record(merged: &str) -> String {
-    super::display_value(merged)
 }
 
 /// A warning about a record that works, as the end of a sentence.
