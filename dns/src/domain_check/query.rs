@@ -21,37 +21,30 @@ const UDP_BYTES: u16 = 1_232;
 const UDP_BUFFER: usize = 4_096;
 
 /// The reason why a query has no answer, in ascending order of significance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum QueryError {
+    #[error("no name server can be reached")]
     Unreachable,
     /// No server was queried: all of them are at their rate limit.
+    #[error("too many queries; try again later")]
     RateLimited,
+    #[error("the name servers are not responsible for the zone")]
     Lame,
+    #[error("the name servers did not answer in time")]
     TimedOut,
     /// The answer was not a valid DNS response to the query.
+    #[error("the name servers gave an invalid answer")]
     Garbled,
+    #[error("the name servers refuse the query")]
     Refused,
+    #[error("the name servers have a problem (SERVFAIL)")]
     ServerFailure,
     /// DNSSEC validation of the answer failed (RFC 4035 5.5).
+    #[error("the DNSSEC signatures are invalid")]
     Bogus,
     /// The CNAMEs form a loop, or there are too many.
+    #[error("its CNAME records form a loop")]
     AliasLoop,
-}
-
-impl std::fmt::Display for QueryError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Unreachable => "no name server can be reached",
-            Self::RateLimited => "too many queries; try again later",
-            Self::Lame => "the name servers are not responsible for the zone",
-            Self::TimedOut => "the name servers did not answer in time",
-            Self::Garbled => "the name servers gave an invalid answer",
-            Self::Refused => "the name servers refuse the query",
-            Self::ServerFailure => "the name servers have a problem (SERVFAIL)",
-            Self::Bogus => "the DNSSEC signatures are invalid",
-            Self::AliasLoop => "its CNAME records form a loop",
-        })
-    }
 }
 
 /// A query and its flags.
