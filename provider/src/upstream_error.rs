@@ -14,28 +14,17 @@ use super::server::ServerError;
 /// Maximum characters of a provider's message.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// The kind of failure at a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UpstreamFault {
-    /// The credentials are invalid or lack a permission.
-    Credentials,
-    /// The provider does not host the domain's zone, or the credentials have no access to it.
-    NoZone,
-    /// There was no response in time, so the change may have been made.
-    Timeout,
-    /// The provider refused for another reason, or its response is invalid.
-    Refused,
-}
-
-impl UpstreamFault {
-    /// The error code for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Credentials => "credentials",
-            Self::NoZone => "no_zone",
-            Self::Timeout => "timeout",
-            Self::Refused => "refused",
-        }
+message::words! {
+    /// The kind of failure at a provider, by its error code for programs.
+    UpstreamFault {
+        /// The credentials are invalid or lack a permission.
+        Credentials = "credentials",
+        /// The provider does not host the domain's zone, or the credentials have no access to it.
+        NoZone = "no_zone",
+        /// There was no response in time, so the change may have been made.
+        Timeout = "timeout",
+        /// The provider refused for another reason, or its response is invalid.
+        Refused = "refused",
     }
 }
 

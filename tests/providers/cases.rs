@@ -44,7 +44,7 @@ async fn apply_job_from_environment() {
             "failure": report.failure.map(|failure| failure.to_string()),
         }),
         Err(ApplyError::Upstream(error)) => {
-            json!({"fault": error.fault.as_str(), "error": error.to_string()})
+            json!({"fault": error.fault, "error": error.to_string()})
         }
         Err(error) => json!({"error": error.to_string()}),
     };

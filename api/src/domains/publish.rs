@@ -179,7 +179,7 @@ pub async fn apply_dns_changes(state: State, tenant: Tenant, input: ApplyDnsChan
     let changes: Vec<DnsChangeView> = report.changes.into_iter().map(DnsChangeView::from_step).collect();
     if let Some(failure) = failure {
         return Err(Problem::new(ErrorCode::UPSTREAM_ERROR, failure.to_string()).with_details(json!({
-            "provider": failure.provider, "fault": failure.fault.as_str(), "changes": changes,
+            "provider": failure.provider, "fault": failure.fault, "changes": changes,
         })));
     }
     if conflict && !input.dry_run {
@@ -221,7 +221,7 @@ fn publish_error_problem(error: PublishError, state: &AppState, tenant: &Tenant)
         PublishError::Busy => Problem::busy(),
         PublishError::Apply(ApplyError::Upstream(failure)) => {
             Problem::new(ErrorCode::UPSTREAM_ERROR, failure.to_string())
-                .with_details(json!({"provider": failure.provider, "fault": failure.fault.as_str(), "changes": []}))
+                .with_details(json!({"provider": failure.provider, "fault": failure.fault, "changes": []}))
         }
         PublishError::Apply(error @ ApplyError::Server(_)) => Problem::field("credentials.server", error.to_string()),
         PublishError::Connect(error) => {

@@ -79,13 +79,15 @@ pub enum AuthorDomain {
     Unchecked,
 }
 
-/// The DMARC policy for messages that fail (`p=`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DmarcPolicy {
-    #[default]
-    None,
-    Quarantine,
-    Reject,
+message::words! {
+    /// The DMARC policy for messages that fail (`p=`).
+    #[derive(Default)]
+    DmarcPolicy {
+        #[default]
+        None = "none",
+        Quarantine = "quarantine",
+        Reject = "reject",
+    }
 }
 
 /// The results of all checks.

@@ -205,8 +205,7 @@ impl DmarcRecord {
 }
 
 fn parse_policy(word: &str) -> Option<DmarcPolicy> {
-    let words = [("none", DmarcPolicy::None), ("quarantine", DmarcPolicy::Quarantine), ("reject", DmarcPolicy::Reject)];
-    words.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, policy)| policy)
+    DmarcPolicy::from_word(&word.to_ascii_lowercase())
 }
 
 #[cfg(test)]

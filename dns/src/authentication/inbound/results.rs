@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use message::received::AuthResult;
 
-use super::{AuthenticationVerdict, AuthorDomain, DmarcPolicy};
+use super::{AuthenticationVerdict, AuthorDomain};
 
 impl AuthenticationVerdict {
     /// The field, CRLF included.
@@ -49,12 +49,7 @@ impl AuthenticationVerdict {
             (AuthorDomain::Invalid, _) => text.push_str(" (no single author)"),
             (AuthorDomain::Single(_), AuthResult::None) | (AuthorDomain::Unchecked, _) => {}
             (AuthorDomain::Single(_), _) => {
-                let policy = match self.policy {
-                    DmarcPolicy::None => "none",
-                    DmarcPolicy::Quarantine => "quarantine",
-                    DmarcPolicy::Reject => "reject",
-                };
-                let _ = write!(text, " (p={policy})");
+                let _ = write!(text, " (p={})", self.policy.word());
             }
         }
         if let AuthorDomain::Single(domain) = &self.author {
