@@ -140,7 +140,7 @@ fn always_allowed(_: &SmtpSession) -> Result<(), &'static str> {
 /// Submission requires authentication (RFC 6409 4.3), and TLS before it (RFC 3207 4).
 pub(crate) fn may_send(session: &SmtpSession) -> Result<(), &'static str> {
     let client = &session.client;
-    match session.settings.role() {
+    match session.settings.role {
         ListenerRole::Submission if !client.is_authenticated() && !client.is_secured() => Err(replies::TLS_FIRST),
         ListenerRole::Submission if !client.is_authenticated() => Err(replies::AUTH_FIRST),
         _ => Ok(()),
@@ -150,7 +150,7 @@ pub(crate) fn may_send(session: &SmtpSession) -> Result<(), &'static str> {
 /// The conditions for AUTH (RFC 4954 3 and 4).
 fn may_authenticate(session: &SmtpSession) -> Result<(), &'static str> {
     match session.state() {
-        _ if session.settings.role() != ListenerRole::Submission => Err(replies::AUTH_NOT_HERE),
+        _ if session.settings.role != ListenerRole::Submission => Err(replies::AUTH_NOT_HERE),
         _ if !session.client.is_secured() => Err(replies::AUTH_NEEDS_TLS),
         state::FRESH | state::HELO => Err(replies::EHLO_FIRST),
         _ if session.client.is_authenticated() => Err(replies::AUTH_ALREADY),
@@ -163,7 +163,7 @@ fn may_authenticate(session: &SmtpSession) -> Result<(), &'static str> {
 fn may_start_tls(session: &SmtpSession) -> Result<(), &'static str> {
     match session.state() {
         _ if session.client.is_secured() => Err(replies::TLS_ALREADY),
-        _ if !session.settings.tls_offered() => Err(replies::TLS_NOT_HERE),
+        _ if !session.settings.tls_offered => Err(replies::TLS_NOT_HERE),
         state::FRESH | state::HELO => Err(replies::EHLO_FIRST),
         state::EHLO => Ok(()),
         _ => Err(replies::NOT_IN_TRANSACTION),

@@ -144,12 +144,12 @@ impl<A: SessionHandler> Listener<A> {
     }
 
     pub fn role(&self) -> ListenerRole {
-        self.config.settings().role()
+        self.config.settings().role
     }
 
     /// Serves until `shutdown` is cancelled, then drains. Returns true if every session ended within the drain timeout.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
-        let drain_timeout = self.config.settings().limits().timeouts.drain;
+        let drain_timeout = self.config.settings().limits.timeouts.drain;
         let shared = Arc::new(ListenerContext {
             config: self.config,
             handler: self.handler,
@@ -220,7 +220,7 @@ impl<A: SessionHandler> ListenerContext<A> {
     /// before its client is known.
     fn accept(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
         let is_proxy = self.config.proxies.contains(peer.ip());
-        let (role, address) = (self.config.settings().role(), (!is_proxy).then(|| peer.ip()));
+        let (role, address) = (self.config.settings().role, (!is_proxy).then(|| peer.ip()));
         let Some(slot) = self.connections.acquire_slot(role, address, Instant::now()) else {
             return self.reject_connection(&stream, peer, replies::TOO_MANY_SESSIONS, "sessions");
         };
@@ -248,13 +248,13 @@ impl<A: SessionHandler> ListenerContext<A> {
     /// Admits a client, or sends it the reason for the refusal.
     fn admit(&self, stream: &TcpStream, peer: SocketAddr, slot: ConnectionSlot) -> Option<ConnectionPermit> {
         let settings = self.config.settings();
-        let is_outsider = settings.role() == ListenerRole::Relay
+        let is_outsider = settings.role == ListenerRole::Relay
             && !self.config.networks.borrow().iter().any(|network| network.contains(peer.ip()));
         if is_outsider {
             self.reject_connection(stream, peer, replies::RELAY_NOT_ALLOWED, "network");
             return None;
         }
-        let (limits, now) = (settings.limits(), Instant::now());
+        let (limits, now) = (&settings.limits, Instant::now());
         if !self.connections.allow_connection(peer.ip(), limits.connections_per_minute_max, now) {
             self.reject_connection(stream, peer, replies::CONNECTION_RATE_EXCEEDED, "rate");
             return None;
@@ -279,7 +279,7 @@ impl<A: SessionHandler> ListenerContext<A> {
 
     /// Counts a refusal due to a limit, by its reason.
     fn count_refused(&self, reason: &'static str) {
-        let listener = self.config.settings().role().name();
+        let listener = self.config.settings().role.name();
         metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason).increment(1);
     }
 

@@ -154,7 +154,7 @@ impl SmtpSession {
             (true, _) => InputMode::Handshake { greets: true },
             (false, false) => InputMode::Greeting,
             (false, true) => {
-                replies.push_wire(settings.greeting().as_bytes());
+                replies.push_wire(settings.greeting.as_bytes());
                 InputMode::Command
             }
         };
@@ -249,12 +249,12 @@ impl SmtpSession {
 
     /// Returns whether this is a submission session without a login.
     pub fn awaits_login(&self) -> bool {
-        self.settings.role() == ListenerRole::Submission && !self.client.is_authenticated()
+        self.settings.role == ListenerRole::Submission && !self.client.is_authenticated()
     }
 
     /// Returns whether overload shortens the session's timeouts: at MX, and at submission before a login.
     pub fn is_untrusted(&self) -> bool {
-        self.settings.role() == ListenerRole::Mx || self.awaits_login()
+        self.settings.role == ListenerRole::Mx || self.awaits_login()
     }
 
     /// Sets whether session slots are short. Call it before [`Input::Now`] and before [`Self::deadline`].
@@ -396,7 +396,7 @@ impl SmtpSession {
             InputMode::Handshake { .. } => SessionAction::Close,
             _ if self.awaits_login() && now >= self.timeouts().login => self.close(replies::LOGIN_TIMED_OUT, replies),
             InputMode::Greeting => {
-                replies.push_wire(self.settings.greeting().as_bytes());
+                replies.push_wire(self.settings.greeting.as_bytes());
                 self.mode = InputMode::Command;
                 self.times.record_input();
                 SessionAction::Read
@@ -413,10 +413,10 @@ impl SmtpSession {
     /// Returns the session's memory reservation. It counts against the account, or without a login against the client's
     /// site; at MX also against the site's network.
     fn reservation(&mut self) -> Arc<MemoryReservation> {
-        let (peer, budget, began) = (self.client.peer, self.settings.budget(), self.times.began);
+        let (peer, budget, began) = (self.client.peer, &self.settings.budget, self.times.began);
         Arc::clone(self.reservation.get_or_insert_with(|| match self.client.account() {
             Some(account) => budget.reserve([QuotaHolder::Account(account)], began),
-            None if self.settings.role() == ListenerRole::Mx => {
+            None if self.settings.role == ListenerRole::Mx => {
                 budget.reserve(QuotaHolder::untrusted_client(peer), began)
             }
             None => budget.reserve([QuotaHolder::for_site(peer)], began),

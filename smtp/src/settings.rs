@@ -38,14 +38,16 @@ impl ListenerRole {
 /// The settings of a listener's sessions.
 #[derive(Debug)]
 pub struct SessionSettings {
-    role: ListenerRole,
+    pub(crate) role: ListenerRole,
     pub(crate) hostname: DomainName,
     pub(crate) limits: SessionLimits,
     /// The timeouts of untrusted sessions during overload.
     pub(crate) overload_timeouts: SessionTimeouts,
-    budget: Arc<ContentBudget>,
-    tls_offered: bool,
-    greeting: String,
+    /// The content memory that all sessions of this role share.
+    pub budget: Arc<ContentBudget>,
+    /// True if STARTTLS is offered.
+    pub tls_offered: bool,
+    pub(crate) greeting: String,
     capabilities_plain: String,
     capabilities_tls: String,
 }
@@ -72,32 +74,6 @@ impl SessionSettings {
             budget,
             tls_offered,
         }
-    }
-
-    pub fn role(&self) -> ListenerRole {
-        self.role
-    }
-
-    pub fn hostname(&self) -> &DomainName {
-        &self.hostname
-    }
-
-    pub fn limits(&self) -> &SessionLimits {
-        &self.limits
-    }
-
-    /// The content memory that all sessions of this role share.
-    pub fn budget(&self) -> &Arc<ContentBudget> {
-        &self.budget
-    }
-
-    /// Returns whether STARTTLS is offered.
-    pub fn tls_offered(&self) -> bool {
-        self.tls_offered
-    }
-
-    pub(crate) fn greeting(&self) -> &str {
-        &self.greeting
     }
 
     pub(crate) fn capabilities(&self, secured: bool) -> &str {

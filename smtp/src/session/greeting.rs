@@ -37,7 +37,7 @@ pub(crate) fn handle_helo(
     };
     session.transaction = None;
     session.client.set_helo(name, false);
-    replies.push_reply(&SmtpReply::without_enhanced(250, session.settings.hostname().to_string()));
+    replies.push_reply(&SmtpReply::without_enhanced(250, session.settings.hostname.to_string()));
     SessionAction::Read
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn handle_help(
     _: CommandArguments<'_>,
     replies: &mut ReplyBuffer,
 ) -> SessionAction {
-    let is_submission = session.settings.role() == ListenerRole::Submission;
+    let is_submission = session.settings.role == ListenerRole::Submission;
     replies.push_fixed(if is_submission { replies::HELP_SUBMISSION } else { replies::HELP });
     SessionAction::Read
 }
@@ -117,7 +117,7 @@ impl SmtpSession {
     pub(super) fn handle_tls_established(&mut self, tls: SessionTls, replies: &mut ReplyBuffer) -> SessionAction {
         if let InputMode::Handshake { greets } = self.mode {
             if greets {
-                replies.push_wire(self.settings.greeting().as_bytes());
+                replies.push_wire(self.settings.greeting.as_bytes());
             }
             self.times.record_input();
             self.mode = InputMode::Command;

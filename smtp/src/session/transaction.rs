@@ -93,7 +93,7 @@ pub(crate) fn handle_mail(
         Ok(ReversePath::Address(address)) => Some(address),
         Err(error) => return session.refuse_reply(&error.reply(MAIL_FORM, 7), replies),
     };
-    let parameters = match parameter::parse_mail_parameters(cut.parameters, session.settings.role()) {
+    let parameters = match parameter::parse_mail_parameters(cut.parameters, session.settings.role) {
         Ok(parameters) => parameters,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
@@ -150,11 +150,11 @@ pub(crate) fn handle_rcpt(
     if session.client.greeted_with_ehlo() != Some(true) && !cut.parameters.trim_ascii().is_empty() {
         return session.refuse(replies::PARAMETERS_NEED_EHLO, replies);
     }
-    let address = match path::parse_forward_path(cut.text, smtputf8, session.settings.hostname()) {
+    let address = match path::parse_forward_path(cut.text, smtputf8, &session.settings.hostname) {
         Ok(address) => address,
         Err(error) => return session.refuse_reply(&error.reply(RCPT_FORM, 3), replies),
     };
-    let notify = match parameter::parse_rcpt_parameters(cut.parameters, smtputf8, session.settings.role()) {
+    let notify = match parameter::parse_rcpt_parameters(cut.parameters, smtputf8, session.settings.role) {
         Ok(notify) => notify,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
@@ -165,7 +165,7 @@ pub(crate) fn handle_rcpt(
     // The envelope does not show in which header field an address is; the intake reads the header.
     let recipient = DraftRecipient { address, kind: RecipientKind::Bcc, notify };
     // A trusted host's recipients are all accepted, so there is no hook.
-    if session.settings.role() != ListenerRole::Relay {
+    if session.settings.role != ListenerRole::Relay {
         let question = Hook::RcptTo(recipient.address.clone());
         return session.call_hook(PendingHook::RcptTo(Box::new(recipient)), question);
     }
@@ -399,7 +399,7 @@ impl SmtpSession {
                     recipients: transaction.recipients,
                     content,
                     binary: transaction.binary,
-                    trace: self.client.trace(self.id, self.settings.hostname()),
+                    trace: self.client.trace(self.id, &self.settings.hostname),
                     memory,
                 };
                 self.call_hook(PendingHook::Submit, Hook::Submit(Box::new(message)))

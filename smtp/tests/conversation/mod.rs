@@ -46,7 +46,7 @@ impl Conversation {
     /// A session that shares the settings of a listener with others.
     pub(crate) fn with(settings: Arc<SessionSettings>, peer: &str, secured: bool) -> Self {
         let mut replies = ReplyBuffer::default();
-        let (peer, budget) = (peer.parse().unwrap(), Arc::clone(settings.budget()));
+        let (peer, budget) = (peer.parse().unwrap(), Arc::clone(&settings.budget));
         let mut session = SmtpSession::new(settings, 1, peer, secured, &mut replies);
         if secured {
             session.step(Input::TlsEstablished(TLS), &mut replies);
