@@ -115,6 +115,14 @@ impl ReplyBuffer {
         self.count += 1;
     }
 
+    /// Appends the reply of a hook, or `fixed` if it has none.
+    pub(crate) fn push_hook_reply(&mut self, reply: Option<SmtpReply>, fixed: &'static str) {
+        match reply {
+            Some(reply) => self.push_reply(&reply),
+            None => self.push_fixed(fixed),
+        }
+    }
+
     /// Appends a reply in wire form.
     pub(crate) fn push_wire(&mut self, wire: &[u8]) {
         self.wire.extend_from_slice(wire);

@@ -148,10 +148,7 @@ impl SmtpSession {
                 self.client.authenticate(account);
                 // From now on the messages' memory counts against the account.
                 self.reservation = None;
-                match reply {
-                    Some(reply) => replies.push_reply(&reply),
-                    None => replies.push_fixed(replies::AUTHENTICATED),
-                }
+                replies.push_hook_reply(reply, replies::AUTHENTICATED);
                 SessionAction::Read
             }
             Err(reply) => {

@@ -276,10 +276,7 @@ impl SmtpSession {
         match answer.into_result() {
             Ok(reply) => {
                 self.transaction = Some(transaction);
-                match reply {
-                    Some(reply) => replies.push_reply(&reply),
-                    None => replies.push_fixed(replies::SENDER_OK),
-                }
+                replies.push_hook_reply(reply, replies::SENDER_OK);
                 SessionAction::Read
             }
             Err(reply) => push_verdict_reply(&reply, replies),
@@ -295,10 +292,7 @@ impl SmtpSession {
         match (answer.into_result(), &mut self.transaction) {
             (Ok(reply), Some(transaction)) => {
                 transaction.recipients.push(recipient);
-                match reply {
-                    Some(reply) => replies.push_reply(&reply),
-                    None => replies.push_fixed(replies::RECIPIENT_OK),
-                }
+                replies.push_hook_reply(reply, replies::RECIPIENT_OK);
                 SessionAction::Read
             }
             (Ok(_), None) => self.refuse(replies::MAIL_FIRST, replies),
@@ -416,10 +410,7 @@ impl SmtpSession {
             Ok(reply) => {
                 self.counts.count_mail();
                 self.times.record_message();
-                match reply {
-                    Some(reply) => replies.push_reply(&reply),
-                    None => replies.push_fixed(replies::MESSAGE_ACCEPTED),
-                }
+                replies.push_hook_reply(reply, replies::MESSAGE_ACCEPTED);
                 SessionAction::Read
             }
             Err(reply) => push_verdict_reply(&reply, replies),
