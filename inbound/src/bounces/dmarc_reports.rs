@@ -78,7 +78,7 @@ impl DmarcReportFile {
         let mut names = BTreeSet::from([self.domain.clone()]);
         for (author, _) in self.rows.keys() {
             let mut at = Some(author.clone());
-            while let Some(name) = at.filter(|name| is_same_or_below(name, &self.domain) && !names.contains(name)) {
+            while let Some(name) = at.filter(|name| name.is_within(&self.domain) && !names.contains(name)) {
                 if names.len() > NAMES_MAX {
                     return names;
                 }
@@ -92,7 +92,7 @@ impl DmarcReportFile {
     /// Returns the part of the report about `domain`.
     fn for_domain(&self, domain: SendingDomain, reporter: &DomainName, received_at: Timestamp) -> DomainDmarcReport {
         let mut sums: BTreeMap<IpAddr, DmarcMessageCounts> = BTreeMap::new();
-        let own_rows = self.rows.iter().filter(|((author, _), _)| is_same_or_below(author, &domain.name));
+        let own_rows = self.rows.iter().filter(|((author, _), _)| author.is_within(&domain.name));
         own_rows.for_each(|((_, ip), tally)| sums.entry(*ip).or_default().add(tally));
         let mut totals = DmarcMessageCounts::default();
         sums.values().for_each(|tally| totals.add(tally));
@@ -109,12 +109,6 @@ impl DmarcReportFile {
         };
         DomainDmarcReport { domain, report, sources: cap_sources(sources.collect()) }
     }
-}
-
-/// True if `name` is `top` or below it.
-fn is_same_or_below(name: &DomainName, top: &DomainName) -> bool {
-    let prefix = name.as_str().strip_suffix(top.as_str());
-    prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
 }
 
 impl BounceProcessor {
@@ -257,7 +251,7 @@ fn count_records(records: &[wire::Record], domain: &DomainName) -> DmarcSourceCo
         let Some(ip) = record.row.source_ip else { continue };
         let author = record.identifiers.header_from.trim().trim_end_matches('.');
         let author = if author.is_empty() { Some(domain.clone()) } else { author.parse().ok() };
-        let Some(author) = author.filter(|author| is_same_or_below(author, domain)) else { continue };
+        let Some(author) = author.filter(|author| author.is_within(domain)) else { continue };
         let (messages, judged) = (u64::from(record.row.count), &record.row.policy_evaluated);
         let count_if = |condition: bool| if condition { messages } else { 0 };
         let (dkim, spf) = (judged.dkim == DmarcResult::Pass, judged.spf == DmarcResult::Pass);

@@ -67,6 +67,11 @@ impl DomainName {
         self.0.split_once('.').map(|(_, rest)| Self(rest.into()))
     }
 
+    /// True if this name is `top` or below it.
+    pub fn is_within(&self, top: &Self) -> bool {
+        self.0.strip_suffix(&*top.0).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
+    }
+
     fn is_ascii_name(text: &str) -> bool {
         !text.is_empty()
             && text.len() <= NAME_BYTES_MAX

@@ -87,8 +87,7 @@ async fn is_aligned(
     if domain == author {
         return Ok(true);
     }
-    let prefix = domain.as_str().strip_suffix(organisation.as_str());
-    if strict || !prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.')) {
+    if strict || !domain.is_within(organisation) {
         return Ok(false);
     }
     Ok(DnsTreeWalk::fetch(resolver, domain).await?.organizational_domain(domain) == *organisation)

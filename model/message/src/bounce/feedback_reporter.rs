@@ -34,10 +34,7 @@ impl FeedbackReporter {
             Self::Address(address) => {
                 address.domain() == author.domain() && address.local_part().eq_ignore_ascii_case(author.local_part())
             }
-            Self::Domain(name) => {
-                let below = author.domain().as_str().strip_suffix(name.as_str());
-                below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-            }
+            Self::Domain(name) => author.domain().is_within(name),
         }
     }
 }

@@ -31,14 +31,8 @@ pub(super) fn classify(input: &ClassifierInput<'_>) -> Classification {
 
 /// The provider that a mail host belongs to, by its name or a parent domain.
 pub(super) fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
-    let is_of_provider =
-        |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| is_at_or_below(host, name));
+    let is_of_provider = |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| host.is_within(name));
     RULES.iter().find(is_of_provider).and_then(|row| row.pattern.providers.first())
-}
-
-fn is_at_or_below(host: &DomainName, name: &DomainName) -> bool {
-    let below = host.as_str().strip_suffix(name.as_str());
-    below.is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }
 
 /// Classifies a text by the rows that depend on nothing but text.
