@@ -161,8 +161,9 @@ impl ContentBuffer {
 }
 
 /// Position of the next byte within its line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum DotState {
+    #[default]
     LineStart,
     /// After a dot at the start of a line; the dot is removed.
     Dot,
@@ -174,15 +175,9 @@ enum DotState {
 }
 
 /// Reads content after DATA and removes dot-stuffing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DotReceiver {
     state: DotState,
-}
-
-impl Default for DotReceiver {
-    fn default() -> Self {
-        Self { state: DotState::LineStart }
-    }
 }
 
 impl DotReceiver {
