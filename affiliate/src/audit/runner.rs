@@ -103,10 +103,6 @@ impl FinishedAudit {
         let longest = if self.outcome.is_ok() { REPORT_KEPT } else { ERROR_KEPT };
         now.duration_since(self.ended_at).abs() <= longest
     }
-
-    fn outcome(&self) -> Result<AuditReport> {
-        self.outcome.clone()
-    }
 }
 
 #[derive(Default)]
@@ -119,10 +115,6 @@ struct AccountAudits {
 impl AccountAudits {
     fn last(&self) -> Option<Arc<FinishedAudit>> {
         self.last.lock().clone()
-    }
-
-    fn set_last(&self, finished: Arc<FinishedAudit>) {
-        *self.last.lock() = Some(finished);
     }
 }
 
@@ -165,7 +157,7 @@ impl AuditRunner {
         let lock = Arc::clone(&audits.running).lock_owned().await;
         let state = LedgerState::read(&context, account).await?;
         if let Some(last) = audits.last().filter(|last| last.answers(request, &state)) {
-            return last.outcome();
+            return last.outcome.clone();
         }
         // A request that is given up does not end the audit, so the account stays locked until it has ended.
         join(tokio::spawn(self.clone().run(context, account, state, audits, lock))).await
@@ -181,7 +173,7 @@ impl AuditRunner {
                 tokio::spawn(self.clone().run(context, account, state, audits, lock));
             }
         }
-        last.map_or_else(|| Ok(AuditReport::running()), |last| last.outcome())
+        last.map_or_else(|| Ok(AuditReport::running()), |last| last.outcome.clone())
     }
 
     async fn run(
@@ -212,8 +204,8 @@ impl AuditRunner {
             tracing::warn!(%account, %error, "cannot audit the affiliate ledger");
         }
         let finished = Arc::new(FinishedAudit { outcome, state, number, began_at, ended_at: context.now() });
-        audits.set_last(Arc::clone(&finished));
-        finished.outcome()
+        *audits.last.lock() = Some(Arc::clone(&finished));
+        finished.outcome.clone()
     }
 
     /// The audits of an account. Results of accounts that nobody waits for make room for others.
@@ -252,7 +244,7 @@ mod tests {
         assert!(report.is_kept(second(650)) && !report.is_kept(second(651)));
         let error = finished(Err(LedgerError::NotSetUp));
         assert!(error.is_kept(second(80)) && !error.is_kept(second(81)));
-        assert!(matches!(error.outcome(), Err(LedgerError::NotSetUp)));
+        assert!(matches!(error.outcome, Err(LedgerError::NotSetUp)));
     }
 
     #[test]

@@ -62,7 +62,7 @@ async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<()
         let payment = Payment { charge: None, payment_intent: checkout.payment_intent.clone() };
         link_payment(work, invoice, &payment).await?;
         if checkout.marks.excluded {
-            work.processor.invoice(invoice).await?.apply_exclusion();
+            work.processor.invoice(invoice).await?.is_excluded = true;
         }
     }
     if work.program.settings.count_invoiceless_payments

@@ -216,7 +216,9 @@ impl UnitOfWork {
         let is_changed = |TrackedRow { before, now }: &TrackedRow<Commission>| {
             before.as_ref().is_none_or(|before| !before.is_equal_without_refund_split(now))
         };
-        self.lines.rows.rows().any(is_changed) || self.payouts.has_new_adjustments() || self.referrals.has_changes()
+        self.lines.rows.rows().any(is_changed)
+            || !self.payouts.new_adjustments.is_empty()
+            || self.referrals.has_changes()
     }
 
     /// Creates or updates a line, and emits its events in this order.

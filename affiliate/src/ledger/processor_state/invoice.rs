@@ -116,11 +116,6 @@ impl InvoiceState {
         Ok(())
     }
 
-    /// Sets the exclusion flag found on the checkout session.
-    pub(crate) fn apply_exclusion(&mut self) {
-        self.is_excluded = true;
-    }
-
     /// Sets the customer whose index lists the invoice. Returns true if it changed.
     pub(crate) fn set_index_customer(&mut self, customer: &str) -> bool {
         let is_new = self.listed_with.as_deref() != Some(customer);

@@ -30,7 +30,7 @@ pub(crate) struct PayoutRows {
     /// Totals of existing adjustments, by line.
     sums: BTreeMap<CommissionId, AdjustmentTotal>,
     /// New adjustments, at most one per line.
-    new_adjustments: BTreeMap<CommissionId, Adjustment>,
+    pub(super) new_adjustments: BTreeMap<CommissionId, Adjustment>,
     released_adjustments: Vec<Adjustment>,
     /// Lines to remove from the items of a payout.
     pub(crate) removed_items: Vec<(PayoutId, CommissionId)>,
@@ -170,10 +170,6 @@ impl PayoutRows {
             self.new_adjustments.remove(&line);
         }
         Ok(())
-    }
-
-    pub(super) fn has_new_adjustments(&self) -> bool {
-        !self.new_adjustments.is_empty()
     }
 
     /// Releases the adjustments of a payout, so that another payout nets them.
