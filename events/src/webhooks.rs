@@ -32,7 +32,7 @@ use dns::secrets::Vault;
 use jiff::Timestamp;
 use model::id::{AccountId, WebhookId};
 use model::webhook::{RetryPolicy, Webhook};
-use net::http_client::{HttpClient, UrlRules};
+use net::http_client::HttpClient;
 use quick_cache::sync::Cache;
 use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
@@ -126,11 +126,6 @@ impl WebhookSender {
             secrets: Cache::new(ACCOUNTS_MAX),
             listeners_until_s: AtomicI64::new(0),
         }
-    }
-
-    /// Rules for the URLs of endpoints.
-    pub(crate) fn url_rules(&self) -> UrlRules {
-        self.client.rules()
     }
 
     /// The client for URLs of customers and strangers: it connects to public addresses only, unless the operator allows

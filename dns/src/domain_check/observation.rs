@@ -68,7 +68,7 @@ impl RecordObservation {
     pub(super) async fn observe(fetcher: &RecordFetcher<'_>, domain: &str, record: &DomainRecord) -> Self {
         let kind = wire_type(record.record_type);
         let mut answers = Self::from_records(fetcher.fetch(&record.name, kind).await);
-        answers.registered = fetcher.is_registered();
+        answers.registered = fetcher.registered;
         // The zone of an unregistered domain is its top-level domain, which is not worth showing.
         answers.zone = fetcher.zone().filter(|zone| zone.contains('.'));
         let Ok(records) = answers.records.clone() else { return answers };

@@ -80,7 +80,8 @@ pub(super) struct RecordFetcher<'a> {
     pub(super) resolver: &'a AuthoritativeResolver,
     domain: WireName,
     zone: Option<Arc<ZoneServers>>,
-    registered: bool,
+    /// False if the top-level domain answers that the domain does not exist.
+    pub(super) registered: bool,
     bounds: QueryBudget<'a>,
 }
 
@@ -97,11 +98,6 @@ impl<'a> RecordFetcher<'a> {
             _ => true,
         };
         Self { resolver, domain, zone, registered, bounds }
-    }
-
-    /// Returns false if the top-level domain answers that the domain does not exist.
-    pub(super) fn is_registered(&self) -> bool {
-        self.registered
     }
 
     /// The zone of the domain, if it is known.

@@ -105,7 +105,7 @@ impl WebhookService {
     /// Rules for the URLs of endpoints.
     #[must_use]
     pub fn webhook_url_rules(&self) -> UrlRules {
-        self.sender.url_rules()
+        self.sender.client.rules()
     }
 
     /// Checks that an endpoint may have this URL.
