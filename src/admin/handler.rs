@@ -15,7 +15,7 @@ use model::domain::SendingDomain;
 use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
 use serde_json::{Value, json};
 use store::access::AccessError;
-use store::engine::Batch;
+use store::engine::{Batch, StoreState};
 use store::tls_daily_stats::TlsStatsPage;
 use tokio::sync::mpsc;
 
@@ -38,6 +38,11 @@ pub(crate) fn handle_request<'a>(
     request: AdminRequest,
     progress: mpsc::Sender<String>,
 ) -> BoxFuture<'a, AdminResult> {
+    // Without the database a commit waits until it is back, and the operator would see nothing meanwhile.
+    if let (true, StoreState::Away(reason)) = (request.is_change(), server.store.health().state) {
+        let message = format!("the database cannot be reached ({reason}); nothing was changed, try again later");
+        return Box::pin(ready(Err(AdminError::with_code("unavailable", message))));
+    }
     match request {
         AdminRequest::AccountCreate(create) => Box::pin(create_account(server, permissions, create)),
         AdminRequest::AccountUpdate(update) => Box::pin(update_account(server, update)),

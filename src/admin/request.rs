@@ -160,6 +160,27 @@ pub enum AdminRequest {
     ClockAdvance { seconds: u64 },
 }
 
+impl AdminRequest {
+    /// True if the request commits a change to the store.
+    pub(super) fn is_change(&self) -> bool {
+        matches!(
+            self,
+            Self::AccountCreate(_)
+                | Self::AccountUpdate(_)
+                | Self::SessionCreate { .. }
+                | Self::UserReset { .. }
+                | Self::DomainCreate(_)
+                | Self::DomainVerify(_)
+                | Self::DomainUpdate { .. }
+                | Self::Queue { .. }
+                | Self::QueueMany { .. }
+                | Self::Destination { .. }
+                | Self::PoolAssign { .. }
+                | Self::PoolWarmUp { .. }
+        )
+    }
+}
+
 /// The account to create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
 pub struct AccountCreate {
