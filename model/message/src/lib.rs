@@ -30,3 +30,4 @@ pub mod row;
 pub mod sender_fields;
 pub mod tls_report;
 mod word_enum;
+pub mod word_list;

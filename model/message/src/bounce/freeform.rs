@@ -7,6 +7,7 @@
 use crate::address::{Address, DomainName};
 use crate::classify::BounceClass;
 use crate::encoded_word;
+use crate::word_list;
 
 use super::report_parts::{self, ReportPart};
 use super::smtp_codes::{self, EmbeddedCode, one_line};
@@ -18,184 +19,17 @@ const TEXT_BYTES_MAX: usize = 32 * 1024;
 const LINES_MAX: usize = 400;
 
 /// Phrases of delay notices, in lower case.
-const DELAY_SENTENCES: &[&str] = &[
-    "this is a warning message only",
-    "you do not need to resend your message",
-    "has not yet been delivered",
-    "has not been delivered to one or more of its recipients after more than",
-    "message delivery has been delayed",
-    "delivery is delayed to these recipients",
-    "delivery incomplete",
-    "there was a temporary problem delivering your message",
-    "your message has not been delivered yet",
-    "we will continue to attempt",
-    "will be retried for",
-    "warning: could not send message for past",
-    // OpenSMTPD, PowerMTA
-    "a message is delayed for more than",
-    "; will keep trying until",
-];
+const DELAY_SENTENCES: &str = include_str!("freeform/delay_sentences.txt");
 
 /// Phrases of failure notices, in lower case.
-const FAILURE_SENTENCES: &[&str] = &[
-    // qmail and derived servers; many Japanese and Chinese providers
-    "this is the qmail-send program",
-    "i'm afraid i wasn't able to deliver your message",
-    "sorry it didn't work out",
-    "your mail was not delivered to the following address",
-    "your message was not delivered to the following address",
-    // Exim
-    "this message was created automatically by mail delivery software",
-    "a message that you sent could not be delivered",
-    "a message that you have sent could not be delivered",
-    // Postfix
-    "i'm sorry to have to inform you that your message could not",
-    "this is the mail system at host",
-    "this is the postfix program",
-    // sendmail
-    "the following addresses had permanent fatal errors",
-    "the following addresses had permanent delivery errors",
-    // Exchange, Outlook.com
-    "your message did not reach some or all of the intended recipients",
-    "delivery has failed to these recipients",
-    "the following recipient(s) could not be reached",
-    "the following recipient(s) cannot be reached",
-    "your message couldn't be delivered",
-    "your message wasn't delivered",
-    "this is an automatically generated delivery status notification",
-    "your message to the following recipients could not be delivered",
-    // Gmail
-    "delivery to the following recipient failed permanently",
-    "delivery to the following recipients failed permanently",
-    "the response from the remote server was",
-    "wasn't delivered to",
-    // Yahoo
-    "unable to deliver your message to the following address",
-    "unable to deliver message to the following address",
-    // Lotus Domino
-    "was not delivered to:",
-    "message could not be delivered",
-    // Mail.ru, Yandex
-    "could not be delivered to one or more of its recipients",
-    "could not be delivered to one or more recipients",
-    "не может быть доставлено",
-    "не удалось доставить",
-    "не доставлено",
-    // providers in Japan, and elsewhere
-    "each of the following recipients was rejected by a remote mail server",
-    "the following recipients did not receive this message",
-    "the user(s) account is temporarily over quota",
-    "the user(s) account is disabled",
-    "could not be delivered to the following",
-    "メールを配信できません",
-    "メールを送信できません",
-    "メールは送信できません",
-    "宛先不明",
-    "宛先が見つかりません",
-    "konnte nicht zugestellt werden",
-    "n'a pas pu être remis",
-    "no se ha podido entregar",
-    "no se pudo entregar",
-    "this report relates to a message you sent",
-    "undeliverable to the following",
-    "the message could not be delivered",
-    "your mail message to the following address",
-    // OpenSMTPD, DragonFly, PowerMTA, Courier
-    "an error has occurred while attempting to deliver a message",
-    "there was an error delivering your mail to",
-    "delivery failed; will not continue trying",
-    "your message to the following recipients cannot be delivered",
-    // MDaemon, GroupWise, CommuniGate, Kerio, iCloud
-    "had permanent fatal delivery errors",
-    "was undeliverable to the following",
-    "failed to deliver to '",
-    "your message cannot be delivered to the following recipients",
-    // mailer daemons of unknown make
-    "your message was not delivered because",
-    "the following message could not be delivered",
-    "could not deliver your message",
-    "could not deliver your mail",
-    "could not deliver the message",
-    "unable to deliver the message",
-    "unable to deliver your mail",
-    "your email could not be delivered",
-    "your e-mail could not be delivered",
-    // MessageLabs, Amazon, Mimecast, Barracuda
-    "i was not able to deliver your message",
-    "an error occurred while trying to deliver the mail to the following recipients",
-    "was not able to be delivered",
-    "was blocked by our spam firewall",
-    // NetEase, QQ; Naver, Daum
-    "您的邮件被退回",
-    "邮件无法送达",
-    "메일이 전송되지 않았습니다",
-    "메일을 보낼 수 없습니다",
-    // Italian, Portuguese, French, Dutch
-    "non può essere recapitato",
-    "impossibile recapitare",
-    "não pôde ser entregue",
-    "não foi possível entregar",
-    "n'a pas pu être distribué",
-    "n'a pas pu être délivré",
-    "kon niet worden bezorgd",
-    "kan niet worden bezorgd",
-    // Polish, Czech, Turkish, Swedish, Danish, Norwegian, Finnish, Hungarian
-    "nie mogła zostać dostarczona",
-    "nie można dostarczyć",
-    "nepodařilo doručit",
-    "teslim edilemedi",
-    "kunde inte levereras",
-    "kunne ikke leveres",
-    "ei voitu toimittaa",
-    "nem kézbesíthető",
-];
+const FAILURE_SENTENCES: &str = include_str!("freeform/failure_sentences.txt");
 
 /// Phrases of challenge-response systems, in lower case. They hold the message until its sender confirms, so it has not
 /// bounced. A real bounce requests no confirmation.
-const CHALLENGE_SENTENCES: &[&str] = &[
-    "to complete the delivery",
-    "to complete delivery",
-    "confirm that you are a person",
-    "confirm that you are human",
-    "confirm you are human",
-    "confirm that you have sent",
-    "confirm that you sent",
-    "confirm your message by",
-    "confirm your email address by",
-    "please confirm your message",
-    "prove that you are human",
-    "prove that you are a person",
-    "verify that you are human",
-    "verify that you are a person",
-];
+const CHALLENGE_SENTENCES: &str = include_str!("freeform/challenge_sentences.txt");
 
 /// Subjects of failure notices by mailer daemons, in lower case.
-const FAILURE_SUBJECTS: &[&str] = &[
-    "undelivered mail",
-    "undeliverable",
-    "mail delivery failed",
-    "mail delivery failure",
-    "mail system error",
-    "delivery status notification (failure)",
-    "delivery failure",
-    "delivery failed",
-    "delivery notification: delivery has failed",
-    "failure notice",
-    "failed delivery",
-    "returned mail",
-    "returned to sender",
-    "non-delivery",
-    "non delivery",
-    "nondeliverable",
-    "message undeliverable",
-    "undelivered",
-    "unzustellbar",
-    "non remis",
-    "message status - undeliverable",
-    "permanent delivery failure",
-    "message delivery failure",
-    "delivery status notification: error",
-];
+const FAILURE_SUBJECTS: &str = include_str!("freeform/failure_subjects.txt");
 
 /// Local-part prefixes of bounce authors.
 const DAEMON_LOCAL_PARTS: &[&str] =
@@ -217,25 +51,7 @@ const DAEMON_NAMES: &[&str] = &[
 ];
 
 /// Separators between the report and the returned message, in lower case.
-const RETURNED_MESSAGE_MARKERS: &[&str] = &[
-    "--- below this line is a copy of the message",
-    "------ this is a copy of the message",
-    "------ this is a copy of your message",
-    "--- the header of the original message",
-    "--- original message",
-    "----- original message",
-    "----- original headers",
-    "--- enclosed is a copy of the message",
-    "message headers follow.",
-    "original message follows.",
-    "below is a copy of the original message:",
-    "original message headers:",
-    "original message header:",
-    "----- unsent message follows",
-    "----- transcript of session follows is truncated",
-    "received: from",
-    "return-path: <",
-];
+const RETURNED_MESSAGE_MARKERS: &str = include_str!("freeform/returned_message_markers.txt");
 
 /// Words that indicate a temporary cause.
 const TRANSIENT_WORDS: &[&str] = &[
@@ -259,7 +75,7 @@ pub(super) fn parse(message: &[u8], parts: &[ReportPart<'_>]) -> Option<ParsedRe
     let lines = report_lines(&text);
     let lower = opening_text(&lines);
     let subject = decoded_field(message, "Subject").to_lowercase();
-    let contains_any = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
+    let contains_any = |sentences: &str| word_list::entries(sentences).any(|known| lower.contains(known));
     // People and vacation replies use the same words, so the author decides (RFC 3834 3.2).
     if !is_by_daemon(message) {
         return None;
@@ -272,7 +88,7 @@ pub(super) fn parse(message: &[u8], parts: &[ReportPart<'_>]) -> Option<ParsedRe
     if contains_any(DELAY_SENTENCES) || subject.contains("(delay)") {
         return Some(ParsedReport::Delayed(parse_failure(&lines)));
     }
-    let by_subject = FAILURE_SUBJECTS.iter().any(|known| subject.trim_start().starts_with(known));
+    let by_subject = word_list::entries(FAILURE_SUBJECTS).any(|known| subject.trim_start().starts_with(known));
     if !contains_any(FAILURE_SENTENCES) && !by_subject {
         return None;
     }
@@ -333,7 +149,7 @@ fn opening_text(lines: &[&str]) -> String {
 fn report_lines(text: &str) -> Vec<&str> {
     let is_returned = |line: &&str| {
         let lower = line.trim().to_lowercase();
-        RETURNED_MESSAGE_MARKERS.iter().any(|mark| lower.starts_with(mark))
+        word_list::entries(RETURNED_MESSAGE_MARKERS).any(|mark| lower.starts_with(mark))
     };
     let lines = text.lines().map(str::trim).take_while(|line| !is_returned(line));
     lines.filter(|line| !line.is_empty() && !line.starts_with('>')).take(LINES_MAX).collect()
