@@ -1,7 +1,7 @@
 //! The elements of MJML 4 that mrml has, and where each may stand.
 
 /// An element.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Element {
     pub(crate) name: &'static str,
     pub(crate) content: Content,
@@ -28,6 +28,7 @@ pub(crate) const HEAD: &str = "mj-head";
 pub(crate) const BODY: &str = "mj-body";
 pub(crate) const RAW: &str = "mj-raw";
 
+/// The head, then `BODY` and the elements of the layout.
 const ELEMENTS: &[Element] = &[
     element(ROOT, Elements(&[HEAD, BODY])),
     element(HEAD, Elements(&["mj-attributes", "mj-breakpoint", "mj-font", "mj-preview", RAW, "mj-style", "mj-title"])),
@@ -77,46 +78,19 @@ const CONTENTS: &[&str] = &[
     "mj-text",
 ];
 
-/// Elements that carry default attributes of others.
-const DEFAULTS: &[Element] = &[
-    element("mj-all", Empty),
-    element("mj-class", Empty),
-    element(BODY, Empty),
-    element("mj-wrapper", Empty),
-    element("mj-section", Empty),
-    element("mj-group", Empty),
-    element("mj-column", Empty),
-    element("mj-hero", Empty),
-    element("mj-accordion", Empty),
-    element("mj-accordion-element", Empty),
-    element("mj-accordion-title", Empty),
-    element("mj-accordion-text", Empty),
-    element("mj-button", Empty),
-    element("mj-carousel", Empty),
-    element("mj-carousel-image", Empty),
-    element("mj-divider", Empty),
-    element("mj-image", Empty),
-    element("mj-navbar", Empty),
-    element("mj-navbar-link", Empty),
-    element("mj-social", Empty),
-    element("mj-social-element", Empty),
-    element("mj-spacer", Empty),
-    element("mj-table", Empty),
-    element("mj-text", Empty),
-];
-
 const fn element(name: &'static str, content: Content) -> Element {
     Element { name, content }
 }
 
 /// Finds an element by its name.
-pub(crate) fn find(name: &str) -> Option<&'static Element> {
-    ELEMENTS.iter().find(|element| element.name == name)
+pub(crate) fn find(name: &str) -> Option<Element> {
+    ELEMENTS.iter().find(|element| element.name == name).copied()
 }
 
 /// Finds `mj-all`, `mj-class`, or an element of the layout by its name, as a carrier of default attributes.
-pub(crate) fn find_default(name: &str) -> Option<&'static Element> {
-    DEFAULTS.iter().find(|element| element.name == name)
+pub(crate) fn find_default(name: &str) -> Option<Element> {
+    let layout = ELEMENTS.iter().map(|element| element.name).skip_while(|name| *name != BODY);
+    ["mj-all", "mj-class"].into_iter().chain(layout).find(|known| *known == name).map(|name| element(name, Empty))
 }
 
 /// The elements that one may stand in.

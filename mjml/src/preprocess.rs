@@ -60,7 +60,7 @@ pub(crate) fn preprocess(source: &str) -> Result<PreprocessedSource<'_>, MarkupE
 }
 
 struct OpenElement {
-    element: &'static Element,
+    element: Element,
     /// Offset of its start.
     at: usize,
     /// Offsets of the blocks that are open between its children.
@@ -167,16 +167,7 @@ impl<'s> MjmlReader<'s> {
     /// Checks that blocks that begin in a range end in it.
     fn check_balance(&self, range: &Range<usize>, place: &str) -> Result<(), MarkupError> {
         let mut open: Vec<usize> = Vec::new();
-        for tag in self.tags_in(range) {
-            match tag.kind {
-                MarkupTagKind::Open => open.push(tag.range.start),
-                MarkupTagKind::Else | MarkupTagKind::Close if open.is_empty() => {
-                    return Err(self.stray_tag(tag, place));
-                }
-                MarkupTagKind::Close => drop(open.pop()),
-                MarkupTagKind::Else | MarkupTagKind::Value | MarkupTagKind::Comment => {}
-            }
-        }
+        self.follow_blocks(range, &mut open, place)?;
         match open.first() {
             Some(at) => {
                 let text = self.tag_text(*at);
@@ -186,9 +177,21 @@ impl<'s> MjmlReader<'s> {
         }
     }
 
-    fn stray_tag(&self, tag: &MarkupTag, place: &str) -> MarkupError {
-        let text = self.tag_text(tag.range.start);
-        self.error(tag.range.start, format!("`{text}` belongs to a block that does not begin in {place}"))
+    /// Adds the blocks that begin in a range to the open ones, and removes those that end in it.
+    fn follow_blocks(&self, range: &Range<usize>, open: &mut Vec<usize>, place: &str) -> Result<(), MarkupError> {
+        for tag in self.tags_in(range) {
+            let at = tag.range.start;
+            match tag.kind {
+                MarkupTagKind::Open => open.push(at),
+                MarkupTagKind::Else | MarkupTagKind::Close if open.is_empty() => {
+                    let text = self.tag_text(at);
+                    return Err(self.error(at, format!("`{text}` belongs to a block that does not begin in {place}")));
+                }
+                MarkupTagKind::Close => drop(open.pop()),
+                MarkupTagKind::Else | MarkupTagKind::Value | MarkupTagKind::Comment => {}
+            }
+        }
+        Ok(())
     }
 
     /// The tag that begins at an offset, for an error.
@@ -196,11 +199,7 @@ impl<'s> MjmlReader<'s> {
         const SHOWN_BYTES_MAX: usize = 60;
         let found = self.tags_in(&(at..at + 1)).first();
         let text = found.map(|tag| self.slice(tag.range.clone())).unwrap_or_default();
-        let mut end = text.len().min(SHOWN_BYTES_MAX);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.get(..end).unwrap_or_default()
+        text.get(..text.floor_char_boundary(SHOWN_BYTES_MAX)).unwrap_or_default()
     }
 
     /// Reads a tag of the template language, or white space, between elements.
@@ -266,18 +265,8 @@ impl<'s> MjmlReader<'s> {
 
     /// Applies the blocks that begin and end in a range to the innermost open element.
     fn count_blocks(&mut self, range: &Range<usize>) -> Result<(), MarkupError> {
-        let tags = self.tags_in(range).to_vec();
         let Some(mut open) = self.stack.pop() else { return Ok(()) };
-        for tag in &tags {
-            match tag.kind {
-                MarkupTagKind::Open => open.blocks.push(tag.range.start),
-                MarkupTagKind::Else | MarkupTagKind::Close if open.blocks.is_empty() => {
-                    return Err(self.stray_tag(tag, &format!("the same `<{}>`", open.element.name)));
-                }
-                MarkupTagKind::Close => drop(open.blocks.pop()),
-                MarkupTagKind::Else | MarkupTagKind::Value | MarkupTagKind::Comment => {}
-            }
-        }
+        self.follow_blocks(range, &mut open.blocks, &format!("the same `<{}>`", open.element.name))?;
         self.stack.push(open);
         Ok(())
     }
@@ -363,7 +352,7 @@ impl<'s> MjmlReader<'s> {
     }
 
     /// Checks that an element exists and may stand here.
-    fn check_element(&mut self, start: usize, name: &str) -> Result<&'static Element, MarkupError> {
+    fn check_element(&mut self, start: usize, name: &str) -> Result<Element, MarkupError> {
         if name == "mj-include" {
             let message = "`<mj-include>` is refused, because a template cannot read files or URLs. Put the content \
                 here, or compile it in before you send it";
@@ -412,7 +401,7 @@ impl<'s> MjmlReader<'s> {
     }
 
     /// Reads the content of an element that holds HTML, CSS or text, and its end.
-    fn read_verbatim(&mut self, element: &'static Element, start: usize, in_head: bool) -> Result<(), MarkupError> {
+    fn read_verbatim(&mut self, element: Element, start: usize, in_head: bool) -> Result<(), MarkupError> {
         let (name, content_at) = (element.name, self.at);
         let end = format!("</{name}");
         let is_end = |text: &str| {
@@ -611,7 +600,7 @@ impl<'s> MjmlReader<'s> {
 }
 
 impl OpenElement {
-    fn new(element: &'static Element, at: usize) -> Self {
+    fn new(element: Element, at: usize) -> Self {
         Self { element, at, blocks: Vec::new(), children: Vec::new(), count: 0 }
     }
 }
@@ -636,7 +625,7 @@ fn split_plain(source: &str, range: Range<usize>, is_font: bool, pieces: &mut Ve
 }
 
 /// Blocks may stand between the children.
-fn takes_blocks(element: &Element) -> bool {
+fn takes_blocks(element: Element) -> bool {
     element.name != grammar::HEAD
         && matches!(element.content, Content::Elements(names) if names.contains(&grammar::RAW))
 }
