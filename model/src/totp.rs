@@ -5,6 +5,7 @@
 //! only once: the last accepted step is stored. A recovery code has 80 random bits and is accepted once. It cannot be
 //! guessed, so its SHA-256 is stored instead of a slow hash.
 
+use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use message::percent;
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,6 @@ const RECOVERY_BYTES: usize = 10;
 const RECOVERY_GROUP_CHARS: usize = 4;
 /// Longer texts are not codes.
 const CODE_TEXT_BYTES_MAX: usize = 64;
-/// RFC 4648 6.
-const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The one-time passwords of a user, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,15 +86,9 @@ impl RecoveryCode {
 
     /// The code as shown: four groups of four characters.
     pub fn text(&self) -> String {
-        let code = base32(&self.0);
-        let mut text = String::with_capacity(code.len() + code.len() / RECOVERY_GROUP_CHARS);
-        for (index, letter) in code.chars().enumerate() {
-            if index > 0 && index % RECOVERY_GROUP_CHARS == 0 {
-                text.push('-');
-            }
-            text.push(letter);
-        }
-        text
+        let letters: Vec<char> = base32(&self.0).chars().collect();
+        let groups: Vec<String> = letters.chunks(RECOVERY_GROUP_CHARS).map(String::from_iter).collect();
+        groups.join("-")
     }
 
     /// The hash to store.
@@ -123,40 +116,14 @@ impl SecondFactorCode {
             let number = code.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
             return Some(Self::Totp(TotpCode(number)));
         }
-        decode_base32(&code).map(|bytes| Self::Recovery(RecoveryCode(bytes)))
+        let bytes = BASE32_NOPAD.decode(&code).ok()?.try_into().ok()?;
+        Some(Self::Recovery(RecoveryCode(bytes)))
     }
 }
 
 /// Encodes bytes in base32 without padding (RFC 4648 6).
 pub fn base32(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
-    let (mut buffer, mut bits) = (0_u32, 0);
-    for byte in bytes {
-        buffer = (buffer << 8 | u32::from(*byte)) & 0xfff;
-        bits += 8;
-        while bits >= 5 {
-            bits -= 5;
-            text.push(char::from(BASE32[(buffer >> bits & 31) as usize]));
-        }
-    }
-    if bits > 0 {
-        text.push(char::from(BASE32[(buffer << (5 - bits) & 31) as usize]));
-    }
-    text
-}
-
-/// Decodes the sixteen base32 characters of a recovery code.
-fn decode_base32(code: &[u8]) -> Option<[u8; RECOVERY_BYTES]> {
-    if code.len() != RECOVERY_BYTES * 8 / 5 {
-        return None;
-    }
-    let mut number = 0_u128;
-    for letter in code {
-        let value = BASE32.iter().position(|known| known == letter)?;
-        number = number << 5 | u128::try_from(value).ok()?;
-    }
-    let bytes = number.to_be_bytes();
-    bytes.last_chunk::<RECOVERY_BYTES>().copied()
+    BASE32_NOPAD.encode(bytes)
 }
 
 /// The URI that authenticator apps read from a QR code (Google Authenticator's "Key URI Format").
