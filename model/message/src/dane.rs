@@ -11,29 +11,29 @@ use crate::hexadecimal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaUsage {
     /// DANE-TA(2): a trust anchor that the host's certificate must chain to.
-    TrustAnchor,
+    TrustAnchor = 2,
     /// DANE-EE(3): the host's own certificate or key.
-    EndEntity,
+    EndEntity = 3,
 }
 
 /// TLSA selector (RFC 6698 2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaSelector {
     /// Cert(0): the full certificate.
-    Certificate,
+    Certificate = 0,
     /// SPKI(1): the SubjectPublicKeyInfo.
-    PublicKey,
+    PublicKey = 1,
 }
 
 /// TLSA matching type (RFC 6698 2.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaMatchingType {
     /// Full(0): the exact bytes.
-    Full,
+    Full = 0,
     /// SHA2-256(1).
-    Sha256,
+    Sha256 = 1,
     /// SHA2-512(2).
-    Sha512,
+    Sha512 = 2,
 }
 
 /// A usable TLSA record.
@@ -92,19 +92,7 @@ impl Tlsa {
 impl std::fmt::Display for Tlsa {
     /// The presentation format in a zone file.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let usage = match self.usage {
-            TlsaUsage::TrustAnchor => 2,
-            TlsaUsage::EndEntity => 3,
-        };
-        let selector = match self.selector {
-            TlsaSelector::Certificate => 0,
-            TlsaSelector::PublicKey => 1,
-        };
-        let matching = match self.matching {
-            TlsaMatchingType::Full => 0,
-            TlsaMatchingType::Sha256 => 1,
-            TlsaMatchingType::Sha512 => 2,
-        };
+        let (usage, selector, matching) = (self.usage as u8, self.selector as u8, self.matching as u8);
         write!(f, "{usage} {selector} {matching} {}", hexadecimal::encode(&self.data))
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::address::DomainName;
+use crate::words;
 
 /// RFC 8461 3.3: maximum size of a policy file.
 pub const POLICY_BYTES_MAX: usize = 64 * 1024;
@@ -18,16 +19,16 @@ const ID_CHARS_MAX: usize = 32;
 /// Maximum number of `mx` patterns and of stored policy lines.
 const PATTERNS_MAX: usize = 100;
 
-/// Policy mode (RFC 8461 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MtaStsMode {
-    /// Deliver only to a matching host, by TLS, with a valid certificate.
-    Enforce,
-    /// Deliver anyway, and report what would have failed.
-    Testing,
-    /// The domain has withdrawn its policy.
-    None,
+words! {
+    /// Policy mode (RFC 8461 5).
+    MtaStsMode {
+        /// Deliver only to a matching host, by TLS, with a valid certificate.
+        Enforce = "enforce",
+        /// Deliver anyway, and report what would have failed.
+        Testing = "testing",
+        /// The domain has withdrawn its policy.
+        None = "none",
+    }
 }
 
 /// `mx` pattern: a host name, or a wildcard for all names one label below a name.
@@ -122,12 +123,7 @@ impl MtaStsPolicy {
         if first("version") != Some("STSv1") {
             return Err(MtaStsPolicyError::Version);
         }
-        let mode = match first("mode") {
-            Some("enforce") => MtaStsMode::Enforce,
-            Some("testing") => MtaStsMode::Testing,
-            Some("none") => MtaStsMode::None,
-            _ => return Err(MtaStsPolicyError::Mode),
-        };
+        let mode = first("mode").and_then(MtaStsMode::from_word).ok_or(MtaStsPolicyError::Mode)?;
         let max_age_s = first("max_age").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age_s = max_age_s.and_then(|text| text.parse().ok()).filter(|age| *age <= MAX_AGE_S_MAX);
         let max_age_s = max_age_s.ok_or(MtaStsPolicyError::MaxAge)?;
@@ -148,11 +144,7 @@ impl MtaStsPolicy {
 
 /// Formats the policy of a domain with one mail host. The lifetime is a week in mode `enforce`, otherwise a day.
 pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
-    let (mode, max_age_s) = match mode {
-        MtaStsMode::Enforce => ("enforce", 604_800),
-        MtaStsMode::Testing => ("testing", 86_400),
-        MtaStsMode::None => ("none", 86_400),
-    };
+    let max_age_s = if mode == MtaStsMode::Enforce { 604_800 } else { 86_400 };
     format!("version: STSv1\r\nmode: {mode}\r\nmx: {mx}\r\nmax_age: {max_age_s}\r\n")
 }
 
