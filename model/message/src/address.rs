@@ -188,14 +188,7 @@ impl Address {
     /// 5321 4.1.2).
     pub fn unquoted_local_part(&self) -> Cow<'_, str> {
         let quoted = self.local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-        quoted.map_or(Cow::Borrowed(&*self.local), |quoted| {
-            let mut plain = String::with_capacity(quoted.len());
-            let mut chars = quoted.chars();
-            while let Some(c) = chars.next() {
-                plain.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
-            }
-            Cow::Owned(plain)
-        })
+        quoted.map_or(Cow::Borrowed(&*self.local), |quoted| Cow::Owned(unquote(quoted)))
     }
 
     /// The canonical form of the mailbox: as [`fold_spelling`] returns it, and quoted only where quotes are required.
@@ -340,6 +333,7 @@ impl Mailbox {
     }
 }
 
+/// Resolves the quoted pairs of a quoted string (RFC 5322 3.2.1).
 fn unquote(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

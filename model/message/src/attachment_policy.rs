@@ -13,12 +13,11 @@ pub(crate) mod mime_parameter;
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use thiserror::Error;
 
 use crate::header::{HEADER_BYTES_MAX, HeaderField, SubmittedMessage, parse_fields};
+use crate::mime::LENIENT_BASE64;
 
 /// Maximum number of attachments of an email.
 pub const ATTACHMENTS_MAX: usize = 10;
@@ -26,14 +25,6 @@ pub const ATTACHMENTS_MAX: usize = 10;
 const DEPTH_MAX: usize = 16;
 /// Maximum number of parts: ten files and their texts need a few dozen.
 const PARTS_MAX: usize = 1_000;
-
-/// Base64 as lenient as mail clients: any padding, any trailing bits.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// An attachment is not allowed. The text is sent to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -175,14 +166,6 @@ impl PartHeader {
         let is_choice = matches!(context.within, "multipart/alternative" | "multipart/digest");
         self.is_attachment || self.names.iter().any(|name| !name.is_empty()) || !(is_text || is_choice)
     }
-
-    fn decode_body<'a>(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.encoding.as_str() {
-            "base64" => Cow::Owned(decode_base64(body)),
-            "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
-            _ => Cow::Borrowed(body),
-        }
-    }
 }
 
 /// Counters of one check.
@@ -232,7 +215,8 @@ impl AttachmentCheck {
         }
         let in_digest = head.kind.is_empty() && context.within == "multipart/digest";
         if in_digest || is_message(&head.kind, "") || head.names.iter().any(|name| is_message("", name)) {
-            return self.check_part(&head.decode_body(body), PartContext { attached: true, within: "", ..inside });
+            let body = decode_body(&head.encoding, body);
+            return self.check_part(&body, PartContext { attached: true, within: "", ..inside });
         }
         Ok(())
     }
@@ -305,16 +289,25 @@ pub(crate) fn first_token(value: &str) -> String {
     out.trim_matches('"').to_owned()
 }
 
+/// Decodes the body of a part. One that cannot be decoded is returned as it is.
+pub(crate) fn decode_body<'a>(encoding: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
+    match encoding {
+        "base64" => Cow::Owned(decode_base64(body)),
+        "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
+        _ => Cow::Borrowed(body),
+    }
+}
+
 /// Decodes base64, skipping other characters. Data after padding is decoded too, because concatenated encodings occur
 /// (RFC 2045 6.8).
-pub(crate) fn decode_base64(body: &[u8]) -> Vec<u8> {
+fn decode_base64(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() / 4 * 3);
     for run in body.split(|byte| *byte == b'=') {
         let run: Vec<u8> =
             run.iter().copied().filter(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/')).collect();
         // A single trailing character encodes no complete byte.
         let whole = if run.len() % 4 == 1 { run.len() - 1 } else { run.len() };
-        out.extend(LENIENT.decode(run.get(..whole).unwrap_or_default()).unwrap_or_default());
+        out.extend(LENIENT_BASE64.decode(run.get(..whole).unwrap_or_default()).unwrap_or_default());
     }
     out
 }

@@ -7,23 +7,16 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use base64::engine::{DecodePaddingMode, general_purpose::STANDARD};
+use base64::engine::general_purpose::STANDARD;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::parsers::MessageStream;
 
 use crate::header::HeaderField;
+use crate::mime::LENIENT_BASE64;
 
 /// Maximum length of an encoded word: RFC 2047 2 allows 75 characters, but clients write longer ones.
 const WORD_BYTES_MAX: usize = 1_000;
-/// Accepts missing padding.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// `=?charset?encoding?text?=`
 struct EncodedWord<'a> {
@@ -97,7 +90,7 @@ pub(crate) fn decode_text(text: &str) -> String {
 impl EncodedWord<'_> {
     fn decoded(&self) -> String {
         let bytes = match self.is_base64 {
-            true => LENIENT.decode(self.text).unwrap_or_default(),
+            true => LENIENT_BASE64.decode(self.text).unwrap_or_default(),
             false => {
                 let spaced: Vec<u8> = self.text.iter().map(|byte| if *byte == b'_' { b' ' } else { *byte }).collect();
                 quoted_printable_decode(&spaced).unwrap_or(spaced)
@@ -165,7 +158,7 @@ fn joined_text(run: &[EncodedWord<'_>]) -> Option<Vec<u8>> {
     }
     let each = |texts: &[&[u8]]| {
         let mut bytes = Vec::new();
-        texts.iter().try_for_each(|text| LENIENT.decode_vec(text, &mut bytes)).ok().map(|()| bytes)
+        texts.iter().try_for_each(|text| LENIENT_BASE64.decode_vec(text, &mut bytes)).ok().map(|()| bytes)
     };
     let texts: Vec<&[u8]> = run.iter().map(|word| word.text).collect();
     // Some encoders omit padding, and some split groups of four characters. The variant that yields valid UTF-8 is

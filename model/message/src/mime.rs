@@ -24,6 +24,7 @@ use mail_parser::{
 use memchr::{memchr, memmem};
 
 use self::bodies::{BodyStructure, LeafPart};
+pub(crate) use self::decode::LENIENT_BASE64;
 use self::decode::TransferEncoding;
 use crate::header::HEADER_BYTES_MAX;
 

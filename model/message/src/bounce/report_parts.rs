@@ -5,9 +5,8 @@
 use std::borrow::Cow;
 
 use mail_parser::decoders::charsets::map::charset_decoder;
-use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 
-use crate::attachment_policy::{decode_base64, first_token, mime_parameter, unfold_value};
+use crate::attachment_policy::{decode_body, first_token, mime_parameter, unfold_value};
 use crate::header::parse_fields;
 
 /// Maximum nesting: a report is one multipart; lists and gateways wrap it in others.
@@ -70,16 +69,11 @@ fn collect_parts<'m>(part: &'m [u8], depth: usize, out: &mut Vec<ReportPart<'m>>
     let disposition = header_field(part, "Content-Disposition").unwrap_or_default();
     let name = mime_parameter::values(&disposition, "filename").into_iter().next();
     let encoding = first_token(&header_field(part, "Content-Transfer-Encoding").unwrap_or_default());
-    let decoded = match encoding.as_str() {
-        "base64" => Cow::Owned(decode_base64(body)),
-        "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
-        _ => Cow::Borrowed(body),
-    };
     out.push(ReportPart {
         charset: parameter("charset").unwrap_or_default().to_ascii_lowercase(),
         name: name.or_else(|| parameter("name")).unwrap_or_default(),
         kind,
-        body: decoded,
+        body: decode_body(&encoding, body),
     });
 }
 

@@ -16,8 +16,8 @@ pub(super) enum TransferEncoding {
     Uuencode,
 }
 
-/// Base 64 with optional padding; non-zero trailing bits are accepted.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+/// Base64 as lenient as mail clients: any padding, any trailing bits.
+pub(crate) const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -98,7 +98,7 @@ fn decode_base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
         digits.pop();
         is_whole = false;
     }
-    match BASE64.decode(&digits) {
+    match LENIENT_BASE64.decode(&digits) {
         Ok(decoded) => (Cow::Owned(decoded), is_whole),
         Err(_) => (Cow::Borrowed(bytes), false),
     }
