@@ -106,6 +106,7 @@ pub struct SendOptions {
 }
 
 /// An accepted email. It is immutable.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
     pub id: EmailId,
@@ -115,54 +116,40 @@ pub struct Email {
     pub ingress: Ingress,
     pub from: Mailbox,
     /// MAIL FROM of the SMTP client, which receives DSNs; `None` for the null reverse-path and for the API.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse_path: Option<Address>,
     /// The sending domain that provides the return path; `None` if there is none, as for a DSN.
+    #[serde(default)] // so that the row has it if it is null
     pub domain: Option<DomainName>,
     #[serde(rename = "facts")]
     pub header: HeaderSummary,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
     pub category: Category,
     /// Size of the outgoing message in bytes.
     pub size_bytes: u64,
     /// ENVID, decoded (RFC 3461 4.4).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
     /// RET=FULL (RFC 3461 4.3).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_full: bool,
     /// REQUIRETLS (RFC 8689). False in rows of earlier versions.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// True if managed unsubscribe is enabled, so that the message has an unsubscribe link.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsubscribe: bool,
     /// True for an email of the service with a link that only its recipient may use: its body is sealed in the store, and
     /// withheld if this server receives it. False in rows of earlier versions.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_secret_link: bool,
     /// True if it was accepted for a later time and has a [`crate::schedule::Schedule`].
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
     /// Lifetime, after which it fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Duration>,
     /// Seconds after which the sender gets a DSN about a delay (RFC 2852); negative if the time had passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late_in_s: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The email that this one resends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resent_from: Option<EmailId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<SourceTemplate>,
     /// The automation run that sent it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<(AutomationId, RunId)>,
     /// The credential of the submission; `None` without a credential and in rows of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<CredentialId>,
     pub created_at: Timestamp,
 }

@@ -82,6 +82,7 @@ pub struct DeliverByTime {
 }
 
 /// The delivery of one email to one recipient.
+#[message::row::omit_empty]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
@@ -97,6 +98,7 @@ pub struct Task {
     pub kind: RecipientKind,
     /// The sending domain, whose return path is used; `None` for mail of the service itself, which is sent with the
     /// null reverse path.
+    #[serde(default)] // so that the row has it if it is null
     pub domain: Option<DomainName>,
     pub attempts: u32,
     /// Number of 4yz replies: at expiry they distinguish a soft bounce from a failure.
@@ -105,48 +107,37 @@ pub struct Task {
     /// End of the delivery period.
     pub expires_at: Timestamp,
     /// The client set a deadline (`expires_in`, BY), after which the email is not sent.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_deadline: bool,
     /// Size of the message in bytes.
     pub size_bytes: u64,
     /// The message or its envelope needs SMTPUTF8 (RFC 6531).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
     /// The client requested REQUIRETLS (RFC 8689).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// The sending domain requires TLS for its mail.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_enforced: bool,
     /// The sender overrides TLS policies of the destination (`TLS-Required: No`, RFC 8689 5).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_optional: bool,
     /// The message has bytes above 127.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub eight_bit: bool,
     #[serde(default, skip_serializing_if = "message::row::is_default")]
     pub notify: DsnOptions,
     /// ENVID, decoded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
     /// RET=FULL.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_full: bool,
     /// Deliver-by time, passed on to the next host.
     #[serde(rename = "by", skip_serializing_if = "Option::is_none")]
     pub deliver_by: Option<DeliverByTime>,
     /// Priority, passed on to the next host (RFC 6710).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Held by the operator: stays in the queue without attempts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Route set by the operator for this task; it overrides the destination's route.
     #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteOverride>,
     /// The account's plan at acceptance, which selects the pool of source addresses; `None` for tasks older than this
     /// field.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
 }
 
