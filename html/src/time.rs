@@ -3,6 +3,8 @@
 use hypertext::{Buffer, prelude::*};
 use jiff::Timestamp;
 
+use crate::table::or_dash;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Timestamp);
 
@@ -31,19 +33,6 @@ impl Renderable for Time {
 }
 
 /// The time of a field of the API, or a dash.
-pub fn time_or_dash(text: Option<&str>) -> TimeOrDash {
-    TimeOrDash(text.and_then(Time::parse))
-}
-
-/// See [`time_or_dash`].
-#[derive(Debug, Clone, Copy)]
-pub struct TimeOrDash(Option<Time>);
-
-impl Renderable for TimeOrDash {
-    fn render_to(&self, buffer: &mut Buffer) {
-        match self.0 {
-            Some(time) => time.render_to(buffer),
-            None => maud! { span.dash { "–" } }.render_to(buffer),
-        }
-    }
+pub fn time_or_dash(text: Option<&str>) -> impl Renderable + use<> {
+    or_dash(text.and_then(Time::parse))
 }

@@ -3,7 +3,6 @@
 use super::referrals::{ReferralAnswer, referral_path};
 use super::{PATH, PartnerNames, object, set_up_first, start_of_day};
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
-use crate::dashboard::kit::time::TimeOrDash;
 use crate::dashboard::prelude::*;
 
 const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
@@ -158,13 +157,13 @@ fn filter_label(status: &str) -> String {
 
 /// The time of a status: until when it is held, or since when it is final.
 fn status_time(line: &CommissionRow) -> impl Renderable {
-    let (word, time): (_, TimeOrDash) = match line.status.as_str() {
-        "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
-        "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
-        "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
-        _ => ("since", time_or_dash(line.earned_at.as_deref())),
+    let (word, time) = match line.status.as_str() {
+        "pending" => ("until", &line.earns_at),
+        "paid" => ("on", &line.paid_at),
+        "reversed" => ("on", &line.reversed_at),
+        _ => ("since", &line.earned_at),
     };
-    maud! { span.small.soft.nowrap { (word) " " (time) } }
+    maud! { span.small.soft.nowrap { (word) " " (time_or_dash(time.as_deref())) } }
 }
 
 /// The table of commissions; `by_referral` links each line to its referral.
