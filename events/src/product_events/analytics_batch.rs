@@ -129,7 +129,7 @@ impl AnalyticsBatch {
                     credited,
                 );
                 store::conversion::record(batch, &conversion);
-                if let Some(now) = export.filter(|_| !conversion.ad_click_ids().is_empty()) {
+                if let Some(now) = export.filter(|_| !conversion.context.clicks.is_empty()) {
                     store::conversion_export::enqueue(batch, occurrence.partition, &conversion, now);
                 }
                 conversions += 1;

@@ -86,7 +86,7 @@ impl ConversionTarget {
 
 /// Builds the request body. The id is the same in every try.
 fn export_body(conversion: &Conversion, email_hash: bool) -> Value {
-    let clicks = conversion.ad_click_ids();
+    let clicks = &conversion.context.clicks;
     let email = conversion.email.as_ref().filter(|_| email_hash);
     let mut body = json!({
         "id": conversion.event,

@@ -5,7 +5,7 @@ use message::words;
 use serde::{Deserialize, Serialize};
 
 use super::counting_status::CountingStatus;
-use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
+use super::signup_context::{SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
 use crate::id::{AccountId, ProductEventId};
 
 /// Retention of conversions: two years.
@@ -75,13 +75,6 @@ pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)>
     let currency = data["currency"].as_str().map(str::trim);
     let is_code = |code: &&str| code.len() == 3 && code.bytes().all(|b| b.is_ascii_alphabetic());
     Some((value, currency.filter(is_code).map(str::to_ascii_uppercase)))
-}
-
-impl Conversion {
-    /// The click identifiers to which the conversion is credited.
-    pub fn ad_click_ids(&self) -> &AdClickIds {
-        &self.context.clicks
-    }
 }
 
 #[cfg(test)]
