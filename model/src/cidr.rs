@@ -1,7 +1,7 @@
 //! IP networks in CIDR notation: `192.0.2.0/24`, `2001:db8::/32`.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -27,20 +27,32 @@ pub struct IpNetwork {
 impl IpNetwork {
     /// Returns whether the network contains an address. An IPv4-mapped IPv6 address counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                (network.to_bits() ^ address.to_bits()).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                (network.to_bits() ^ address.to_bits()).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4() && Self { address, ..*self }.network_address() == self.address
     }
 
     /// Returns whether every address of the other network is in this one.
     pub fn covers(&self, other: &Self) -> bool {
         self.address.is_ipv4() == other.address.is_ipv4() && self.prefix <= other.prefix && self.contains(other.address)
+    }
+
+    /// Formats a network of one address without its prefix length.
+    pub fn display_short(&self) -> String {
+        let whole = if self.address.is_ipv4() { 32 } else { 128 };
+        if self.prefix == whole { self.address.to_string() } else { self.to_string() }
+    }
+
+    fn network_address(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(a) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V4((a.to_bits() & mask).into())
+            }
+            IpAddr::V6(a) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V6((a.to_bits() & mask).into())
+            }
+        }
     }
 }
 
@@ -67,32 +79,9 @@ impl FromStr for IpNetwork {
     }
 }
 
-impl IpNetwork {
-    fn network_address(&self) -> IpAddr {
-        match self.address {
-            IpAddr::V4(a) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
-                IpAddr::V4((a.to_bits() & mask).into())
-            }
-            IpAddr::V6(a) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
-                IpAddr::V6((a.to_bits() & mask).into())
-            }
-        }
-    }
-}
-
 impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
-    }
-}
-
-impl IpNetwork {
-    /// Formats a network of one address without its prefix length.
-    pub fn display_short(&self) -> String {
-        let whole = if self.address.is_ipv4() { 32 } else { 128 };
-        if self.prefix == whole { self.address.to_string() } else { self.to_string() }
     }
 }
 
@@ -101,17 +90,19 @@ message::stored_as_text!(IpNetwork);
 /// Key by which clients are counted: an IPv4 address, or an IPv6 /64, because a single host controls a whole /64
 /// (RFC 4291 2.5.1).
 pub fn client_prefix(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
-        v4 => v4,
-    }
+    ipv6_prefix(address, 64)
 }
 
 /// Key by which sites are counted: an IPv4 address, or an IPv6 /56. RFC 6177 2 gives an end site many /64, often a /56;
 /// counted by /64, one customer of a provider would be 256 clients.
 pub fn site_prefix(address: IpAddr) -> IpAddr {
+    ipv6_prefix(address, 56)
+}
+
+/// An IPv4 address, or the prefix of an IPv6 address.
+fn ipv6_prefix(address: IpAddr, prefix: u8) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 72))),
+        address @ IpAddr::V6(_) => IpNetwork { address, prefix }.network_address(),
         v4 => v4,
     }
 }
