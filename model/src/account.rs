@@ -2,35 +2,31 @@
 
 use jiff::Timestamp;
 use message::address::Address;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AccountId;
 
-/// The pricing plan of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Plan {
-    /// Sandbox and Free: hard caps.
-    #[default]
-    Free,
-    /// From 50,000 emails a month.
-    Pro,
-    /// Volume tiers.
-    Scale,
-    /// Managed servers and addresses.
-    Dedicated,
+words! {
+    /// The pricing plan of an account.
+    #[derive(Default)]
+    Plan {
+        /// Sandbox and Free: hard caps.
+        #[default]
+        Free = "free",
+        /// From 50,000 emails a month.
+        Pro = "pro",
+        /// Volume tiers.
+        Scale = "scale",
+        /// Managed servers and addresses.
+        Dedicated = "dedicated",
+    }
 }
 
 impl std::str::FromStr for Plan {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "free" => Ok(Self::Free),
-            "pro" => Ok(Self::Pro),
-            "scale" => Ok(Self::Scale),
-            "dedicated" => Ok(Self::Dedicated),
-            other => Err(format!("unknown plan `{other}`; use free, pro, scale or dedicated")),
-        }
+        Self::from_word(text).ok_or_else(|| format!("unknown plan `{text}`; use free, pro, scale or dedicated"))
     }
 }
 

@@ -27,43 +27,21 @@ pub struct PlanLimits {
 impl PlanLimits {
     /// The specification's defaults.
     pub fn for_plan(plan: Plan) -> Self {
-        match plan {
-            Plan::Free => Self {
-                emails_per_month: Some(3_000),
-                emails_per_day: Some(100),
-                overage: false,
-                domains: Some(1),
-                requests_per_second: 10,
-                affiliates: false,
-                storage: PlanQuotas::for_plan(plan),
-            },
-            Plan::Pro => Self {
-                emails_per_month: Some(50_000),
-                emails_per_day: None,
-                overage: true,
-                domains: Some(10),
-                requests_per_second: 25,
-                affiliates: true,
-                storage: PlanQuotas::for_plan(plan),
-            },
-            Plan::Scale => Self {
-                emails_per_month: Some(100_000),
-                emails_per_day: None,
-                overage: true,
-                domains: Some(1_000),
-                requests_per_second: 100,
-                affiliates: true,
-                storage: PlanQuotas::for_plan(plan),
-            },
-            Plan::Dedicated => Self {
-                emails_per_month: None,
-                emails_per_day: None,
-                overage: true,
-                domains: None,
-                requests_per_second: 500,
-                affiliates: true,
-                storage: PlanQuotas::for_plan(plan),
-            },
+        let (emails_per_month, emails_per_day, domains, requests_per_second) = match plan {
+            Plan::Free => (Some(3_000), Some(100), Some(1), 10),
+            Plan::Pro => (Some(50_000), None, Some(10), 25),
+            Plan::Scale => (Some(100_000), None, Some(1_000), 100),
+            Plan::Dedicated => (None, None, None, 500),
+        };
+        let is_paid = plan != Plan::Free;
+        Self {
+            emails_per_month,
+            emails_per_day,
+            overage: is_paid,
+            domains,
+            requests_per_second,
+            affiliates: is_paid,
+            storage: PlanQuotas::for_plan(plan),
         }
     }
 }
