@@ -119,13 +119,8 @@ impl ServiceFieldValues {
 
     fn read<T>(&mut self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let (_, value) = self.values.iter().find(|(given, _)| *given == name)?;
-        match read(value) {
-            Ok(value) => Some(value),
-            Err(text) => {
-                self.add_error(name, &text);
-                None
-            }
-        }
+        let read = read(value);
+        read.map_err(|text| self.add_error(name, &text)).ok()
     }
 
     fn take_options(&mut self) -> ServiceOptions {

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
-use message::words;
+use message::{hexadecimal, words};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -163,11 +163,7 @@ pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timest
     for secret in secrets {
         let tag = hmac(secret.as_bytes(), &[timestamp.as_bytes(), b".", body]);
         service.push_str(",v1=");
-        for byte in tag {
-            for digit in [byte >> 4, byte & 15] {
-                service.extend(char::from_digit(u32::from(digit), 16));
-            }
-        }
+        service.push_str(&hexadecimal::encode(tag));
         let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
         let key = STANDARD.decode(encoded).unwrap_or_else(|_| encoded.as_bytes().to_vec());
         let tag = hmac(&key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);

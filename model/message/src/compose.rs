@@ -319,7 +319,7 @@ fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> 
 }
 
 /// Base64 in lines of 76 characters, which encode 57 bytes each (RFC 2045 6.8).
-fn wrapped_base64(data: &[u8]) -> String {
+pub(crate) fn wrapped_base64(data: &[u8]) -> String {
     const LINE_BYTES: usize = 57;
     let mut out = String::with_capacity(data.len() / LINE_BYTES * 78 + 80);
     for line in data.chunks(LINE_BYTES) {

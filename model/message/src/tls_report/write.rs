@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{Day, DomainTlsCounts, TlsFailureDetail, TlsPolicyCounts, TlsPolicyType, TlsResultType};
 use crate::address::{Address, DomainName};
+use crate::compose::wrapped_base64;
 
 /// Media type of a compressed report (RFC 8460 6.5).
 pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
@@ -150,10 +149,7 @@ impl OutgoingTlsReport<'_> {
         let (id, file) = (self.report_id(), self.file_name());
         // Contains characters outside the Base64 alphabet, so the attachment cannot contain it.
         let boundary = format!("=_tlsrpt_{}_", self.day.begins_at().as_second());
-        let base64 = STANDARD.encode(packed);
-        let lines: Vec<&str> =
-            (0..base64.len()).step_by(76).filter_map(|at| base64.get(at..base64.len().min(at + 76))).collect();
-        let lines = lines.join("\r\n");
+        let lines = wrapped_base64(packed);
         format!(
             "From: <{from}>\r\n\
              To: <{to}>\r\n\
@@ -177,7 +173,7 @@ impl OutgoingTlsReport<'_> {
              Content-Transfer-Encoding: base64\r\n\
              Content-Disposition: attachment;\r\n filename=\"{file}\"\r\n\
              \r\n\
-             {lines}\r\n\
+             {lines}\
              --{boundary}--\r\n",
             day = self.day,
         )
