@@ -222,29 +222,28 @@ impl AutomationDefinition {
 impl Trigger {
     /// The canonical JSON form.
     pub fn to_json(&self) -> Value {
-        let mut json = json!({"event": self.event});
-        if let Some(filter) = &self.filter {
-            json["filter"] = filter.to_json();
-        }
-        json["cancel_on_events"] = json!(self.cancel_on_events);
-        json["reentry"] = json!(self.reentry.word());
-        if self.include_machine {
-            json["include_machine"] = json!(true);
-        }
-        json
+        without_nulls(json!({
+            "event": self.event,
+            "filter": self.filter.as_ref().map(Condition::to_json),
+            "cancel_on_events": self.cancel_on_events,
+            "reentry": self.reentry.word(),
+            "include_machine": self.include_machine.then_some(true),
+        }))
     }
+}
+
+/// An object without its fields that are null.
+fn without_nulls(mut json: Value) -> Value {
+    if let Some(fields) = json.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    json
 }
 
 impl AutomationStep {
     /// The canonical JSON form.
     pub fn to_json(&self) -> Value {
-        let mut json = Map::new();
-        json.insert("type".to_owned(), json!(self.action.word()));
-        for (name, value) in [("key", &self.key), ("name", &self.name)] {
-            if let Some(value) = value {
-                json.insert(name.to_owned(), json!(value));
-            }
-        }
+        let mut json = without_nulls(json!({"type": self.action.word(), "key": self.key, "name": self.name}));
         let settings = match &self.action {
             StepAction::SendEmail(email) => email.to_json(),
             StepAction::Delay(delay) => delay.to_json(),
@@ -252,10 +251,10 @@ impl AutomationStep {
             StepAction::Condition(gate) => gate.to_json(),
             StepAction::Sms(SmsStep { to, body }) => json!({"to": to, "body": body}),
         };
-        if let Value::Object(settings) = settings {
+        if let (Some(json), Value::Object(settings)) = (json.as_object_mut(), settings) {
             json.extend(settings);
         }
-        Value::Object(json)
+        json
     }
 }
 
@@ -265,63 +264,47 @@ impl SendEmailStep {
             [single] => json!(single),
             many => json!(many),
         };
-        let mut json = json!({});
-        if let Some(TemplateSelector { name, version }) = &self.template {
-            json["template"] = match version {
-                None => json!(name),
-                Some(version) => json!({"id": name, "version": version}),
-            };
-        }
-        for (name, text) in
-            [("subject", &self.subject), ("html", &self.html), ("text", &self.text), ("from", &self.from)]
-        {
-            if let Some(text) = text {
-                json[name] = json!(text);
-            }
-        }
-        json["to"] = one_or_many(&self.to);
-        if !self.variables.is_empty() {
-            json["variables"] = Value::Object(self.variables.clone());
-        }
-        if !self.reply_to.is_empty() {
-            json["reply_to"] = one_or_many(&self.reply_to);
-        }
-        if let Some(category) = self.category {
-            json["category"] = json!(category.word());
-        }
-        if !self.tags.is_empty() {
-            let tag = |(name, value): &(String, String)| json!({"name": name, "value": value});
-            json["tags"] = self.tags.iter().map(tag).collect();
-        }
-        json
+        let template = self.template.as_ref().map(|TemplateSelector { name, version }| match version {
+            None => json!(name),
+            Some(version) => json!({"id": name, "version": version}),
+        });
+        let tags: Vec<Value> = self.tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        without_nulls(json!({
+            "template": template,
+            "subject": self.subject,
+            "html": self.html,
+            "text": self.text,
+            "from": self.from,
+            "to": one_or_many(&self.to),
+            "variables": (!self.variables.is_empty()).then_some(&self.variables),
+            "reply_to": (!self.reply_to.is_empty()).then(|| one_or_many(&self.reply_to)),
+            "category": self.category.map(Category::word),
+            "tags": (!tags.is_empty()).then_some(tags),
+        }))
     }
 }
 
 impl DelayStep {
     fn to_json(&self) -> Value {
-        let mut json = match &self.length {
-            DelayLength::For(span) => json!({"duration": span.to_string()}),
-            DelayLength::Until(text) => json!({"until": text}),
+        let (duration, until) = match &self.length {
+            DelayLength::For(span) => (Some(span.to_string()), None),
+            DelayLength::Until(text) => (None, Some(text)),
         };
-        if let Some(window) = &self.window {
-            json["window"] = window.to_json();
-        }
-        json
+        let window = self.window.as_ref().map(TimeWindow::to_json);
+        without_nulls(json!({"duration": duration, "until": until, "window": window}))
     }
 }
 
 impl WaitForEventStep {
     fn to_json(&self) -> Value {
-        let mut json = json!({"event": self.event, "match": self.by.word()});
-        if let Some(filter) = &self.filter {
-            json["filter"] = filter.to_json();
-        }
-        json["timeout"] = json!(self.timeout.to_string());
-        json["on_timeout"] = json!(self.on_timeout.word());
-        if self.include_machine {
-            json["include_machine"] = json!(true);
-        }
-        json
+        without_nulls(json!({
+            "event": self.event,
+            "match": self.by.word(),
+            "filter": self.filter.as_ref().map(Condition::to_json),
+            "timeout": self.timeout.to_string(),
+            "on_timeout": self.on_timeout.word(),
+            "include_machine": self.include_machine.then_some(true),
+        }))
     }
 }
 
