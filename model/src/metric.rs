@@ -15,7 +15,7 @@ use message::words;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::delivery_time::{self, DeliveryTimeBucket};
+use crate::delivery_time::DeliveryTimeBucket;
 use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
@@ -126,11 +126,6 @@ impl MetricCounts {
             MetricKey::Counter(_) | MetricKey::Unknown(_) => None,
         };
         self.0.iter().filter_map(bucket).collect()
-    }
-
-    /// The time in seconds within which `share` percent of the deliveries were made; `None` without measured ones.
-    pub fn delivery_time_percentile(&self, share: u8) -> Option<f64> {
-        delivery_time::percentile(&self.delivery_times(), share)
     }
 
     /// Takes counts away; no count becomes less than 0.
@@ -388,7 +383,8 @@ mod tests {
         counts.add(Counter::Delivered, 1);
         counts.add_delivery_time(bucket);
         assert_eq!(counts.delivery_times(), [(bucket, 1)]);
-        assert!(counts.delivery_time_percentile(50).is_some_and(|seconds| (seconds / 60.0 - 1.0).abs() < 0.25));
+        let median = crate::delivery_time::percentile(&counts.delivery_times(), 50);
+        assert!(median.is_some_and(|seconds| (seconds / 60.0 - 1.0).abs() < 0.25));
         assert_eq!(delivery_time_of_event(&event(EventKind::Bounced, json!({})), queued_at), None);
         // A clock that was set back gives no negative time.
         let later = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60);
