@@ -79,13 +79,7 @@ impl ParsedAttachment {
     fn from_part(part: &MessagePart<'_>) -> Self {
         Self {
             name: part.attachment_name().map(str::to_owned),
-            content_type: part.content_type().map_or_else(
-                || "application/octet-stream".to_owned(),
-                |kind| match kind.subtype() {
-                    Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-                    None => kind.ctype().to_owned(),
-                },
-            ),
+            content_type: mime::media_type(part).unwrap_or_else(|| "application/octet-stream".to_owned()),
             size_bytes: part.len() as u64,
             content_id: part.content_id().map(str::to_owned),
         }

@@ -226,6 +226,14 @@ impl<'x> MimeParser<'_, 'x> {
     }
 }
 
+/// The media type of a part, without parameters; `None` if it declares none.
+pub fn media_type(part: &MessagePart<'_>) -> Option<String> {
+    part.content_type().map(|kind| match kind.subtype() {
+        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+        None => kind.ctype().to_owned(),
+    })
+}
+
 /// Decodes text from a character set, or from UTF-8 if the character set is unknown.
 fn decode_text<'x>(charset: &str, bytes: Cow<'x, [u8]>) -> Cow<'x, str> {
     // Windows' name for its variant of Shift_JIS.

@@ -120,11 +120,7 @@ fn without_crlf(text: &str) -> String {
 }
 
 fn content_type(part: &MessagePart<'_>) -> String {
-    let read = part.content_type().map(|kind| match kind.subtype() {
-        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-        None => kind.ctype().to_owned(),
-    });
-    let read = read.map(|text| one_line(&text).to_lowercase()).filter(|text| text.contains('/'));
+    let read = mime::media_type(part).map(|text| one_line(&text).to_lowercase()).filter(|text| text.contains('/'));
     truncate_json(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
