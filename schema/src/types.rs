@@ -57,10 +57,10 @@ macro_rules! constant_schemas {
 
 /// Implements [`ToSchema`] for types that are written as one word of a list.
 macro_rules! string_enum_schemas {
-    ($($type:ty: $words:expr),* $(,)?) => {$(
+    ($($type:ty),* $(,)?) => {$(
         impl ToSchema for $type {
             fn schema(_: &mut Schemas) -> Value {
-                json!({"type": "string", "enum": $words})
+                json!({"type": "string", "enum": <$type>::WORDS})
             }
         }
     )*};
@@ -80,42 +80,42 @@ constant_schemas! {
 }
 
 string_enum_schemas! {
-    model::affiliate::campaign::Visibility: model::affiliate::campaign::Visibility::WORDS,
-    model::affiliate::commission::ReversalReason: model::affiliate::commission::ReversalReason::WORDS,
-    model::affiliate::partner::PartnerSource: model::affiliate::partner::PartnerSource::WORDS,
-    model::affiliate::partner::PartnerStatus: model::affiliate::partner::PartnerStatus::WORDS,
-    model::affiliate::payout::PayoutRunStatus: model::affiliate::payout::PayoutRunStatus::WORDS,
-    model::affiliate::payout::PayoutStatus: model::affiliate::payout::PayoutStatus::WORDS,
-    model::affiliate::payout::SkipReason: model::affiliate::payout::SkipReason::WORDS,
-    model::affiliate::program::AfterPayout: model::affiliate::program::AfterPayout::WORDS,
-    model::affiliate::program::Attribution: model::affiliate::program::Attribution::WORDS,
-    model::affiliate::program::ProcessorMode: model::affiliate::program::ProcessorMode::WORDS,
-    model::affiliate::program::ProgramStatus: model::affiliate::program::ProgramStatus::WORDS,
-    model::affiliate::referral::ReferralBlock: model::affiliate::referral::ReferralBlock::WORDS,
-    model::affiliate::referral::ReferralSource: model::affiliate::referral::ReferralSource::WORDS,
-    model::affiliate::referral::ReferralStatus: model::affiliate::referral::ReferralStatus::WORDS,
-    model::approval::ApprovalStatus: model::approval::ApprovalStatus::WORDS,
-    model::automation::AutomationStatus: model::automation::AutomationStatus::WORDS,
-    model::automation::run::CancelSource: model::automation::run::CancelSource::WORDS,
-    model::automation::run::CompletionReason: model::automation::run::CompletionReason::WORDS,
-    model::automation::run::RunMode: model::automation::run::RunMode::WORDS,
-    model::automation::run::RunStatus: model::automation::run::RunStatus::WORDS,
-    model::automation::run::StepStatus: model::automation::run::StepStatus::WORDS,
-    message::received::AuthResult: message::received::AuthResult::WORDS,
-    model::received::SpamStatus: model::received::SpamStatus::WORDS,
-    model::email::Category: model::email::Category::WORDS,
-    model::product_event::funnel::GroupBy: model::product_event::funnel::GroupBy::WORDS,
-    model::suppression::SuppressionReason: model::suppression::SuppressionReason::WORDS,
-    model::suppression::SuppressionSource: model::suppression::SuppressionSource::WORDS,
-    model::webhook::DisabledReason: model::webhook::DisabledReason::WORDS,
-    model::webhook::RetryPolicy: model::webhook::RetryPolicy::WORDS,
-    model::webhook_delivery::WebhookDeliveryStatus: model::webhook_delivery::WebhookDeliveryStatus::WORDS,
-    model::template::TemplateStatus: model::template::TemplateStatus::WORDS,
-    model::template::VariableType: model::template::VariableType::WORDS,
-    model::affiliate::backfill::BackfillStatus: model::affiliate::backfill::BackfillStatus::WORDS,
-    model::affiliate::payout::PayoutFileFormat: model::affiliate::payout::PayoutFileFormat::WORDS,
-    model::affiliate::program::MissingStep: model::affiliate::program::MissingStep::WORDS,
-    model::affiliate::program::PayoutMethod: model::affiliate::program::PayoutMethod::WORDS,
-    model::affiliate::referral::FraudFlag: model::affiliate::referral::FraudFlag::WORDS,
-    model::affiliate::referral::ReviewStatus: model::affiliate::referral::ReviewStatus::WORDS,
+    model::affiliate::campaign::Visibility,
+    model::affiliate::commission::ReversalReason,
+    model::affiliate::partner::PartnerSource,
+    model::affiliate::partner::PartnerStatus,
+    model::affiliate::payout::PayoutRunStatus,
+    model::affiliate::payout::PayoutStatus,
+    model::affiliate::payout::SkipReason,
+    model::affiliate::program::AfterPayout,
+    model::affiliate::program::Attribution,
+    model::affiliate::program::ProcessorMode,
+    model::affiliate::program::ProgramStatus,
+    model::affiliate::referral::ReferralBlock,
+    model::affiliate::referral::ReferralSource,
+    model::affiliate::referral::ReferralStatus,
+    model::approval::ApprovalStatus,
+    model::automation::AutomationStatus,
+    model::automation::run::CancelSource,
+    model::automation::run::CompletionReason,
+    model::automation::run::RunMode,
+    model::automation::run::RunStatus,
+    model::automation::run::StepStatus,
+    message::received::AuthResult,
+    model::received::SpamStatus,
+    model::email::Category,
+    model::product_event::funnel::GroupBy,
+    model::suppression::SuppressionReason,
+    model::suppression::SuppressionSource,
+    model::webhook::DisabledReason,
+    model::webhook::RetryPolicy,
+    model::webhook_delivery::WebhookDeliveryStatus,
+    model::template::TemplateStatus,
+    model::template::VariableType,
+    model::affiliate::backfill::BackfillStatus,
+    model::affiliate::payout::PayoutFileFormat,
+    model::affiliate::program::MissingStep,
+    model::affiliate::program::PayoutMethod,
+    model::affiliate::referral::FraudFlag,
+    model::affiliate::referral::ReviewStatus,
 }
