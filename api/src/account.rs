@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::prelude::*;
-use model::account::{AccessLevel, Plan};
+use model::account::Plan;
 use model::domain::{DomainState, SendingDomain};
 use model::quota::Noun;
 use model::usage::UsagePeriod;
@@ -123,11 +123,7 @@ pub async fn get(state: State, tenant: Tenant, _: NoInput) -> Result<AccountResp
             id: account.id,
             email: account.email.to_string(),
             plan: account.plan,
-            access_level: match account.access_level(verified) {
-                AccessLevel::Sandbox => "sandbox",
-                AccessLevel::SelfTest => "self_test",
-                AccessLevel::Production => "production",
-            },
+            access_level: account.access_level(verified).word(),
             sandbox_sender: state.options.sandbox_sender.as_ref().map(ToString::to_string),
             suspended: account.suspended,
             features: Features {

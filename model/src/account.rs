@@ -48,15 +48,16 @@ pub struct Account {
     pub created_at: Timestamp,
 }
 
-/// The level of send access of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessLevel {
-    /// From the shared sandbox sender, to the account's own address.
-    Sandbox,
-    /// From a verified domain, to the account's own address.
-    SelfTest,
-    /// From a verified domain, to any recipient.
-    Production,
+words! {
+    /// The level of send access of an account.
+    AccessLevel {
+        /// From the shared sandbox sender, to the account's own address.
+        Sandbox = "sandbox",
+        /// From a verified domain, to the account's own address.
+        SelfTest = "self_test",
+        /// From a verified domain, to any recipient.
+        Production = "production",
+    }
 }
 
 impl Account {

@@ -3,19 +3,20 @@
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
+use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, DomainId};
 use crate::redacted;
 
-/// Verification state of a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DomainState {
-    /// The required DNS records were not found yet, or are missing again.
-    Unverified,
-    /// Email can be sent from the domain.
-    Verified,
+words! {
+    /// Verification state of a domain.
+    DomainState {
+        /// The required DNS records were not found yet, or are missing again.
+        Unverified = "unverified",
+        /// Email can be sent from the domain.
+        Verified = "verified",
+    }
 }
 
 /// A secret encrypted for storage (AES-256-GCM with the installation's key), in base64.
@@ -77,15 +78,16 @@ pub struct RetiredDkimRecords {
     pub until: Timestamp,
 }
 
-/// The TLS requirement for a domain's outgoing email.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TlsMode {
-    /// TLS if the host offers it, plain text otherwise.
-    #[default]
-    Opportunistic,
-    /// Never plain text. Email that cannot be sent over TLS is deferred, and fails when its lifetime ends.
-    Enforced,
+words! {
+    /// The TLS requirement for a domain's outgoing email.
+    #[derive(Default)]
+    TlsMode {
+        /// TLS if the host offers it, plain text otherwise.
+        #[default]
+        Opportunistic = "opportunistic",
+        /// Never plain text. Email that cannot be sent over TLS is deferred, and fails when its lifetime ends.
+        Enforced = "enforced",
+    }
 }
 
 /// Tracking and TLS settings of a domain.

@@ -12,7 +12,7 @@ mod zone_file;
 
 use jiff::Timestamp;
 use message::address::DomainName;
-use message::hexadecimal;
+use message::{hexadecimal, words};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -48,12 +48,12 @@ pub enum RecordPurpose {
     Tracking,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum RecordType {
-    Txt,
-    Cname,
-    Mx,
+words! {
+    RecordType {
+        Txt = "TXT",
+        Cname = "CNAME",
+        Mx = "MX",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

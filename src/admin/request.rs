@@ -262,11 +262,7 @@ fn on_or_off(word: &str) -> Result<bool, String> {
 }
 
 fn tls_mode(word: &str) -> Result<TlsMode, String> {
-    match word {
-        "opportunistic" => Ok(TlsMode::Opportunistic),
-        "enforced" => Ok(TlsMode::Enforced),
-        _ => Err("use `opportunistic` or `enforced`".to_owned()),
-    }
+    TlsMode::from_word(word).ok_or_else(|| "use `opportunistic` or `enforced`".to_owned())
 }
 
 /// The TLS results to show.

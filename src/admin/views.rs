@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use model::account::Account;
 use model::attempt::Attempt;
 use model::destination::{Destination, DestinationOverrides, RouteOverride};
-use model::domain::{DomainState, SendingDomain};
+use model::domain::SendingDomain;
 use model::domain_setup::{RecordStatus, ServiceHosts};
 use model::event::{Event, EventKind};
 use model::recipient::Recipient;
@@ -56,7 +56,7 @@ pub(super) fn domain_view(domain: &DomainWithSetup, facts: &ServiceHosts) -> Val
         "id": domain.id,
         "account": domain.account,
         "name": domain.name,
-        "status": domain_status(domain.state),
+        "status": domain.state,
         "open_tracking": domain.delivery.open_tracking,
         "click_tracking": domain.delivery.click_tracking,
         "tls_mode": domain.delivery.tls_mode,
@@ -75,18 +75,11 @@ pub(super) fn domain_in_list(domain: &SendingDomain) -> Value {
         "id": domain.id,
         "name": domain.name,
         "account": domain.account,
-        "status": domain_status(domain.state),
+        "status": domain.state,
         "inbound": domain.inbound_enabled,
         "created_at": domain.created_at,
         "verified_at": domain.verified_at,
     })
-}
-
-fn domain_status(state: DomainState) -> &'static str {
-    match state {
-        DomainState::Verified => "verified",
-        DomainState::Unverified => "unverified",
-    }
 }
 
 pub(super) fn held_mail_view(waiting: HeldMail) -> Value {

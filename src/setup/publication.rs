@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dns::domain_check::DomainChecker;
 use futures_util::future::join_all;
-use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType, zone_file};
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, zone_file};
 use net::clock::Clock;
 use tokio::time::{Instant, sleep};
 
@@ -285,12 +285,7 @@ fn print_missing_reverse(dialog: &mut dyn Dialog, rows: &[TableRow]) {
 }
 
 fn label_of(record: &DomainRecord) -> String {
-    let kind = match record.record_type {
-        RecordType::Txt => "TXT",
-        RecordType::Cname => "CNAME",
-        RecordType::Mx => "MX",
-    };
-    format!("{kind:<5} {}", record.name)
+    format!("{:<5} {}", record.record_type.word(), record.name)
 }
 
 fn state_of(finding: &RecordFinding) -> RecordState {

@@ -36,11 +36,7 @@ impl CredentialKind for ApiKey {
     }
 
     fn specific_fields(&self, _: &AppState) -> Vec<(&'static str, Value)> {
-        let scope = match self.scope {
-            ApiKeyScope::Full => "full",
-            ApiKeyScope::Sending => "sending",
-        };
-        vec![("scope", json!(scope))]
+        vec![("scope", json!(self.scope))]
     }
 
     fn specific_fields_schema() -> Vec<(&'static str, Value)> {

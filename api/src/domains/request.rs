@@ -14,8 +14,6 @@ use crate::prelude::*;
 const ID_OR_NAME: &str = "id_or_name";
 /// RFC 1035 2.3.4.
 const LABEL_BYTES_MAX: usize = 63;
-const TLS_MODES: &[&str] = &["opportunistic", "enforced"];
-const STATUSES: &[&str] = &["unverified", "verified"];
 /// Maximum length of a search text.
 const Q_BYTES_MAX: usize = 253;
 
@@ -48,7 +46,7 @@ struct DomainSettings {
     /// Whether links in the HTML are rewritten to track clicks
     click_tracking: Option<bool>,
     /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
-    #[field(aliases = ["tls"], parse = parse_tls_mode, schema = json!({"type": "string", "enum": TLS_MODES}))]
+    #[field(aliases = ["tls"], parse = parse_tls_mode, schema = json!({"type": "string", "enum": TlsMode::WORDS}))]
     tls_mode: Option<TlsMode>,
     /// Whether mail to the domain is received
     inbound_enabled: Option<bool>,
@@ -105,11 +103,8 @@ impl DomainSettings {
 }
 
 fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
-    match fields::parse_text(value)?.as_ref() {
-        "opportunistic" => Ok(TlsMode::Opportunistic),
-        "enforced" => Ok(TlsMode::Enforced),
-        _ => Err(format!("must be one of {}", TLS_MODES.join(", "))),
-    }
+    let mode = TlsMode::from_word(&fields::parse_text(value)?);
+    mode.ok_or_else(|| format!("must be one of {}", TlsMode::WORDS.join(", ")))
 }
 
 /// A domain to send from
@@ -249,12 +244,8 @@ impl ListDomains {
 impl RequestQuery for ListDomains {
     fn read_query(query: &mut Query) -> Result<Self> {
         let page = query.page()?;
-        let from_word = |word: &str| match word {
-            "unverified" => Some(DomainState::Unverified),
-            "verified" => Some(DomainState::Verified),
-            _ => None,
-        };
-        let statuses = query.words_of("status", "Filter by verification status", STATUSES, from_word)?;
+        let (words, from_word) = (DomainState::WORDS, DomainState::from_word);
+        let statuses = query.words_of("status", "Filter by verification status", words, from_word)?;
         let q = || json!({"type": "string", "maxLength": Q_BYTES_MAX});
         let q = query.parameter("q", "Filter by text in the name", q)?.map(str::to_lowercase);
         if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {

@@ -11,7 +11,7 @@ mod ownership;
 pub(super) mod spf;
 
 use jiff::Timestamp;
-use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use model::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus};
 
 use super::display_text::{display_value, repair_text, short_value};
 use super::observation::RecordObservation;
@@ -145,11 +145,7 @@ impl RuleInput<'_> {
     }
 
     fn type_name(&self) -> &'static str {
-        match self.record.record_type {
-            RecordType::Txt => "TXT",
-            RecordType::Cname => "CNAME",
-            RecordType::Mx => "MX",
-        }
+        self.record.record_type.word()
     }
 
     fn zone_name(&self) -> &str {

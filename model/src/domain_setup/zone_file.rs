@@ -21,15 +21,10 @@ pub fn zone_file<'a>(
             RecordType::Cname => format!("{value}."),
             RecordType::Mx => format!("{} {value}.", record.priority.unwrap_or_default()),
         };
-        let kind = match record.record_type {
-            RecordType::Txt => "TXT",
-            RecordType::Cname => "CNAME",
-            RecordType::Mx => "MX",
-        };
         if merged.is_some() {
             zone.push_str("; replaces the existing SPF record:\n");
         }
-        let _ = writeln!(zone, "{}. {} IN {kind} {data}", record.name, record.ttl_s);
+        let _ = writeln!(zone, "{}. {} IN {} {data}", record.name, record.ttl_s, record.record_type);
     }
     zone
 }
