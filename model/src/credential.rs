@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use message::words;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -219,14 +220,14 @@ pub struct LastUse {
     pub from: Option<IpAddr>,
 }
 
-/// The permissions of an API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApiKeyScope {
-    /// All operations.
-    Full,
-    /// Send email, and read the email that was sent with the same key.
-    Sending,
+words! {
+    /// The permissions of an API key.
+    ApiKeyScope {
+        /// All operations.
+        Full = "full",
+        /// Send email, and read the email that was sent with the same key.
+        Sending = "sending",
+    }
 }
 
 /// The id of the credential that a request was authenticated with.

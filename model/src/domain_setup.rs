@@ -127,15 +127,6 @@ impl ServiceHosts {
     /// The records of a domain: those required for verification, and optional ones.
     pub fn required_records(&self, domain: &SendingDomain) -> Vec<DomainRecord> {
         let name = domain.name.as_str();
-        let required = |purpose, record_type, name, value| DomainRecord {
-            purpose,
-            record_type,
-            name,
-            value,
-            ttl_s: TTL_S,
-            priority: None,
-            required: true,
-        };
         let optional = |record: DomainRecord| DomainRecord { required: false, ..record };
         let key = |selector: &str, value: &str| {
             required(RecordPurpose::Dkim, RecordType::Txt, format!("{selector}._domainkey.{name}"), value.to_owned())
@@ -183,16 +174,14 @@ impl ServiceHosts {
     pub fn ownership_record(&self, account: AccountId, name: &DomainName) -> DomainRecord {
         let digest = Sha256::digest(format!("ownership {account} {name}"));
         let token = hexadecimal::encode(&digest[..16]);
-        DomainRecord {
-            purpose: RecordPurpose::Ownership,
-            record_type: RecordType::Txt,
-            name: format!("{}.{name}", self.ownership_label),
-            value: format!("postrider-verification={token}"),
-            ttl_s: TTL_S,
-            priority: None,
-            required: true,
-        }
+        let (name, value) = (format!("{}.{name}", self.ownership_label), format!("postrider-verification={token}"));
+        required(RecordPurpose::Ownership, RecordType::Txt, name, value)
     }
+}
+
+/// A record that is required for verification.
+fn required(purpose: RecordPurpose, record_type: RecordType, name: String, value: String) -> DomainRecord {
+    DomainRecord { purpose, record_type, name, value, ttl_s: TTL_S, priority: None, required: true }
 }
 
 /// The check result of one record.

@@ -147,11 +147,8 @@ fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option
         notes.errors.add(SCOPE, "is required; must be `full` or `sending`");
         return None;
     };
-    let parsed = fields::parse_text(value).and_then(|text| match text.as_ref() {
-        "full" => Ok(ApiKeyScope::Full),
-        "sending" => Ok(ApiKeyScope::Sending),
-        _ => Err("must be `full` or `sending`".to_owned()),
-    });
+    let parsed = fields::parse_text(value)
+        .and_then(|text| ApiKeyScope::from_word(&text).ok_or_else(|| "must be `full` or `sending`".to_owned()));
     parsed.map_err(|text| notes.errors.add(SCOPE, text)).ok()
 }
 
