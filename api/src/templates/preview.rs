@@ -154,12 +154,12 @@ impl PreviewResponse {
         variables: &Value,
     ) -> Self {
         let (rendered, error) = program.preview(variables);
-        let declared = &program.settings().variables;
+        let declared = &program.settings.variables;
         let given_keys = variables.as_object().into_iter().flat_map(Map::keys);
         let declared_keys = declared.iter().map(|variable| &variable.key);
         let mut unused_variables: Vec<String> = Vec::new();
         for name in given_keys.chain(declared_keys) {
-            if !program.usage().uses(name) && !unused_variables.contains(name) {
+            if !program.usage.uses(name) && !unused_variables.contains(name) {
                 unused_variables.push(name.clone());
             }
         }
@@ -177,7 +177,7 @@ impl PreviewResponse {
             text,
             missing_variables: error.missing,
             unused_variables,
-            suggested_variables: Value::Object(program.usage().example_variables(declared)),
+            suggested_variables: Value::Object(program.usage.example_variables(declared)),
             warnings,
             size_bytes,
         }
@@ -187,7 +187,7 @@ impl PreviewResponse {
 /// Warnings about deliverability.
 fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Vec<String> {
     let mut advice = Vec::new();
-    let settings = program.settings();
+    let settings = &program.settings;
     let html_bytes = rendered.html.as_ref().map_or(0, String::len);
     if html_bytes > GMAIL_BYTES_MAX {
         advice.push(format!("The HTML has {html_bytes} bytes: Gmail clips messages after 102 KB"));
@@ -200,7 +200,7 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
     } else if rendered.text.is_none() {
         advice.push("The template has no text: some email programs and filters expect one".to_owned());
     }
-    match (settings.has_managed_unsubscribe(), program.has_unsubscribe_url()) {
+    match (settings.has_managed_unsubscribe(), program.has_unsubscribe_url) {
         (true, false) => advice.push(format!(
             "Managed unsubscribe is on, but the template has no `{{{{{UNSUBSCRIBE_URL}}}}}`: only the header offers it"
         )),
@@ -279,7 +279,7 @@ async fn build_test_draft(
 ) -> Result<(Draft, Vec<String>)> {
     let SendTestTemplate { rendering, to: people, from } = test;
     let work = |program: &ParsedTemplate, _: &TemplateBodies, _: Option<Vec<String>>, variables: &Value| {
-        program.render(variables).map(|rendered| (rendered, program.settings().clone()))
+        program.render(variables).map(|rendered| (rendered, program.settings.clone()))
     };
     let outcome = rendering.render_blocking(state, tenant, &key, None, work).await?;
     let (rendered, settings) = outcome.map_err(|error| render_error_problem(&error))?;

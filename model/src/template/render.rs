@@ -31,14 +31,17 @@ pub const RENDERED_BYTES_MAX: usize = 1 << 20;
 /// A template with parsed markup.
 #[derive(Debug)]
 pub struct ParsedTemplate {
-    settings: TemplateSettings,
+    pub settings: TemplateSettings,
     subject: Option<Vec<MarkupPiece>>,
     preheader: Option<Vec<MarkupPiece>>,
     html: Option<Vec<MarkupPiece>>,
     text: Option<Vec<MarkupPiece>>,
-    usage: VariableUsage,
-    unsubscribe_url: bool,
-    size_bytes: usize,
+    /// The variables that it uses.
+    pub usage: VariableUsage,
+    /// It contains `{{unsubscribe_url}}`.
+    pub has_unsubscribe_url: bool,
+    /// Size of the markup in bytes.
+    pub size_bytes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -112,28 +115,9 @@ impl ParsedTemplate {
             html,
             text,
             usage,
-            unsubscribe_url: sources.iter().any(|source| source.contains(UNSUBSCRIBE_URL)),
+            has_unsubscribe_url: sources.iter().any(|source| source.contains(UNSUBSCRIBE_URL)),
             size_bytes: sources.iter().map(|source| source.len()).sum(),
         })
-    }
-
-    pub fn settings(&self) -> &TemplateSettings {
-        &self.settings
-    }
-
-    /// The variables that it uses.
-    pub fn usage(&self) -> &VariableUsage {
-        &self.usage
-    }
-
-    /// Returns whether it contains `{{unsubscribe_url}}`.
-    pub fn has_unsubscribe_url(&self) -> bool {
-        self.unsubscribe_url
-    }
-
-    /// Size of the markup in bytes.
-    pub fn size_bytes(&self) -> usize {
-        self.size_bytes
     }
 
     /// Renders the subject and the bodies.

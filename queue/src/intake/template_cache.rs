@@ -26,7 +26,7 @@ struct ByMarkupBytes;
 
 impl Weighter<TemplateVersionKey, Arc<ParsedTemplate>> for ByMarkupBytes {
     fn weight(&self, _: &TemplateVersionKey, program: &Arc<ParsedTemplate>) -> u64 {
-        (program.size_bytes() as u64).max(1)
+        (program.size_bytes as u64).max(1)
     }
 }
 

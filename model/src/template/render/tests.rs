@@ -142,7 +142,7 @@ fn the_unsubscribe_token_is_preserved() {
     assert_eq!(rendered.subject.unwrap(), token);
     assert_eq!(rendered.html.as_deref(), Some(format!("{token} {token} {token}{token}{token}").as_str()));
     assert_eq!(rendered.text, rendered.html);
-    assert!(program.has_unsubscribe_url());
+    assert!(program.has_unsubscribe_url);
 }
 
 #[test]
