@@ -19,6 +19,7 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use message::word_list;
 use serde::{Deserialize, Serialize};
 
 use crate::cidr::IpNetwork;
@@ -87,63 +88,12 @@ const SCANNERS: &[&str] = &[
 ];
 
 /// Parts of the user agents of machines that fetch every link, in lower case.
-const CRAWLERS: &[&str] = &[
-    // security gateways
-    "barracuda",
-    "bitdefender",
-    "cloudmark",
-    "fireeye",
-    "forcepoint",
-    "fortinet",
-    "ironport",
-    "kaspersky",
-    "messagelabs",
-    "microsoft office existence discovery",
-    "microsoft office protocol discovery",
-    "mimecast",
-    "proofpoint",
-    "safelinks",
-    "sophos",
-    "symantec",
-    "trendmicro",
-    "trustwave",
-    "urlscan",
-    "vade secure",
-    "virustotal",
-    "zscaler",
-    // link previews and crawlers
-    "bingpreview",
-    "bot)",
-    "bot-",
-    "bot/",
-    "bot;",
-    "crawler",
-    "facebookexternalhit",
-    "preview",
-    "robot",
-    "skypeuripreview",
-    "spider",
-    "whatsapp",
-];
+static CRAWLERS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_list::entries(include_str!("bot_detection/crawlers.txt")).collect());
 
 /// Parts of the user agents of programs that a person runs, in lower case.
-const PROGRAMS: &[&str] = &[
-    "aiohttp",
-    "axios/",
-    "curl/",
-    "go-http-client",
-    "guzzlehttp",
-    "headless",
-    "libwww",
-    "node-fetch",
-    "phantomjs",
-    "powershell",
-    "python-requests",
-    "python-urllib",
-    "scrapy",
-    "undici",
-    "wget/",
-];
+static PROGRAMS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_list::entries(include_str!("bot_detection/programs.txt")).collect());
 
 static APPLE_NETWORKS: LazyLock<Vec<IpNetwork>> = LazyLock::new(|| networks(APPLE));
 static SCANNER_NETWORKS: LazyLock<Vec<IpNetwork>> = LazyLock::new(|| networks(SCANNERS));
@@ -251,7 +201,7 @@ mod tests {
     fn tables_are_valid_and_match_real_agents() {
         assert_eq!(networks(APPLE).len(), APPLE.len());
         assert_eq!(networks(SCANNERS).len(), SCANNERS.len());
-        assert!(CRAWLERS.iter().chain(PROGRAMS).all(|word| *word == word.to_ascii_lowercase()));
+        assert!(CRAWLERS.iter().chain(PROGRAMS.iter()).all(|word| *word == word.to_ascii_lowercase()));
         let client = "192.0.2.1".parse().unwrap();
         assert!(is_crawler("Googlebot/2.1 (+http://www.google.com/bot.html)", client));
         assert!(is_crawler(FIREFOX, "67.231.150.1".parse().unwrap()));
