@@ -73,13 +73,9 @@ impl UserRole {
 impl std::str::FromStr for UserRole {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "viewer" => Ok(Self::Viewer),
-            "developer" | "member" => Ok(Self::Developer),
-            "admin" => Ok(Self::Admin),
-            "owner" => Ok(Self::Owner),
-            _ => Err("must be `owner`, `admin`, `developer` or `viewer`".to_owned()),
-        }
+        let word = if text == "member" { "developer" } else { text };
+        let role = Self::ALL.into_iter().find(|role| role.word() == word);
+        role.ok_or_else(|| "must be `owner`, `admin`, `developer` or `viewer`".to_owned())
     }
 }
 

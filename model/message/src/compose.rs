@@ -103,9 +103,7 @@ impl CustomHeader {
         }
         Ok(Self { name: name.to_owned(), value: value.to_owned() })
     }
-}
 
-impl CustomHeader {
     pub fn name(&self) -> &str {
         &self.name
     }
