@@ -62,17 +62,17 @@ impl TokenKey {
     }
 
     fn tag(&self, purpose: TokenPurpose, payload: &[u8]) -> [u8; TAG_BYTES] {
-        let mut tag = [0; TAG_BYTES];
-        // HMAC accepts keys of any length, so this cannot fail.
-        if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) {
-            mac.update(&[purpose as u8]);
-            mac.update(payload);
-            for (byte, from) in tag.iter_mut().zip(mac.finalize().into_bytes()) {
-                *byte = from;
-            }
-        }
-        tag
+        let tag = hmac_sha256(&self.0, &[[purpose as u8].as_slice(), payload]);
+        tag.first_chunk().copied().unwrap_or_default()
     }
+}
+
+/// HMAC-SHA-256 of the joined parts (RFC 2104).
+pub(crate) fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    // HMAC accepts keys of any length, so this cannot fail.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

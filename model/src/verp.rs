@@ -4,13 +4,12 @@
 //! holders of the key can create such an address (VERP, signed like BATV). The tag is 40 bits of an HMAC-SHA-256, five
 //! of each of its first eight bytes. Email ids contain 80 random bits already, so guessing is infeasible.
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use message::address::{Address, DomainName};
-use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use ulid::Ulid;
 
 use crate::id::EmailId;
+use crate::signed_token::hmac_sha256;
 use crate::task::TaskId;
 
 const TAG_CHARS: usize = 8;
@@ -51,12 +50,9 @@ impl VerpKey {
     }
 
     fn tag(&self, task: TaskId) -> String {
-        // HMAC accepts keys of any length, so this cannot fail.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
-        mac.update(b"verp");
-        mac.update(&task.email.to_bytes());
-        mac.update(&task.recipient.to_be_bytes());
-        mac.finalize().into_bytes().iter().take(TAG_CHARS).map(|b| char::from(BASE32[usize::from(b % 32)])).collect()
+        let (email, recipient) = (task.email.to_bytes(), task.recipient.to_be_bytes());
+        let tag = hmac_sha256(&self.0, &[b"verp".as_slice(), &email, &recipient]);
+        tag.iter().take(TAG_CHARS).map(|b| char::from(BASE32[usize::from(b % 32)])).collect()
     }
 }
 

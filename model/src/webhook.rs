@@ -3,17 +3,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use message::address::{Address, DomainName};
 use message::address_pattern::AddressPattern;
 use message::{hexadecimal, words};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 
 use crate::domain::SealedSecret;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
+use crate::signed_token::hmac_sha256;
 
 /// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;
@@ -161,22 +160,15 @@ pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timest
     let mut service = format!("t={timestamp}");
     let mut standard = Vec::new();
     for secret in secrets {
-        let tag = hmac(secret.as_bytes(), &[timestamp.as_bytes(), b".", body]);
+        let tag = hmac_sha256(secret.as_bytes(), &[timestamp.as_bytes(), b".", body]);
         service.push_str(",v1=");
         service.push_str(&hexadecimal::encode(tag));
         let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
         let key = STANDARD.decode(encoded).unwrap_or_else(|_| encoded.as_bytes().to_vec());
-        let tag = hmac(&key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
+        let tag = hmac_sha256(&key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
         standard.push(format!("v1,{}", STANDARD.encode(tag)));
     }
     WebhookSignature { service_signature: service, timestamp, webhook_signature: standard.join(" ") }
-}
-
-fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // HMAC accepts keys of any length, so this cannot fail.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
-    parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().into()
 }
 
 /// Body of a delivery: exactly these three fields in this order.
