@@ -25,6 +25,7 @@ use crate::classify::{self, BounceClass};
 use crate::outcome::AttemptPhase;
 use crate::reply::SmtpReply;
 
+pub use self::complaint::dkim_signature_values;
 use self::report_parts::ReportPart;
 
 /// Bytes of a message that are parsed: enough for a report and the header of the returned message.
@@ -118,12 +119,6 @@ pub fn parse_complaint(message: &[u8]) -> Option<Complaint> {
         Some(_) => None,
         None => complaint::parse_provider_form(message, &parts),
     }
-}
-
-/// Returns the `b=` value of each DKIM signature in a header, without white space. Only its holders can read it,
-/// and it stays intact when a provider redacts the rest.
-pub fn dkim_signature_values(header: &[u8]) -> Vec<String> {
-    complaint::dkim_signature_values(header)
 }
 
 /// The first part of one of these media types.

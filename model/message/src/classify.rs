@@ -17,13 +17,13 @@ mod reply_action;
 mod reply_pattern;
 mod table;
 
-use crate::address::DomainName;
 use crate::outcome::AttemptPhase;
 use crate::reply::SmtpReply;
 use crate::words;
 
 pub use reply_action::{PAUSE_DEFAULT, ReplyAction, ReplyRule, ReplyRules};
 pub use reply_pattern::{ClassifierInput, CodePattern, TextPattern};
+pub use table::mailbox_provider;
 
 words! {
     /// Category of a bounce or failure.
@@ -70,11 +70,6 @@ pub struct Classification {
     pub reason: BounceClass,
     /// An action in addition to what the reply code requires.
     pub action: Option<ReplyAction>,
-}
-
-/// The mailbox provider that operates a mail host. All hosts of a provider share one view of a sender's reputation.
-pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
-    table::mailbox_provider(host)
 }
 
 /// Classifies a refusal of this host.

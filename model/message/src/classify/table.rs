@@ -29,8 +29,9 @@ pub(super) fn classify(input: &ClassifierInput<'_>) -> Classification {
     row.map_or(Classification { reason: BounceClass::Undetermined, action: None }, |row| row.meaning)
 }
 
-/// The provider that a mail host belongs to, by its name or a parent domain.
-pub(super) fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
+/// The mailbox provider that operates a mail host, by its name or a parent domain. All hosts of a provider share one
+/// view of a sender's reputation.
+pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
     let is_of_provider = |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| host.is_within(name));
     RULES.iter().find(is_of_provider).and_then(|row| row.pattern.providers.first())
 }

@@ -56,13 +56,9 @@ impl ReceivedHeader {
     pub(super) fn from_message(message: &Message<'_>) -> Self {
         let people =
             |name: HeaderName<'static>| first_within_limit(mailboxes(message, &name).map(|mailbox| mailbox.display));
-        let mut authors = parse_mailboxes(message, &HeaderName::From);
-        let (from, author) = match authors.is_empty() {
-            true => (header_text(message, &HeaderName::From), None),
-            false => {
-                let first = authors.remove(0);
-                (first.display, first.address)
-            }
+        let (from, author) = match mailboxes(message, &HeaderName::From).next() {
+            Some(first) => (first.display, first.address),
+            None => (header_text(message, &HeaderName::From), None),
         };
         Self {
             from: truncate_json(&from, LINE_BYTES_MAX),
@@ -150,10 +146,6 @@ fn mailboxes<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl I
     let name = name.clone();
     let fields = message.headers().iter().filter(move |header| header.name == name);
     fields.filter_map(|header| header.value.as_address()).flat_map(|address| address.iter()).filter_map(parse_mailbox)
-}
-
-fn parse_mailboxes(message: &Message<'_>, name: &HeaderName<'static>) -> Vec<HeaderMailbox> {
-    mailboxes(message, name).take(1).collect()
 }
 
 fn header_text(message: &Message<'_>, name: &HeaderName<'static>) -> String {
@@ -278,7 +270,7 @@ mod tests {
         ] {
             let message = format!("From: {field}\r\n\r\n");
             let parsed = header_parser().header_address(HeaderName::From).parse(message.as_bytes()).unwrap();
-            let found = parse_mailboxes(&parsed, &HeaderName::From).pop().and_then(|person| person.address);
+            let found = mailboxes(&parsed, &HeaderName::From).next().and_then(|person| person.address);
             assert_eq!(found.map(|address| address.to_string()).as_deref(), author, "{field}");
         }
     }
