@@ -139,7 +139,7 @@ fn default_data_dir() -> PathBuf {
 
 section! {
     /// `[store]`
-    StoreSection {
+    StoreSection in store {
         engine: StoreEngine,
         /// URL of the PostgreSQL database. It may contain a password.
         url: Option<SecretString>,
@@ -149,7 +149,7 @@ section! {
         reserve_bytes: u64 = 64 << 20,
         /// How long emails, their messages and their history are retained.
         #[serde(deserialize_with = "duration")]
-        retention: Duration = Duration::from_secs(30 * 24 * 3600),
+        @live retention: Duration = Duration::from_secs(30 * 24 * 3600),
     }
 }
 
@@ -186,7 +186,7 @@ section! {
 
 section! {
     /// `[submission]`
-    SubmissionSection {
+    SubmissionSection in submission {
         /// Listeners with STARTTLS.
         #[serde(deserialize_with = "one_or_many")]
         listen: Vec<SocketAddr>,
@@ -196,15 +196,15 @@ section! {
         /// The user name of all logins; the password is an SMTP credential.
         username: String = "postrider".to_owned(),
         /// Maximum message size, in bytes.
-        message_bytes_max: u64 = SessionLimits::default().message_bytes_max,
+        @live message_bytes_max: u64 = SessionLimits::default().message_bytes_max,
         /// Maximum recipients of a message.
-        recipients_max: usize = SessionLimits::default().recipients_max,
+        @live recipients_max: usize = SessionLimits::default().recipients_max,
         /// Maximum sessions of all listeners.
-        sessions_max: usize = smtp::connection_limiter::SESSIONS_MAX_DEFAULT,
+        @live sessions_max: usize = smtp::connection_limiter::SESSIONS_MAX_DEFAULT,
         /// Maximum sessions of one client address.
-        sessions_per_address_max: usize = SessionLimits::default().sessions_per_address_max,
+        @live sessions_per_address_max: usize = SessionLimits::default().sessions_per_address_max,
         /// Maximum message content in memory over all sessions, in bytes.
-        bytes_in_flight_max: usize = smtp::content_budget::ContentBudget::BYTES_DEFAULT,
+        @live bytes_in_flight_max: usize = smtp::content_budget::ContentBudget::BYTES_DEFAULT,
     }
 }
 
@@ -223,18 +223,18 @@ pub struct RelaySection {
     pub account: String,
 }
 
-/// `[proxy]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ProxySection {
-    /// Networks of load balancers, whose connections begin with a PROXY header.
-    #[serde(deserialize_with = "one_or_many")]
-    pub networks: Vec<IpNetwork>,
+section! {
+    /// `[proxy]`
+    ProxySection in proxy {
+        /// Networks of load balancers, whose connections begin with a PROXY header.
+        #[serde(deserialize_with = "one_or_many")]
+        networks: Vec<IpNetwork>,
+    }
 }
 
 section! {
     /// `[api]`
-    ApiSection {
+    ApiSection in api {
         /// Listen addresses.
         #[serde(deserialize_with = "one_or_many")]
         listen: Vec<SocketAddr>,
@@ -243,7 +243,7 @@ section! {
         /// True: listeners use TLS. False: a reverse proxy terminates TLS.
         tls: bool,
         /// On: requests are counted and limited by the plans.
-        rate_limit: OnOff,
+        @live rate_limit: OnOff,
         /// Maximum connections of one client address.
         connections_per_address_max: usize = api::state::CONNECTIONS_PER_ADDRESS_MAX,
         /// Networks of reverse proxies whose forwarding headers are trusted.
@@ -252,38 +252,38 @@ section! {
     }
 }
 
-/// `[ops]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct OpsSection {
-    /// Addresses of `/metrics`, `/healthz` and the operator's console.
-    #[serde(deserialize_with = "one_or_many")]
-    pub listen: Vec<SocketAddr>,
-    /// URL at which a proxy publishes the console. Without it, only listeners on loopback have one.
-    pub console_url: Option<String>,
+section! {
+    /// `[ops]`
+    OpsSection in ops {
+        /// Addresses of `/metrics`, `/healthz` and the operator's console.
+        #[serde(deserialize_with = "one_or_many")]
+        listen: Vec<SocketAddr>,
+        /// URL at which a proxy publishes the console. Without it, only listeners on loopback have one.
+        console_url: Option<String>,
+    }
 }
 
-/// `[sms]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SmsSection {
-    /// URL of the provider that sends text messages; none disables them.
-    pub url: Option<String>,
-    /// Bearer token.
-    pub token: Option<SecretString>,
-    /// Sender: a number or a name.
-    pub from: Option<String>,
+section! {
+    /// `[sms]`
+    SmsSection in sms {
+        /// URL of the provider that sends text messages; none disables them.
+        url: Option<String>,
+        /// Bearer token.
+        token: Option<SecretString>,
+        /// Sender: a number or a name.
+        from: Option<String>,
+    }
 }
 
-/// `[billing]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct BillingSection {
-    /// Page where an account is upgraded, for refusals: a path on the dashboard, or a URL. None: refusals name none.
-    pub upgrade_url: Option<String>,
-    /// Signing secrets of the operator's payment processor; two during a rotation.
-    #[serde(deserialize_with = "one_or_many")]
-    pub stripe_webhook_secrets: Vec<SecretString>,
+section! {
+    /// `[billing]`
+    BillingSection in billing {
+        /// Page where an account is upgraded, for refusals: a path on the dashboard, or a URL. None: refusals name none.
+        upgrade_url: Option<String>,
+        /// Signing secrets of the operator's payment processor; two during a rotation.
+        #[serde(deserialize_with = "one_or_many")]
+        stripe_webhook_secrets: Vec<SecretString>,
+    }
 }
 
 /// `[dns]`
@@ -302,7 +302,7 @@ pub struct DnsSection {
 
 section! {
     /// `[delivery]`
-    DeliverySection {
+    DeliverySection in delivery {
         /// Port of mail hosts.
         port: u16 = 25,
         /// Local addresses to send from; if empty, the system chooses.
@@ -310,10 +310,10 @@ section! {
         source_addresses: Vec<IpAddr>,
         /// Delays between attempts; the last one repeats.
         #[serde(deserialize_with = "durations")]
-        retry: Vec<Duration> = RetrySchedule::default().waits,
+        @live retry: Vec<Duration> = RetrySchedule::default().waits,
         /// Age at which a message is returned as undeliverable.
         #[serde(deserialize_with = "duration")]
-        give_up_after: Duration = RetrySchedule::default().give_up_after,
+        @live give_up_after: Duration = RetrySchedule::default().give_up_after,
         /// TLS requirement for outgoing connections.
         tls: TlsSecurityLevel,
         /// Applies MTA-STS policies of recipient domains (RFC 8461).
@@ -335,7 +335,7 @@ section! {
         /// Permits delivery to private and loopback addresses.
         allow_private_destinations: bool,
         /// Accepts mail but delivers none.
-        paused: bool,
+        @live paused: bool,
         /// Signs mail with DKIM.
         dkim: bool = true,
         /// Also signs each transaction (DKIM2).
@@ -347,7 +347,7 @@ section! {
         /// Connection and rate limits by destination.
         pace: Vec<PaceSection>,
         /// Reply rules, applied before the built-in rules.
-        replies: Vec<ReplySection>,
+        @live replies: Vec<ReplySection>,
         /// Smarthosts for some of the mail.
         smarthosts: Vec<SmarthostSection>,
         /// Pools of source addresses for some accounts.
@@ -429,7 +429,7 @@ impl ReplySection {
 
 section! {
     /// `[webhooks]`
-    WebhooksSection {
+    WebhooksSection in webhooks {
         /// Permits endpoints at private addresses.
         allow_private_destinations: bool,
         /// Permits endpoints without TLS.
@@ -442,7 +442,7 @@ section! {
 
 section! {
     /// `[service]`
-    ServiceSection {
+    ServiceSection in service {
         /// Shared sender of accounts that have no verified domain.
         #[serde(deserialize_with = "parsed::address_option")]
         sandbox_sender: Option<Address>,
@@ -469,26 +469,26 @@ section! {
     }
 }
 
-/// `[conversions]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ConversionsSection {
-    /// URL that conversions are posted to; none disables them.
-    pub url: Option<String>,
-    /// Bearer token.
-    pub token: Option<SecretString>,
-    /// Includes the SHA-256 of the person's email address.
-    pub email_hash: bool,
+section! {
+    /// `[conversions]`
+    ConversionsSection in conversions {
+        /// URL that conversions are posted to; none disables them.
+        url: Option<String>,
+        /// Bearer token.
+        token: Option<SecretString>,
+        /// Includes the SHA-256 of the person's email address.
+        email_hash: bool,
+    }
 }
 
-/// `[testing]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TestingSection {
-    /// The clock runs ahead by this duration, and `admin clock advance` is permitted. All listeners must be on
-    /// loopback.
-    #[serde(deserialize_with = "values::duration_option")]
-    pub clock_offset: Option<Duration>,
-    /// Port of web servers with MTA-STS policies.
-    pub mta_sts_port: Option<u16>,
+section! {
+    /// `[testing]`
+    TestingSection in testing {
+        /// The clock runs ahead by this duration, and `admin clock advance` is permitted. All listeners must be on
+        /// loopback.
+        #[serde(deserialize_with = "values::duration_option")]
+        clock_offset: Option<Duration>,
+        /// Port of web servers with MTA-STS policies.
+        mta_sts_port: Option<u16>,
+    }
 }

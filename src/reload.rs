@@ -12,42 +12,37 @@ use std::path::PathBuf;
 
 use crate::active_certificates::ActiveCertificates;
 use crate::certificate::Certificate;
-use crate::config::{self, Config};
+use crate::config::log::LogSection;
+use crate::config::mx::MxSection;
+use crate::config::{
+    self, ApiSection, BillingSection, Config, ConversionsSection, DeliverySection, OpsSection, ProxySection,
+    ServiceSection, SmsSection, StoreSection, SubmissionSection, TestingSection, WebhooksSection,
+};
 use crate::serve::Listeners;
 use crate::services::Server;
 
 /// A key of the configuration, and how a change is applied.
-struct ReloadKey {
-    name: &'static str,
-    is_unchanged: fn(&Config, &Config) -> bool,
+pub(crate) struct ReloadKey {
+    pub(crate) name: &'static str,
+    pub(crate) is_unchanged: fn(&Config, &Config) -> bool,
     /// Applies the change, or does nothing if it requires a restart.
-    apply: fn(&mut Config, &Config),
+    pub(crate) apply: fn(&mut Config, &Config),
+}
+
+/// A key outside of sections, which requires a restart.
+macro_rules! root_key {
+    ($key:ident) => {
+        ReloadKey { name: stringify!($key), is_unchanged: |running, new| running.$key == new.$key, apply: restart }
+    };
 }
 
 macro_rules! key {
-    ($section:ident.$key:ident, $take:expr) => {
+    ($section:ident.$key:ident, $apply:expr) => {
         ReloadKey {
             name: concat!(stringify!($section), ".", stringify!($key)),
             is_unchanged: |running, new| running.$section.$key == new.$section.$key,
-            apply: $take,
+            apply: $apply,
         }
-    };
-}
-
-/// A key that is applied at run time.
-macro_rules! live {
-    ($section:ident.$key:ident) => {
-        key!($section.$key, |running, new| running.$section.$key.clone_from(&new.$section.$key))
-    };
-}
-
-/// A key that requires a restart.
-macro_rules! restart {
-    ($section:ident.$key:ident) => {
-        key!($section.$key, |_, _| {})
-    };
-    ($key:ident) => {
-        ReloadKey { name: stringify!($key), is_unchanged: |running, new| running.$key == new.$key, apply: |_, _| {} }
     };
 }
 
@@ -59,168 +54,65 @@ macro_rules! acme {
             is_unchanged: |running, new| {
                 running.tls.acme.as_ref().map(|acme| &acme.$key) == new.tls.acme.as_ref().map(|acme| &acme.$key)
             },
-            apply: |_, _| {},
+            apply: restart,
         }
     };
 }
 
 /// A key of `[[relay]]`.
 macro_rules! relay {
-    ($key:ident, $take:expr) => {
+    ($key:ident, $apply:expr) => {
         ReloadKey {
             name: concat!("relay.", stringify!($key)),
             is_unchanged: |running, new| running.relay.iter().map(|r| &r.$key).eq(new.relay.iter().map(|r| &r.$key)),
-            apply: $take,
+            apply: $apply,
         }
     };
 }
 
-/// A key of `[plans.*]`.
+/// The keys of a section of `[plans.*]`.
 macro_rules! plan {
-    ($plan:ident.$key:ident) => {
-        ReloadKey {
+    ($plan:ident) => {
+        plan!($plan: emails_per_month emails_per_day overage domains requests_per_second affiliates storage)
+    };
+    ($plan:ident: $($key:ident)*) => {
+        &[$(ReloadKey {
             name: concat!("plans.", stringify!($plan), ".", stringify!($key)),
             is_unchanged: |running, new| running.plans.$plan.$key == new.plans.$plan.$key,
             apply: |running, new| running.plans.$plan.$key = new.plans.$plan.$key,
-        }
+        }),*]
     };
 }
 
 /// All keys of the configuration.
-const KEYS: &[ReloadKey] = &[
-    restart!(hostname),
-    restart!(data_dir),
-    restart!(store.engine),
-    restart!(store.url),
-    restart!(store.cluster),
-    restart!(store.reserve_bytes),
-    live!(store.retention),
-    key!(tls.certificate, apply_certificate),
-    key!(tls.private_key, apply_certificate),
-    acme!(directory),
-    acme!(contact),
-    acme!(names),
-    acme!(http_listen),
-    acme!(roots),
-    restart!(submission.listen),
-    restart!(submission.implicit_tls),
-    restart!(submission.username),
-    live!(submission.message_bytes_max),
-    live!(submission.recipients_max),
-    live!(submission.sessions_max),
-    live!(submission.sessions_per_address_max),
-    live!(submission.bytes_in_flight_max),
-    relay!(listen, |_, _| {}),
-    relay!(networks, apply_relays),
-    relay!(account, apply_relays),
-    restart!(mx.listen),
-    live!(mx.message_bytes_max),
-    live!(mx.recipients_max),
-    live!(mx.sessions_per_address_max),
-    live!(mx.connections_per_minute_max),
-    live!(mx.errors_max),
-    restart!(mx.unknown_recipients_max),
-    restart!(mx.unknown_recipients_per_hour_max),
-    live!(mx.greet_delay),
-    live!(mx.dnsbl),
-    live!(mx.dnsbl_action),
-    live!(mx.dmarc_reject),
-    live!(mx.dns_failure),
-    live!(mx.spam_filter),
-    live!(mx.rspamd_url),
-    live!(mx.rspamd_failure),
-    live!(mx.rspamd_mark_score),
-    live!(mx.rspamd_reject_score),
-    live!(mx.postmaster),
-    restart!(mx.mta_sts),
-    live!(mx.complaint_reporters),
-    restart!(proxy.networks),
-    restart!(api.listen),
-    restart!(api.base_url),
-    restart!(api.tls),
-    live!(api.rate_limit),
-    restart!(api.connections_per_address_max),
-    restart!(api.forwarding_networks),
-    restart!(ops.listen),
-    restart!(ops.console_url),
-    restart!(log.format),
-    restart!(log.level),
-    live!(log.addresses),
-    restart!(dns.servers),
-    restart!(dns.trust_anchors),
-    restart!(delivery.port),
-    restart!(delivery.source_addresses),
-    live!(delivery.retry),
-    live!(delivery.give_up_after),
-    restart!(delivery.tls),
-    restart!(delivery.mta_sts),
-    restart!(delivery.dane),
-    restart!(delivery.roots),
-    restart!(delivery.tls_report_contact),
-    restart!(delivery.smarthost),
-    restart!(delivery.smarthost_username),
-    restart!(delivery.smarthost_password),
-    restart!(delivery.allow_private_destinations),
-    live!(delivery.paused),
-    restart!(delivery.dkim),
-    restart!(delivery.dkim2),
-    restart!(delivery.tasks_in_memory_max),
-    restart!(delivery.body_bytes_in_memory_max),
-    restart!(delivery.pace),
-    live!(delivery.replies),
-    restart!(delivery.smarthosts),
-    restart!(delivery.pools),
-    restart!(webhooks.allow_private_destinations),
-    restart!(webhooks.allow_http),
-    restart!(webhooks.retry),
-    restart!(service.sandbox_sender),
-    restart!(service.auto_verify_domains),
-    restart!(service.ownership_label),
-    restart!(service.default_plan),
-    restart!(service.return_path_host),
-    restart!(service.spf_include_host),
-    restart!(service.domain_connect_template),
-    restart!(service.domain_connect_key),
-    restart!(service.domain_connect_key_name),
-    restart!(conversions.url),
-    restart!(conversions.token),
-    restart!(conversions.email_hash),
-    restart!(billing.upgrade_url),
-    restart!(billing.stripe_webhook_secrets),
-    restart!(sms.url),
-    restart!(sms.token),
-    restart!(sms.from),
-    plan!(free.emails_per_month),
-    plan!(free.emails_per_day),
-    plan!(free.overage),
-    plan!(free.domains),
-    plan!(free.requests_per_second),
-    plan!(free.affiliates),
-    plan!(free.storage),
-    plan!(pro.emails_per_month),
-    plan!(pro.emails_per_day),
-    plan!(pro.overage),
-    plan!(pro.domains),
-    plan!(pro.requests_per_second),
-    plan!(pro.affiliates),
-    plan!(pro.storage),
-    plan!(scale.emails_per_month),
-    plan!(scale.emails_per_day),
-    plan!(scale.overage),
-    plan!(scale.domains),
-    plan!(scale.requests_per_second),
-    plan!(scale.affiliates),
-    plan!(scale.storage),
-    plan!(dedicated.emails_per_month),
-    plan!(dedicated.emails_per_day),
-    plan!(dedicated.overage),
-    plan!(dedicated.domains),
-    plan!(dedicated.requests_per_second),
-    plan!(dedicated.affiliates),
-    plan!(dedicated.storage),
-    restart!(testing.clock_offset),
-    restart!(testing.mta_sts_port),
+const KEYS: &[&[ReloadKey]] = &[
+    &[root_key!(hostname), root_key!(data_dir)],
+    StoreSection::KEYS,
+    &[key!(tls.certificate, apply_certificate), key!(tls.private_key, apply_certificate)],
+    &[acme!(directory), acme!(contact), acme!(names), acme!(http_listen), acme!(roots)],
+    SubmissionSection::KEYS,
+    &[relay!(listen, restart), relay!(networks, apply_relays), relay!(account, apply_relays)],
+    MxSection::KEYS,
+    ProxySection::KEYS,
+    ApiSection::KEYS,
+    OpsSection::KEYS,
+    LogSection::KEYS,
+    &[key!(dns.servers, restart), key!(dns.trust_anchors, restart)],
+    DeliverySection::KEYS,
+    WebhooksSection::KEYS,
+    ServiceSection::KEYS,
+    ConversionsSection::KEYS,
+    BillingSection::KEYS,
+    SmsSection::KEYS,
+    plan!(free),
+    plan!(pro),
+    plan!(scale),
+    plan!(dedicated),
+    TestingSection::KEYS,
 ];
+
+/// Applies nothing.
+fn restart(_: &mut Config, _: &Config) {}
 
 /// Applies new certificate files. Listeners without a certificate cannot get one without a restart.
 fn apply_certificate(running: &mut Config, new: &Config) {
@@ -246,12 +138,12 @@ pub struct ConfigChanges {
 
 /// Names of all keys.
 pub fn keys() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(|key| key.name)
+    KEYS.iter().copied().flatten().map(|key| key.name)
 }
 
 /// Applies all changes that do not require a restart.
 pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
-    let changed: Vec<_> = KEYS.iter().filter(|key| !(key.is_unchanged)(running, new)).collect();
+    let changed: Vec<_> = KEYS.iter().copied().flatten().filter(|key| !(key.is_unchanged)(running, new)).collect();
     changed.iter().for_each(|key| (key.apply)(running, new));
     let (applied, remaining): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.is_unchanged)(running, new));
     let names = |keys: Vec<&ReloadKey>| keys.iter().map(|key| key.name).collect();

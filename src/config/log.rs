@@ -19,12 +19,12 @@ pub enum LogFormat {
 section! {
     /// `[log]`
     #[derive(PartialEq, Eq)]
-    LogSection {
+    LogSection in log {
         format: LogFormat,
         /// Minimum level, or levels by target, in the syntax of `RUST_LOG`, which takes precedence.
         level: String = "info".to_owned(),
         /// True: lines above DEBUG contain email addresses.
-        addresses: bool,
+        @live addresses: bool,
     }
 }
 

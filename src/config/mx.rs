@@ -17,54 +17,54 @@ use super::values::{duration, one_or_many, parsed};
 section! {
     /// `[mx]`
     #[derive(PartialEq)]
-    MxSection {
+    MxSection in mx {
         /// Listen addresses.
         #[serde(deserialize_with = "one_or_many")]
         listen: Vec<SocketAddr>,
         /// Maximum message size, in bytes.
-        message_bytes_max: u64 = SessionLimits::for_mx().message_bytes_max,
+        @live message_bytes_max: u64 = SessionLimits::for_mx().message_bytes_max,
         /// Maximum recipients of a message.
-        recipients_max: usize = SessionLimits::for_mx().recipients_max,
+        @live recipients_max: usize = SessionLimits::for_mx().recipients_max,
         /// Maximum sessions of one client address.
-        sessions_per_address_max: usize = SessionLimits::for_mx().sessions_per_address_max,
+        @live sessions_per_address_max: usize = SessionLimits::for_mx().sessions_per_address_max,
         /// Maximum connections of one client address per minute.
-        connections_per_minute_max: u32 = SessionLimits::for_mx().connections_per_minute_max,
+        @live connections_per_minute_max: u32 = SessionLimits::for_mx().connections_per_minute_max,
         /// Maximum protocol errors in a session.
-        errors_max: u32 = SessionLimits::for_mx().errors_max,
+        @live errors_max: u32 = SessionLimits::for_mx().errors_max,
         /// Maximum unknown recipients in a session.
         unknown_recipients_max: u32 = AbuseLimits::default().unknown_recipients_max,
         /// Maximum unknown recipients of one client address per hour.
         unknown_recipients_per_hour_max: u32 = AbuseLimits::default().unknown_recipients_per_hour_max,
         /// Delay before the greeting.
         #[serde(deserialize_with = "duration")]
-        greet_delay: Duration = SessionLimits::for_mx().timeouts.greet_delay,
+        @live greet_delay: Duration = SessionLimits::for_mx().timeouts.greet_delay,
         /// DNS blocklists.
         #[serde(deserialize_with = "parsed::host_names")]
-        dnsbl: Vec<DomainName>,
+        @live dnsbl: Vec<DomainName>,
         /// Action for mail from a listed address.
-        dnsbl_action: OnPolicyFail,
+        @live dnsbl_action: OnPolicyFail,
         /// Action for mail that fails DMARC with `p=reject`.
-        dmarc_reject: OnPolicyFail,
+        @live dmarc_reject: OnPolicyFail,
         /// Action when a DNS lookup fails.
-        dns_failure: OnTempError,
+        @live dns_failure: OnTempError,
         /// Spam filter.
-        spam_filter: SpamFilter,
+        @live spam_filter: SpamFilter,
         /// URL of rspamd.
-        rspamd_url: String = "http://127.0.0.1:11333".to_owned(),
+        @live rspamd_url: String = "http://127.0.0.1:11333".to_owned(),
         /// Action when rspamd fails.
-        rspamd_failure: OnTempError,
+        @live rspamd_failure: OnTempError,
         /// rspamd score at which mail is marked as spam; none: rspamd's own action applies.
-        rspamd_mark_score: Option<f64>,
+        @live rspamd_mark_score: Option<f64>,
         /// rspamd score at which mail is refused.
-        rspamd_reject_score: Option<f64>,
+        @live rspamd_reject_score: Option<f64>,
         /// Recipient of mail to postmaster and abuse at the service's own names.
         #[serde(deserialize_with = "parsed::address_option")]
-        postmaster: Option<Address>,
+        @live postmaster: Option<Address>,
         /// MTA-STS policy that is published for receiving domains.
         mta_sts: MtaStsSetting,
         /// Reporters whose complaints are trusted.
         #[serde(deserialize_with = "one_or_many")]
-        complaint_reporters: Vec<FeedbackReporter> = FeedbackReporter::defaults(),
+        @live complaint_reporters: Vec<FeedbackReporter> = FeedbackReporter::defaults(),
     }
 }
 
