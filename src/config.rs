@@ -208,19 +208,19 @@ section! {
     }
 }
 
-/// `[[relay]]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RelaySection {
-    /// Listen addresses. Required, as the other keys; checked after parsing, to report all problems together.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub listen: Vec<SocketAddr>,
-    /// Networks of the permitted clients.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub networks: Vec<IpNetwork>,
-    /// Account of the submitted mail: its id or its owner's address.
-    #[serde(default)]
-    pub account: String,
+section! {
+    /// `[[relay]]`
+    #[derive(PartialEq, Eq)]
+    RelaySection {
+        /// Listen addresses. Required, as the other keys; checked after parsing, to report all problems together.
+        #[serde(deserialize_with = "one_or_many")]
+        listen: Vec<SocketAddr>,
+        /// Networks of the permitted clients.
+        #[serde(deserialize_with = "one_or_many")]
+        networks: Vec<IpNetwork>,
+        /// Account of the submitted mail: its id or its owner's address.
+        account: String,
+    }
 }
 
 section! {
@@ -278,7 +278,8 @@ section! {
 section! {
     /// `[billing]`
     BillingSection in billing {
-        /// Page where an account is upgraded, for refusals: a path on the dashboard, or a URL. None: refusals name none.
+        /// Page where an account is upgraded, for refusals: a path on the dashboard, or a URL. None: refusals name
+        /// none.
         upgrade_url: Option<String>,
         /// Signing secrets of the operator's payment processor; two during a rotation.
         #[serde(deserialize_with = "one_or_many")]
@@ -355,32 +356,23 @@ section! {
     }
 }
 
-/// `[[delivery.pace]]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PaceSection {
-    /// Name of a mail host, or a domain above it; none applies to all other hosts.
-    #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub mail_host: Option<DomainName>,
-    /// Maximum number of connections.
-    #[serde(default = "PaceSection::connections_max")]
-    pub connections_max: u32,
-    /// Maximum number of messages per connection.
-    #[serde(default = "PaceSection::messages_per_connection")]
-    pub messages_per_connection: u32,
-    /// Maximum messages per second; none is unlimited.
-    pub messages_per_second: Option<f64>,
+section! {
+    /// `[[delivery.pace]]`
+    #[derive(PartialEq)]
+    PaceSection {
+        /// Name of a mail host, or a domain above it; none applies to all other hosts.
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        mail_host: Option<DomainName>,
+        /// Maximum number of connections.
+        connections_max: u32 = PaceLimits::default().connections_max,
+        /// Maximum number of messages per connection.
+        messages_per_connection: u32 = PaceLimits::default().messages_per_connection,
+        /// Maximum messages per second; none is unlimited.
+        messages_per_second: Option<f64>,
+    }
 }
 
 impl PaceSection {
-    fn connections_max() -> u32 {
-        PaceLimits::default().connections_max
-    }
-
-    fn messages_per_connection() -> u32 {
-        PaceLimits::default().messages_per_connection
-    }
-
     /// Converts to the queue's limits.
     pub fn to_pace_limits(&self) -> PaceLimits {
         PaceLimits {
@@ -392,24 +384,24 @@ impl PaceSection {
     }
 }
 
-/// `[[delivery.replies]]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReplySection {
-    /// Name of a mail host, or a domain above it; none applies to every host.
-    #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub provider: Option<DomainName>,
-    /// Reply code or enhanced status code.
-    #[serde(default, deserialize_with = "parsed::code_option")]
-    pub code: Option<CodePattern>,
-    /// Pattern of the reply's text.
-    pub text: Option<String>,
-    /// Name of the action. Required; checked after parsing, to report all problems together.
-    #[serde(default)]
-    pub action: String,
-    /// Duration of the action.
-    #[serde(default, rename = "for", deserialize_with = "values::duration_option")]
-    pub duration: Option<Duration>,
+section! {
+    /// `[[delivery.replies]]`
+    #[derive(PartialEq, Eq)]
+    ReplySection {
+        /// Name of a mail host, or a domain above it; none applies to every host.
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        provider: Option<DomainName>,
+        /// Reply code or enhanced status code.
+        #[serde(deserialize_with = "parsed::code_option")]
+        code: Option<CodePattern>,
+        /// Pattern of the reply's text.
+        text: Option<String>,
+        /// Name of the action. Required; checked after parsing, to report all problems together.
+        action: String,
+        /// Duration of the action.
+        #[serde(rename = "for", deserialize_with = "values::duration_option")]
+        duration: Option<Duration>,
+    }
 }
 
 impl ReplySection {

@@ -9,34 +9,34 @@ use model::account::Plan;
 use model::slug::PoolName;
 use model::warm_up::{WarmUpCurve, WarmUpCurveError};
 use queue::scheduler::source_pools::{PoolSettings, SourceAddresses};
-use serde::Deserialize;
 
 use super::DeliverySection;
+use super::section::section;
 use super::values::{one_or_many, parsed};
 
-/// `[[delivery.pools]]`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PoolSection {
-    /// Name of the pool. Required; checked after parsing, to report all problems together.
-    #[serde(default)]
-    pub name: String,
-    /// Addresses of this machine.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub addresses: Vec<IpAddr>,
-    /// EHLO name of these addresses; none means `hostname`.
-    #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub hostname: Option<DomainName>,
-    /// Plans whose accounts send from this pool.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub plans: Vec<Plan>,
-    /// First day of the warm-up; none: the addresses need no warm-up.
-    #[serde(default, deserialize_with = "parsed::day_option")]
-    pub warm_up: Option<Date>,
-    /// Daily messages per address and provider, from the first day on.
-    pub warm_up_messages: Option<Vec<u32>>,
-    /// Pool that takes messages above the warm-up limit.
-    pub spill_over: Option<String>,
+section! {
+    /// `[[delivery.pools]]`
+    #[derive(PartialEq, Eq)]
+    PoolSection {
+        /// Name of the pool. Required; checked after parsing, to report all problems together.
+        name: String,
+        /// Addresses of this machine.
+        #[serde(deserialize_with = "one_or_many")]
+        addresses: Vec<IpAddr>,
+        /// EHLO name of these addresses; none means `hostname`.
+        #[serde(deserialize_with = "parsed::host_name_option")]
+        hostname: Option<DomainName>,
+        /// Plans whose accounts send from this pool.
+        #[serde(deserialize_with = "one_or_many")]
+        plans: Vec<Plan>,
+        /// First day of the warm-up; none: the addresses need no warm-up.
+        #[serde(deserialize_with = "parsed::day_option")]
+        warm_up: Option<Date>,
+        /// Daily messages per address and provider, from the first day on.
+        warm_up_messages: Option<Vec<u32>>,
+        /// Pool that takes messages above the warm-up limit.
+        spill_over: Option<String>,
+    }
 }
 
 impl PoolSection {

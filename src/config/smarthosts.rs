@@ -7,36 +7,35 @@ use message::address::DomainName;
 use model::slug::SmarthostName;
 use queue::delivery::client::smtp::{SmarthostCredentials, TlsSecurityLevel};
 use queue::routing::smarthosts::{DomainScope, Smarthost, SmarthostUse};
-use serde::Deserialize;
 
 use super::DeliverySection;
+use super::section::section;
 use super::values::{SecretString, SmarthostAddress, one_or_many};
 
 /// Name of the smarthost that `smarthost` in `[delivery]` configures.
 const DEFAULT_SMARTHOST_NAME: &str = "smarthost";
 
-/// `[[delivery.smarthosts]]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SmarthostSection {
-    /// Name of the smarthost. Required; checked after parsing, to report all problems together.
-    #[serde(default)]
-    pub name: String,
-    /// Its hosts, in the order in which they are tried.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub hosts: Vec<SmarthostAddress>,
-    /// Recipient domains; if empty, it is used only by the operator's overrides.
-    #[serde(default, deserialize_with = "one_or_many")]
-    pub domains: Vec<DomainPattern>,
-    /// Always, or only if the domain's own mail hosts are unreachable.
-    #[serde(default)]
-    pub when: SmarthostUse,
-    /// User name for AUTH.
-    pub username: Option<String>,
-    /// Password for AUTH.
-    pub password: Option<SecretString>,
-    /// TLS requirement; none means `tls` in `[delivery]`.
-    pub tls: Option<TlsSecurityLevel>,
+section! {
+    /// `[[delivery.smarthosts]]`
+    #[derive(PartialEq, Eq)]
+    SmarthostSection {
+        /// Name of the smarthost. Required; checked after parsing, to report all problems together.
+        name: String,
+        /// Its hosts, in the order in which they are tried.
+        #[serde(deserialize_with = "one_or_many")]
+        hosts: Vec<SmarthostAddress>,
+        /// Recipient domains; if empty, it is used only by the operator's overrides.
+        #[serde(deserialize_with = "one_or_many")]
+        domains: Vec<DomainPattern>,
+        /// Always, or only if the domain's own mail hosts are unreachable.
+        when: SmarthostUse,
+        /// User name for AUTH.
+        username: Option<String>,
+        /// Password for AUTH.
+        password: Option<SecretString>,
+        /// TLS requirement; none means `tls` in `[delivery]`.
+        tls: Option<TlsSecurityLevel>,
+    }
 }
 
 /// Recipient domains: `example.com`, `*.example.com` (all below it), or `*`.
