@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value};
 
@@ -12,19 +13,28 @@ use crate::file_value;
 use crate::operation::{Operation, OperationTable, Risk, example};
 use crate::short_flag;
 
+/// A flag without a value.
+pub fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// A flag with a value.
+pub fn option(name: &'static str, value_name: &'static str, help: impl Into<StyledStr>) -> Arg {
+    Arg::new(name).long(name).value_name(value_name).help(help)
+}
+
 /// Adds the flags that every command takes.
 pub fn with_shared_flags(command: Command) -> Command {
     const HEADING: &str = "All commands";
-    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).help_heading(HEADING);
     command
-        .arg(flag("profile", "Stored server and key to use (see `postrider login`)").value_name("NAME"))
+        .arg(option("profile", "NAME", "Stored server and key to use (see `postrider login`)").help_heading(HEADING))
         .arg(
-            flag("timeout", "Maximum time for a request and its retries, in seconds")
-                .value_name("SECONDS")
+            option("timeout", "SECONDS", "Maximum time for a request and its retries, in seconds")
                 .value_parser(value_parser!(u64).range(1..=3600))
-                .default_value("30"),
+                .default_value("30")
+                .help_heading(HEADING),
         )
-        .arg(flag("json", "Print JSON even on a terminal").action(ArgAction::SetTrue))
+        .arg(switch("json", "Print JSON even on a terminal").help_heading(HEADING))
 }
 
 /// Parses the arguments behind the words of a command. Prints its help and ends the process if they ask for it.
@@ -71,31 +81,19 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
             .arg(
                 Arg::new("field:cursor").long("cursor").value_name("CURSOR").help("`next_cursor` of the previous page"),
             )
-            .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Fetch all pages"))
-            .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value per line"));
+            .arg(switch("all", "Fetch all pages"))
+            .arg(switch("jsonl", "Print one JSON value per line"));
     }
     if operation.body.is_some() && operation.fixed.is_empty() {
-        command = command.arg(
-            Arg::new("body")
-                .long("body")
-                .value_name("JSON|@FILE")
-                .help("The whole request as JSON, @file or @- (standard input); flags override its fields"),
-        );
+        let help = "The whole request as JSON, @file or @- (standard input); flags override its fields";
+        command = command.arg(option("body", "JSON|@FILE", help));
     }
     with_shared_flags(with_request_flags(command, operation))
 }
 
 /// Adds the flags that follow from an operation's properties.
 fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
-    let switch =
-        |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
-    command = command.arg(
-        Arg::new("fields")
-            .long("fields")
-            .value_name("A,B")
-            .value_delimiter(',')
-            .help("Only these fields of the response"),
-    );
+    command = command.arg(option("fields", "A,B", "Only these fields of the response").value_delimiter(','));
     // An operation with a `dry_run` of its own tells more than its request.
     let has_own = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
     if !operation.only_reads() && !has_own {
@@ -103,22 +101,22 @@ fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
     }
     if operation.idempotent {
         let help = "Makes the request idempotent for 24 hours [default: a new key]";
-        command = command.arg(Arg::new("idempotency-key").long("idempotency-key").value_name("KEY").help(help));
+        command = command.arg(option("idempotency-key", "KEY", help));
     }
     if operation.takes_header("If-Match") {
         let help = "Only if the object still has this version";
-        command = command.arg(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
+        command = command.arg(option("if-match", "VERSION", help));
     }
     if matches!(operation.risk, Risk::Delete | Risk::Money) {
         command = command.arg(switch("yes", "Do not ask for confirmation").short('y'));
     }
     if operation.risk == Risk::Secret {
         let help = "Write the secret to this new file (mode 0600) instead of printing it";
-        command = command.arg(Arg::new("save-secret").long("save-secret").value_name("FILE").help(help));
+        command = command.arg(option("save-secret", "FILE", help));
     }
     if !operation.response.media_type.starts_with("application/json") {
         let help = "Write the response to this file [default: standard output]";
-        command = command.arg(Arg::new("output").long("output").short('o').value_name("FILE").help(help));
+        command = command.arg(option("output", "FILE", help).short('o'));
     }
     command
 }

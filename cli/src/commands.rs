@@ -28,6 +28,7 @@ use clap::Command;
 
 use crate::arguments::with_shared_flags;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 
 /// A command written by hand.
@@ -58,7 +59,7 @@ pub const WORKFLOWS: &[Workflow] = &[
     Workflow::new("logout", "Remove a stored server and its key or sign-in", login::logout_command),
     Workflow::new("profiles", "List the stored servers, or choose the default one", profiles::command),
     Workflow::new("whoami", "Show the account that the key belongs to", whoami::command),
-    Workflow::new("doctor", "Check the server, the key, the clock and the domains", || doctor::command("doctor")),
+    Workflow::new("doctor", "Check the server, the key, the clock and the domains", doctor::command),
     Workflow::new("open", "Open the server's pages in the browser", open::command),
     Workflow::new("listen", "Show events as they happen, and post them to a local URL", listen::command),
     Workflow::new("trigger", "Send a test event to webhooks", trigger::command),
@@ -91,6 +92,12 @@ pub const WORKFLOWS: &[Workflow] = &[
     },
 ];
 
+/// A command with its sentence in [`WORKFLOWS`] and examples; its arguments are still to be added.
+fn described(name: &'static str, examples: &[&'static str]) -> Command {
+    let about = WORKFLOWS.iter().find(|workflow| workflow.command == name).map_or("", |workflow| workflow.about);
+    Command::new(name).about(about).after_help(example::section(examples))
+}
+
 /// Returns whether a word is a command of one word.
 pub fn is_single_word(word: &str) -> bool {
     WORKFLOWS.iter().any(|workflow| workflow.command == word)
@@ -106,7 +113,7 @@ pub fn run<'a>(command: &str, arguments: &'a [String], table: &'a OperationTable
         "logout" => Box::pin(login::logout(arguments)),
         "profiles" => Box::pin(ready(profiles::run(arguments, table))),
         "whoami" => Box::pin(whoami::run(arguments, table)),
-        "doctor" => Box::pin(doctor::run("doctor", arguments, table)),
+        "doctor" => Box::pin(doctor::run(arguments, table)),
         "open" => Box::pin(ready(open::run(arguments, table))),
         "listen" => Box::pin(until_interrupted(listen::run(arguments, table))),
         "trigger" => Box::pin(trigger::run(arguments, table)),

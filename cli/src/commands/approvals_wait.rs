@@ -6,10 +6,10 @@ use clap::{Arg, Command};
 use serde_json::Value;
 
 use super::workflow::WorkflowRun;
+use crate::arguments::option;
 use crate::client::{ApiClient, Call};
 use crate::duration;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use mcp::arguments::encode;
 
@@ -18,11 +18,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 const OPEN_STATUSES: [&str; 3] = ["pending", "approved", "executing"];
 
 pub(super) fn command() -> Command {
-    Command::new("approvals wait")
-        .about("Wait until a request is approved and carried out, and print its response")
-        .after_help(example::section(&["postrider approvals wait apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E --for 1h"]))
+    super::described("approvals wait", &["postrider approvals wait apr_01K9ZQ4Y8M3T5V7W2X6B0C1D9E --for 1h"])
         .arg(Arg::new("id").value_name("ID").required(true).help("The approval (`apr_…`)"))
-        .arg(Arg::new("for").long("for").value_name("TIME").default_value("24h").help("Maximum time to wait"))
+        .arg(option("for", "TIME", "Maximum time to wait").default_value("24h"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

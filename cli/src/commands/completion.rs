@@ -5,18 +5,16 @@ use clap_complete::Shell;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output;
 use crate::tree;
 
 pub(super) fn command() -> Command {
-    Command::new("completion")
-        .about("Print the completion script for a shell")
-        .after_help(example::section(&[
-            "postrider completion bash > ~/.local/share/bash-completion/completions/postrider",
-        ]))
-        .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell)).help("The shell"))
+    super::described(
+        "completion",
+        &["postrider completion bash > ~/.local/share/bash-completion/completions/postrider"],
+    )
+    .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell)).help("The shell"))
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -10,23 +10,21 @@ use super::workflow::WorkflowRun;
 use crate::account::read_account;
 use crate::client::Call;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 
 /// A clock that differs by more makes signatures of webhooks fail.
 const CLOCK_DIFFERENCE_MAX_S: i64 = 60;
 
-pub(super) fn command(name: &'static str) -> Command {
-    Command::new(name)
-        .about("Check the server, the key, the clock and the domains")
-        .after_help(example::section(&[format!("postrider client {name}")]))
+/// The server's program has a `doctor` of its own.
+const NAME: &str = "postrider client doctor";
+
+pub(super) fn command() -> Command {
+    super::described("doctor", &[NAME])
 }
 
-pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    // The server's program has a `doctor` of its own.
-    let command = command(name).bin_name(format!("postrider client {name}"));
-    let run = WorkflowRun::parse(command, arguments, table)?;
+pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command().bin_name(NAME), arguments, table)?;
     let client = run.client()?;
     let mut checks = Vec::new();
     let started = tokio::time::Instant::now();

@@ -7,7 +7,6 @@ use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use mcp::arguments::encode;
@@ -16,13 +15,11 @@ use mcp::arguments::encode;
 const FINAL_STATES: &[&str] = &["delivered", "bounced", "failed", "complained", "cancelled", "suppressed"];
 
 pub(super) fn command() -> Command {
-    Command::new("emails watch")
-        .about("Show what happens to emails as it happens")
-        .after_help(example::section(&[
-            "postrider emails watch",
-            "postrider emails watch msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
-        ]))
-        .arg(Arg::new("id").value_name("ID").help("Only this email; ends when every recipient has a final status"))
+    super::described(
+        "emails watch",
+        &["postrider emails watch", "postrider emails watch msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"],
+    )
+    .arg(Arg::new("id").value_name("ID").help("Only this email; ends when every recipient has a final status"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

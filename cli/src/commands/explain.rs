@@ -8,15 +8,12 @@ use serde_json::{Value, json};
 use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use mcp::arguments::encode;
 
 pub(super) fn command() -> Command {
-    Command::new("explain")
-        .about("Explain what happened to an email, recipient by recipient")
-        .after_help(example::section(&["postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"]))
+    super::described("explain", &["postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"])
         .arg(Arg::new("id").value_name("ID").required(true).help("Id of the email"))
 }
 

@@ -16,14 +16,14 @@ mod template;
 
 use std::collections::BTreeMap;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 use serde_json::{Value, json};
 
 use self::export::ExportFile;
 use self::service::{Service, SuppressionReason};
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 
@@ -31,41 +31,31 @@ use crate::output::{self, Format};
 const ERRORS_SHOWN: usize = 20;
 
 pub(super) fn command() -> Command {
-    Command::new("import")
-        .about("Import suppressions and templates from another service")
-        .after_help(example::section(&[
+    super::described(
+        "import",
+        &[
             "postrider import postmark suppressions.csv --dry-run",
             "postrider import resend contacts.csv",
             "postrider import mailgun complaints.csv --reason complaint",
             "postrider import ses welcome.json",
-        ]))
-        .arg(
-            Arg::new("service")
-                .value_name("SERVICE")
-                .required(true)
-                .value_parser(Service::NAMES.to_vec())
-                .help("The service that the files come from"),
-        )
-        .arg(
-            Arg::new("files")
-                .value_name("FILE")
-                .required(true)
-                .num_args(1..)
-                .help("Export files (CSV or JSON), or a template folder of the Postmark command line"),
-        )
-        .arg(
-            Arg::new("reason")
-                .long("reason")
-                .value_name("REASON")
-                .value_parser(SuppressionReason::NAMES.to_vec())
-                .help("Reason for rows that have none"),
-        )
-        .arg(
-            Arg::new("dry-run")
-                .long("dry-run")
-                .action(ArgAction::SetTrue)
-                .help("Count the addresses by reason and show the rows that cannot be read; send nothing"),
-        )
+        ],
+    )
+    .arg(
+        Arg::new("service")
+            .value_name("SERVICE")
+            .required(true)
+            .value_parser(Service::NAMES.to_vec())
+            .help("The service that the files come from"),
+    )
+    .arg(
+        Arg::new("files")
+            .value_name("FILE")
+            .required(true)
+            .num_args(1..)
+            .help("Export files (CSV or JSON), or a template folder of the Postmark command line"),
+    )
+    .arg(option("reason", "REASON", "Reason for rows that have none").value_parser(SuppressionReason::NAMES.to_vec()))
+    .arg(switch("dry-run", "Count the addresses by reason and show the rows that cannot be read; send nothing"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clap::{Arg, ArgAction, Command};
+use clap::Command;
 use http::{HeaderName, HeaderValue, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::base_url::BaseUrl;
 use crate::clock;
 use crate::connection::Connection;
 use crate::duration;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
-use crate::example;
 use crate::file_value;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
@@ -29,32 +29,20 @@ use crate::webhook_signature;
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn command() -> Command {
-    Command::new("listen")
-        .about("Show events as they happen, and post them to a local URL")
-        .after_help(example::section(&[
+    super::described(
+        "listen",
+        &[
             "postrider listen",
             "postrider listen --forward-to http://localhost:3000/webhooks --types email.bounced",
             "postrider listen --since 1h --forward-to localhost:3000/webhooks",
-        ]))
-        .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post each event to this URL, signed"))
-        .arg(Arg::new("types").long("types").value_name("A,B").value_delimiter(',').help("Only these event types"))
-        .arg(
-            Arg::new("since")
-                .long("since")
-                .value_name("TIME")
-                .help("Start with events from this long ago, for example 1h"),
-        )
-        .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Start where the last run stopped"))
-        .arg(
-            Arg::new("secret").long("secret").value_name("WHSEC").help("Signing secret, or @file [default: a new one]"),
-        )
-        .arg(
-            Arg::new("count")
-                .long("count")
-                .value_name("N")
-                .value_parser(clap::value_parser!(u64))
-                .help("Stop after N events"),
-        )
+        ],
+    )
+    .arg(option("forward-to", "URL", "Post each event to this URL, signed"))
+    .arg(option("types", "A,B", "Only these event types").value_delimiter(','))
+    .arg(option("since", "TIME", "Start with events from this long ago, for example 1h"))
+    .arg(switch("resume", "Start where the last run stopped"))
+    .arg(option("secret", "WHSEC", "Signing secret, or @file [default: a new one]"))
+    .arg(option("count", "N", "Stop after N events").value_parser(clap::value_parser!(u64)))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

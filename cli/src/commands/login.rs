@@ -13,12 +13,12 @@ mod web;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use serde_json::{Value, json};
 
 use crate::account::read_account;
 use crate::api_key::ApiKey;
-use crate::arguments::{self, with_shared_flags};
+use crate::arguments::{self, option, switch, with_shared_flags};
 use crate::base_url::BaseUrl;
 use crate::client::{ApiClient, Credential};
 use crate::error::CliError;
@@ -35,7 +35,6 @@ const SCOPE_DEFAULT: &str = "read send manage";
 pub(super) const KEY_SCOPE_SENDING: &str = "sending";
 
 pub(super) fn login_command() -> Command {
-    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     Command::new("login")
         .about("Sign in to a server with the browser, or store an API key")
         .after_help(format!(
@@ -47,35 +46,19 @@ pub(super) fn login_command() -> Command {
                 "postrider login --base-url https://mail.example.com --key < key.txt",
             ])
         ))
+        .arg(option("base-url", "URL", "The server, for example https://mail.example.com"))
+        .arg(option("scope", "SCOPES", "Scopes to request: `read`, `send`, `manage`").default_value(SCOPE_DEFAULT))
         .arg(
-            Arg::new("base-url")
-                .long("base-url")
-                .value_name("URL")
-                .help("The server, for example https://mail.example.com"),
+            switch("web", "Use the browser, even if standard input is not a terminal")
+                .conflicts_with_all(["device", "key"]),
         )
-        .arg(
-            Arg::new("scope")
-                .long("scope")
-                .value_name("SCOPES")
-                .default_value(SCOPE_DEFAULT)
-                .help("Scopes to request: `read`, `send`, `manage`"),
-        )
-        .arg(
-            flag(
-                "web",
-                "Use the browser, even if standard input is not a \
-            terminal",
-            )
-            .conflicts_with_all(["device", "key"]),
-        )
-        .arg(flag("device", "Show a code to enter in a browser on another device").conflicts_with("key"))
-        .arg(flag("key", "Store an API key; the default if standard input is not a terminal"))
+        .arg(switch("device", "Show a code to enter in a browser on another device").conflicts_with("key"))
+        .arg(switch("key", "Store an API key; the default if standard input is not a terminal"))
 }
 
 pub(super) fn logout_command() -> Command {
-    Command::new("logout")
+    super::described("logout", &["postrider logout --profile staging"])
         .about("End a sign-in, and remove the stored server and its key")
-        .after_help(example::section(&["postrider logout --profile staging"]))
 }
 
 /// Signs in, or asks for a key, checks it at the server, and stores it.

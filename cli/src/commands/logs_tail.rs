@@ -3,13 +3,13 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-use clap::{Arg, Command};
+use clap::Command;
 use serde_json::Value;
 
 use super::workflow::WorkflowRun;
+use crate::arguments::option;
 use crate::client::Call;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use mcp::arguments::encode;
@@ -24,23 +24,11 @@ const FIRST_MAX: usize = 10;
 const PRINTED_MAX: usize = 10_000;
 
 pub(super) fn command() -> Command {
-    let filter = |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("TEXT").help(help);
-    Command::new("logs tail")
-        .about("Show API requests as they are logged")
-        .after_help(example::section(&[
-            "postrider logs tail --status 4xx",
-            "postrider logs tail --path /emails --count 1",
-        ]))
-        .arg(filter("status", "Only this status or class, for example 422 or 5xx"))
-        .arg(filter("method", "Only this method"))
-        .arg(filter("path", "Only paths that start with this"))
-        .arg(
-            Arg::new("count")
-                .long("count")
-                .value_name("N")
-                .value_parser(clap::value_parser!(u64).range(1..))
-                .help("Stop after N requests"),
-        )
+    super::described("logs tail", &["postrider logs tail --status 4xx", "postrider logs tail --path /emails --count 1"])
+        .arg(option("status", "TEXT", "Only this status or class, for example 422 or 5xx"))
+        .arg(option("method", "TEXT", "Only this method"))
+        .arg(option("path", "TEXT", "Only paths that start with this"))
+        .arg(option("count", "N", "Stop after N requests").value_parser(clap::value_parser!(u64).range(1..)))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -7,14 +7,11 @@ use serde_json::json;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::tree;
 
 pub(super) fn command() -> Command {
-    Command::new("man")
-        .about("Write the manual pages for all commands to a directory")
-        .after_help(example::section(&["postrider man man1"]))
+    super::described("man", &["postrider man man1"])
         .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory; it is created if it does not exist"))
 }
 

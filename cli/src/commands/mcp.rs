@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clap::{Arg, ArgAction, Command};
+use clap::Command;
 use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use mcp::api_tools::ApiTools;
@@ -16,28 +16,17 @@ use mcp::toolset::{TOOLSETS, ToolSelection};
 use serde_json::{Map, Value, json};
 
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::client::{ApiClient, Call, Credential};
 use crate::error::{ApiError, CliError};
-use crate::example;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
     let sets: Vec<&str> = TOOLSETS.iter().map(|(name, _)| *name).collect();
-    Command::new("mcp")
+    super::described("mcp", &["postrider mcp", "postrider mcp --toolsets affiliates,automations --read-only"])
         .about("Serve the account's tools to an AI assistant over standard input and output (MCP)")
-        .after_help(example::section(&["postrider mcp", "postrider mcp --toolsets affiliates,automations --read-only"]))
-        .arg(
-            Arg::new("toolsets")
-                .long("toolsets")
-                .value_name("SETS")
-                .help(format!("Tools in addition to the core ones: {}, or all", sets.join(", "))),
-        )
-        .arg(
-            Arg::new("read-only")
-                .long("read-only")
-                .action(ArgAction::SetTrue)
-                .help("Offer only tools that neither change nor send anything"),
-        )
+        .arg(option("toolsets", "SETS", format!("Tools in addition to the core ones: {}, or all", sets.join(", "))))
+        .arg(switch("read-only", "Offer only tools that neither change nor send anything"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -6,20 +6,16 @@ use serde_json::json;
 use super::workflow::WorkflowRun;
 use crate::browser;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
-    Command::new("open")
-        .about("Open the server's pages in the browser")
-        .after_help(example::section(&["postrider open", "postrider open docs"]))
-        .arg(
-            Arg::new("page")
-                .value_name("PAGE")
-                .value_parser(["dashboard", "docs"])
-                .default_value("dashboard")
-                .help("The page"),
-        )
+    super::described("open", &["postrider open", "postrider open docs"]).arg(
+        Arg::new("page")
+            .value_name("PAGE")
+            .value_parser(["dashboard", "docs"])
+            .default_value("dashboard")
+            .help("The page"),
+    )
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -15,50 +15,38 @@ mod object_kind;
 mod render;
 mod value_match;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 use serde_json::json;
 
 use self::application::Application;
 use self::change::Plan;
 use self::declaration::Declaration;
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::error::{CliError, exit_status};
-use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::confirm;
 use crate::output::{self, Format};
 
-fn file_command(name: &'static str, about: &'static str, examples: &[&'static str]) -> Command {
-    let switch =
-        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
-    Command::new(name)
-        .about(about)
-        .after_help(example::section(examples))
+fn file_command(name: &'static str, examples: &[&'static str]) -> Command {
+    super::described(name, examples)
         .arg(Arg::new("file").value_name("FILE").required(true).help("The declaration in TOML"))
         .arg(switch("delete", "Delete objects that are missing from the file's sections"))
 }
 
 pub(super) fn plan_command() -> Command {
-    file_command(
-        "plan",
-        "Show what `apply` would change (exit status 5 if anything)",
-        &["postrider plan mail.toml", "postrider plan mail.toml --json"],
-    )
+    file_command("plan", &["postrider plan mail.toml", "postrider plan mail.toml --json"])
+        .about("Show what `apply` would change (exit status 5 if anything)")
 }
 
 pub(super) fn apply_command() -> Command {
-    file_command(
-        "apply",
-        "Change the account to match a declaration file",
-        &["postrider apply mail.toml", "postrider apply mail.toml --yes --save-secrets secrets"],
-    )
-    .arg(Arg::new("yes").long("yes").short('y').action(ArgAction::SetTrue).help("Do not ask for confirmation"))
-    .arg(
-        Arg::new("save-secrets")
-            .long("save-secrets")
-            .value_name("DIR")
-            .help("Write the secrets of new webhooks to new files (mode 0600) instead of printing them"),
-    )
+    file_command("apply", &["postrider apply mail.toml", "postrider apply mail.toml --yes --save-secrets secrets"])
+        .arg(switch("yes", "Do not ask for confirmation").short('y'))
+        .arg(option(
+            "save-secrets",
+            "DIR",
+            "Write the secrets of new webhooks to new files (mode 0600) instead of printing them",
+        ))
 }
 
 pub(super) async fn plan(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

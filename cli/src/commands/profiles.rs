@@ -6,15 +6,12 @@ use serde_json::{Value, json};
 use super::workflow::WorkflowRun;
 use crate::api_key::ApiKey;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use crate::profile::ProfileFile;
 
 pub(super) fn command() -> Command {
-    Command::new("profiles")
-        .about("List the stored servers, or choose the default one")
-        .after_help(example::section(&["postrider profiles", "postrider profiles use production"]))
+    super::described("profiles", &["postrider profiles", "postrider profiles use production"])
         .arg(
             Arg::new("action")
                 .value_name("ACTION")

@@ -4,16 +4,13 @@ use clap::Command;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output;
 
 const SKILL: &str = include_str!("../../SKILL.md");
 
 pub(super) fn command() -> Command {
-    Command::new("skill")
-        .about("Print instructions for AI coding assistants (SKILL.md)")
-        .after_help(example::section(&["postrider skill > SKILL.md"]))
+    super::described("skill", &["postrider skill > SKILL.md"])
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

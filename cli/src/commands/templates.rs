@@ -24,63 +24,44 @@ use serde_json::{Value, json};
 use self::content::TemplateContent;
 use self::folder::TemplateFolder;
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::client::{ApiClient, Call};
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use mcp::arguments::encode;
 
-fn directory_command(name: &'static str, about: &'static str, example: &'static str) -> Command {
-    Command::new(name)
-        .about(about)
-        .after_help(example::section(&[example]))
+fn directory_command(name: &'static str, example: &'static str) -> Command {
+    super::described(name, &[example])
         .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory with a folder for each template"))
         .arg(
-            Arg::new("only")
-                .long("only")
-                .value_name("A,B")
+            option("only", "A,B", "Only the templates with these aliases")
                 .value_delimiter(',')
-                .action(ArgAction::Append)
-                .help("Only the templates with these aliases"),
+                .action(ArgAction::Append),
         )
 }
 
-fn switch(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-}
-
 pub(super) fn push_command() -> Command {
-    directory_command(
-        "templates push",
-        "Create or update drafts from a directory",
-        "postrider templates push templates --publish",
-    )
-    .arg(switch("publish", "Also publish the drafts"))
-    .arg(switch("dry-run", "Show what would be done"))
-    .arg(switch("force", "Overwrite drafts that someone else has changed"))
+    directory_command("templates push", "postrider templates push templates --publish")
+        .arg(switch("publish", "Also publish the drafts"))
+        .arg(switch("dry-run", "Show what would be done"))
+        .arg(switch("force", "Overwrite drafts that someone else has changed"))
 }
 
 pub(super) fn pull_command() -> Command {
-    directory_command("templates pull", "Write the drafts to a directory", "postrider templates pull templates")
+    directory_command("templates pull", "postrider templates pull templates")
         .arg(switch("dry-run", "Show what would be written"))
         .arg(switch("force", "Overwrite files that have been changed"))
 }
 
 pub(super) fn diff_command() -> Command {
-    directory_command(
-        "templates diff",
-        "Show how a directory differs from the drafts (exit status 1 if it does)",
-        "postrider templates diff templates",
-    )
+    directory_command("templates diff", "postrider templates diff templates")
+        .about("Show how a directory differs from the drafts (exit status 1 if it does)")
 }
 
 pub(super) fn watch_command() -> Command {
-    directory_command(
-        "templates watch",
-        "Push each change in a directory to the drafts and show the preview's findings",
-        "postrider templates watch templates",
-    )
+    directory_command("templates watch", "postrider templates watch templates")
+        .about("Push each change in a directory to the drafts and show the preview's findings")
 }
 
 /// Runs `push`, `pull`, `diff` or `watch`.

@@ -6,38 +6,27 @@ use serde_json::{Map, Value, json};
 
 use super::listen::Forwarder;
 use super::workflow::WorkflowRun;
+use crate::arguments::{option, switch};
 use crate::client::Call;
 use crate::error::CliError;
-use crate::example;
 use crate::field::scalar;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
-    Command::new("trigger")
-        .about("Send a test event to webhooks")
-        .after_help(example::section(&[
+    super::described("trigger", &[
             "postrider trigger email.bounced",
             "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
-        ]))
+        ])
         .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
-        .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))
-        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help(
-            "Signing secret, or @file [default: a new \
-            one]",
-        ))
+        .arg(option("forward-to", "URL", "Post it to this URL instead, signed"))
+        .arg(option("secret", "WHSEC", "Signing secret, or @file [default: a new one]"))
         .arg(
-            Arg::new("set")
-                .long("set")
-                .value_name("PATH=VALUE")
+            option("set", "PATH=VALUE", "Change a field of the payload, for example data.subject=Hello")
                 .action(clap::ArgAction::Append)
-                .requires("forward-to")
-                .help("Change a field of the payload, for example data.subject=Hello"),
+                .requires("forward-to"),
         )
-        .arg(Arg::new("dry-run").long("dry-run").action(clap::ArgAction::SetTrue).help("Show what would be sent"))
-        .arg(Arg::new("email-id").long("email-id").value_name("ID").conflicts_with("forward-to").help(
-            "Fill the \
-            payload with this email's values",
-        ))
+        .arg(switch("dry-run", "Show what would be sent"))
+        .arg(option("email-id", "ID", "Fill the payload with this email's values").conflicts_with("forward-to"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

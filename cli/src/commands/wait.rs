@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Arg, Command};
+use clap::Command;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
+use crate::arguments::option;
 use crate::client::{ApiClient, Call};
 use crate::clock;
 use crate::duration;
 use crate::error::CliError;
-use crate::example;
 use crate::message_content;
 use crate::operation::OperationTable;
 use mcp::arguments::encode;
@@ -28,21 +28,14 @@ const INBOX_PAGE: u32 = 1_000;
 const RECEIVED_PAGE: u32 = 100;
 
 pub(super) fn command() -> Command {
-    Command::new("wait")
-        .about("Wait for an email and show its links and one-time codes")
-        .after_help(example::section(&[
-            "postrider wait --to ada@example.net",
-            "postrider wait --to ada@example.net --subject Welcome --for 1m",
-        ]))
-        .arg(Arg::new("to").long("to").value_name("ADDRESS").required(true).help("Its recipient"))
-        .arg(Arg::new("subject").long("subject").value_name("TEXT").help("Part of its subject"))
-        .arg(Arg::new("for").long("for").value_name("TIME").default_value("30s").help("Maximum time to wait"))
-        .arg(
-            Arg::new("since")
-                .long("since")
-                .value_name("TIME")
-                .help("Also accept an email that arrived up to this long ago, for example 1m"),
-        )
+    super::described(
+        "wait",
+        &["postrider wait --to ada@example.net", "postrider wait --to ada@example.net --subject Welcome --for 1m"],
+    )
+    .arg(option("to", "ADDRESS", "Its recipient").required(true))
+    .arg(option("subject", "TEXT", "Part of its subject"))
+    .arg(option("for", "TIME", "Maximum time to wait").default_value("30s"))
+    .arg(option("since", "TIME", "Also accept an email that arrived up to this long ago, for example 1m"))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -7,13 +7,10 @@ use super::login::KEY_SCOPE_SENDING;
 use super::workflow::WorkflowRun;
 use crate::account::read_account;
 use crate::error::CliError;
-use crate::example;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
-    Command::new("whoami")
-        .about("Show the account that the key belongs to")
-        .after_help(example::section(&["postrider whoami"]))
+    super::described("whoami", &["postrider whoami"])
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
