@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::example;
 use crate::field::{Field, FieldKind, Location, check_numbers, scalar};
 use crate::file_value;
-use crate::operation::{Operation, OperationTable, Risk, example};
+use crate::operation::{Operation, Risk, example};
 use crate::short_flag;
 
 /// A flag without a value.
@@ -304,20 +304,16 @@ fn query_text(value: &Value) -> String {
     }
 }
 
-/// The fields of an operation, without those that the flags of all commands replace.
-pub fn fields_of(operation: &Operation, table: &OperationTable<'_>) -> Vec<Field> {
-    Field::of_operation(operation, table)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::OperationTable;
     use serde_json::json;
 
     fn parse(command: &str, arguments: &[&str]) -> Result<FieldValues, CliError> {
         let table = OperationTable::load();
         let operation = table.find(command).unwrap();
-        let fields = fields_of(&operation, &table);
+        let fields = Field::of_operation(&operation, &table);
         let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
         let (dotted, others) = DottedFlags::take(&arguments, &fields)?;
         let matches = super::parse(operation_command(&operation, &fields, "verb"), &others)?;
@@ -328,7 +324,7 @@ mod tests {
     fn every_operation_has_a_valid_command() {
         let table = OperationTable::load();
         for operation in table.all() {
-            let fields = fields_of(&operation, &table);
+            let fields = Field::of_operation(&operation, &table);
             operation_command(&operation, &fields, "verb").debug_assert();
         }
     }

@@ -320,12 +320,12 @@ impl ApiClient {
 }
 
 /// A body, or its beginning.
-struct ReadBody {
-    content: Bytes,
+pub(crate) struct ReadBody {
+    pub(crate) content: Bytes,
     is_whole: bool,
 }
 
-async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<ReadBody, CliError> {
+pub(crate) async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<ReadBody, CliError> {
     let mut body = response.into_body();
     let mut content = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -110,7 +110,7 @@ type CommandFuture<'a> = Pin<Box<dyn Future<Output = Result<(), CliError>> + 'a>
 pub fn run<'a>(command: &str, arguments: &'a [String], table: &'a OperationTable<'_>) -> CommandFuture<'a> {
     match command {
         "login" => Box::pin(login::login(arguments, table)),
-        "logout" => Box::pin(login::logout(arguments)),
+        "logout" => Box::pin(login::logout(arguments, table)),
         "profiles" => Box::pin(ready(profiles::run(arguments, table))),
         "whoami" => Box::pin(whoami::run(arguments, table)),
         "doctor" => Box::pin(doctor::run(arguments, table)),

@@ -96,6 +96,14 @@ impl CliError {
         Self::UnexpectedResponse { status, message: message.into(), retry_after: None }
     }
 
+    /// An error of the API with the object that it is about before its message.
+    pub(crate) fn about(self, object: &str) -> Self {
+        let Self::Api(mut error) = self else { return self };
+        error.message = format!("{object}: {}", error.message);
+        error.fields.insert("message".to_owned(), json!(error.message));
+        Self::Api(error)
+    }
+
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {

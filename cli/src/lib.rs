@@ -35,6 +35,7 @@ pub mod profile;
 mod program;
 mod progress;
 mod proxy;
+mod random;
 mod retry_after;
 mod secret_file;
 mod short_flag;

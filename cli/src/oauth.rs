@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
-use crate::connection::{Connection, lost};
+use crate::client::read_body;
+use crate::connection::Connection;
 use crate::error::CliError;
 use mcp::arguments::encode;
 
@@ -180,15 +181,7 @@ impl AuthorizationServer {
             let mut connection = Connection::open(&self.base_url).await?;
             let response = connection.send(request).await?;
             let status = response.status();
-            let (mut body, mut content) = (response.into_body(), BytesMut::new());
-            while let Some(frame) = body.frame().await {
-                let Ok(chunk) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
-                if content.len() + chunk.len() > ANSWER_BYTES_MAX {
-                    break;
-                }
-                content.extend_from_slice(&chunk);
-            }
-            Ok::<_, CliError>((status, content.freeze()))
+            Ok::<_, CliError>((status, read_body(response, ANSWER_BYTES_MAX).await?.content))
         };
         let late = || CliError::Timeout(format!("{} did not answer", self.base_url));
         let (status, body) = tokio::time::timeout(TIMEOUT, sending).await.map_err(|_| late())??;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use http::Method;
-use mcp::arguments::encode;
+use mcp::arguments::{encode, encode_segment};
 use mcp::exact_json::{self, ExactJson};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -125,13 +125,7 @@ impl OperationRun<'_> {
             if value.is_empty() {
                 return Err(CliError::usage(format!("{} must not be empty", parameter.name.to_uppercase())));
             }
-            // A segment of dots alone would be removed from the path.
-            let encoded = match value.as_str() {
-                "." => "%2E".to_owned(),
-                ".." => "%2E%2E".to_owned(),
-                value => encode(value),
-            };
-            path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
+            path = path.replace(&format!("{{{}}}", parameter.name), &encode_segment(&value));
         }
         let query: Vec<String> =
             query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();

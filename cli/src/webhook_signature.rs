@@ -5,6 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
+use crate::error::CliError;
+use crate::random::random_bytes;
+
 const SECRET_PREFIX: &str = "whsec_";
 
 /// The headers of a webhook with this body.
@@ -33,11 +36,8 @@ fn mac(key: &[u8], content: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// The system has no randomness.
-pub fn new_secret() -> Result<String, crate::error::CliError> {
-    let mut key = [0; 32];
-    let filled = rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut key);
-    filled.map_err(|_| crate::error::CliError::Io("the system provides no random numbers".to_owned()))?;
-    Ok(format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(key)))
+pub fn new_secret() -> Result<String, CliError> {
+    Ok(format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(random_bytes()?)))
 }
 
 #[cfg(test)]

@@ -72,8 +72,8 @@ fn limit_page(arguments: &mut Map<String, Value>) {
     }
 }
 
-/// A segment of dots alone would be removed from the path.
-fn encode_segment(value: &str) -> String {
+/// Encodes a text for a path segment. A segment of dots alone would be removed from the path.
+pub fn encode_segment(value: &str) -> String {
     match value {
         "." => "%2E".to_owned(),
         ".." => "%2E%2E".to_owned(),

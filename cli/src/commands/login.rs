@@ -7,25 +7,24 @@
 //! ```
 
 mod device;
-mod random;
 mod web;
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
-use clap::{ArgMatches, Command};
-use serde_json::{Value, json};
+use clap::Command;
+use serde_json::json;
 
+use super::workflow::WorkflowRun;
 use crate::account::read_account;
 use crate::api_key::ApiKey;
-use crate::arguments::{self, option, switch, with_shared_flags};
+use crate::arguments::{option, switch};
 use crate::base_url::BaseUrl;
 use crate::client::{ApiClient, Credential};
 use crate::error::CliError;
 use crate::example;
 use crate::oauth::AuthorizationServer;
 use crate::operation::OperationTable;
-use crate::output;
 use crate::profile::{Profile, ProfileFile};
 use crate::sign_in::{ProfileLock, Tokens};
 
@@ -66,18 +65,18 @@ pub(super) fn logout_command() -> Command {
 /// # Errors
 /// The server refuses, the user denies it, or the profile cannot be written.
 pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let matches = parse(login_command(), arguments)?;
-    let url = matches.get_one::<String>("base-url").cloned();
+    let run = WorkflowRun::parse(login_command(), arguments, table)?;
+    let url = run.text("base-url").map(str::to_owned);
     let url =
         url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
     let insecure = std::env::var_os("POSTRIDER_ALLOW_INSECURE_HTTP").is_some();
     let base_url = BaseUrl::parse(&url, insecure)?;
-    let scope = matches.get_one::<String>("scope").map_or(SCOPE_DEFAULT, String::as_str);
+    let scope = run.text("scope").unwrap_or(SCOPE_DEFAULT);
     let server = AuthorizationServer::new(base_url.clone());
-    let is_piped = !std::io::stdin().is_terminal() && !matches.get_flag("web");
-    let (key, sign_in) = if matches.get_flag("device") {
+    let is_piped = !std::io::stdin().is_terminal() && !run.flag("web");
+    let (key, sign_in) = if run.flag("device") {
         (None, Some(Tokens::from_reply(device::sign_in(&server, scope).await?)?))
-    } else if matches.get_flag("key") || is_piped {
+    } else if run.flag("key") || is_piped {
         (Some(ApiKey::parse(&read_key()?)?), None)
     } else {
         (None, Some(Tokens::from_reply(web::sign_in(&server, scope).await?)?))
@@ -101,7 +100,7 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
     };
     let email = account.map(|account| account["email"].clone());
     let profile = Profile { base_url: base_url.to_string(), api_key: key.map(|key| key.expose().to_owned()), sign_in };
-    let name = matches.get_one::<String>("profile").cloned().unwrap_or_else(|| PROFILE_DEFAULT.to_owned());
+    let name = run.text("profile").unwrap_or(PROFILE_DEFAULT).to_owned();
     let path = ProfileFile::path()?;
     {
         let _lock = ProfileLock::acquire(&path).await?;
@@ -113,20 +112,19 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
     let stored = json!({
         "profile": name, "base_url": base_url.to_string(), "account": email, "scope": scope, "file": path,
     });
-    print(&matches, &stored)
+    run.print(&stored)
 }
 
 /// Ends the sign-in of a profile at the server, and removes the profile.
 ///
 /// # Errors
 /// There is no such profile, or the file cannot be written.
-pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
-    let matches = parse(logout_command(), arguments)?;
+pub(super) async fn logout(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(logout_command(), arguments, table)?;
     let path = ProfileFile::path()?;
     let _lock = ProfileLock::acquire(&path).await?;
     let mut file = ProfileFile::read(&path)?;
-    let named = matches.get_one::<String>("profile").map(String::as_str);
-    let Some((name, profile)) = file.profile(named)? else {
+    let Some((name, profile)) = file.profile(run.text("profile"))? else {
         return Err(CliError::usage("no profile is stored"));
     };
     let note = match &profile.sign_in {
@@ -143,25 +141,13 @@ pub(super) async fn logout(arguments: &[String]) -> Result<(), CliError> {
         file.default = file.profiles.keys().next().cloned();
     }
     file.write(&path)?;
-    print(&matches, &json!({"removed": name, "default": file.default, "note": note}))
+    run.print(&json!({"removed": name, "default": file.default, "note": note}))
 }
 
 async fn revoke(base_url: &str, tokens: &Tokens) -> Result<(), CliError> {
     let insecure = std::env::var_os("POSTRIDER_ALLOW_INSECURE_HTTP").is_some();
     let server = AuthorizationServer::new(BaseUrl::parse(base_url, insecure)?);
     server.revoke(&tokens.refresh_token).await?.map(drop).map_err(CliError::from)
-}
-
-fn parse(command: Command, arguments: &[String]) -> Result<ArgMatches, CliError> {
-    let name = format!("postrider {}", command.get_name());
-    arguments::parse(with_shared_flags(command).bin_name(name), arguments)
-}
-
-fn print(matches: &ArgMatches, value: &Value) -> Result<(), CliError> {
-    match output::Format::choose(matches.get_flag("json"), false) {
-        output::Format::Text => output::print_object(value),
-        _ => output::print_json(value),
-    }
 }
 
 fn ask(question: &str) -> Result<String, CliError> {

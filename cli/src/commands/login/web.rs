@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::random::random_text;
 use crate::browser;
 use crate::error::CliError;
 use crate::oauth::{AuthorizationServer, CLIENT_ID, Metadata, TokenReply};
+use crate::random::random_text;
 use mcp::arguments::encode;
 
 /// Longest wait for the user.

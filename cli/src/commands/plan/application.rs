@@ -80,12 +80,7 @@ impl<'a> Application<'a> {
                 let message = format!("{name}: {} (someone else may have changed it since the plan)", error.message);
                 CliError::Failed(message)
             }
-            CliError::Api(mut error) => {
-                error.message = format!("{name}: {}", error.message);
-                error.fields.insert("message".to_owned(), json!(error.message));
-                CliError::Api(error)
-            }
-            other => other,
+            other => other.about(&name),
         }
     }
 

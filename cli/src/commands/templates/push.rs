@@ -48,7 +48,7 @@ pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<()
             }
             // Say what was done before.
             Err(error) => {
-                failure = Some(name_template(error, &folder.alias));
+                failure = Some(error.about(&folder.alias));
                 break;
             }
         }
@@ -152,16 +152,4 @@ pub(super) async fn carry_out(
     let draft = RemoteDraft::from_api(&answer["template"])?;
     folder.write_state(content, draft.version)?;
     Ok(PushResult { action, draft_version: draft.version, needs_publication: draft.has_unpublished_changes })
-}
-
-/// Puts the template's name before the message of an error.
-fn name_template(error: CliError, alias: &str) -> CliError {
-    match error {
-        CliError::Api(mut error) => {
-            error.message = format!("{alias}: {}", error.message);
-            error.fields.insert("message".to_owned(), json!(error.message));
-            CliError::Api(error)
-        }
-        other => other,
-    }
 }
