@@ -252,15 +252,9 @@ pub(crate) fn page_response(answer: PageAnswer) -> Response {
             policy = policy_with_form_target(&origin);
             (html, text.into())
         }
-        PageContent::Leave(url) => {
-            // The operation checked it; a URL that is no header value leads to the start page.
+        PageContent::Leave(url) | PageContent::SeeOther(url) => {
+            // The operation or the page checked it; a URL that is no header value leads to the start page.
             let location = HeaderValue::try_from(url).unwrap_or(HeaderValue::from_static(pages::dashboard::PATH));
-            headers.push((LOCATION, location));
-            ("text/plain; charset=utf-8", Bytes::new())
-        }
-        PageContent::SeeOther(path) => {
-            // A path that is no header value cannot come from a link of a page.
-            let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(pages::dashboard::PATH));
             headers.push((LOCATION, location));
             ("text/plain; charset=utf-8", Bytes::new())
         }

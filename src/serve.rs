@@ -193,10 +193,7 @@ impl Listeners {
         tls: ServerConfigReceiver,
         implicit_tls: bool,
     ) -> (ListenerConfig, SubmissionHandler) {
-        let session = self.submission.subscribe();
-        let networks = watch::Sender::new(Vec::new()).subscribe();
-        let proxies = self.proxies.clone();
-        let listener_config = ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls };
+        let listener_config = ListenerConfig { implicit_tls, ..self.listener_config(&self.submission, Some(tls)) };
         (listener_config, server.submission_handler(&config.submission.username))
     }
 
@@ -209,15 +206,8 @@ impl Listeners {
     ) -> Result<SocketAddr, ServeError> {
         let networks = watch::Sender::new(relay.networks.clone());
         let account = watch::Sender::new(relay.account.clone());
-        let session = self.relay.subscribe();
-        let proxies = self.proxies.clone();
-        let listener_config = ListenerConfig {
-            settings: session,
-            networks: networks.subscribe(),
-            proxies,
-            tls: None,
-            implicit_tls: false,
-        };
+        let listener_config =
+            ListenerConfig { networks: networks.subscribe(), ..self.listener_config(&self.relay, None) };
         let local = self.listen_smtp(
             address,
             listener_config,
@@ -236,16 +226,21 @@ impl Listeners {
         address: SocketAddr,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
-        let session = self.mx.subscribe();
-        let networks = watch::Sender::new(Vec::new()).subscribe();
-        let proxies = self.proxies.clone();
-        let listener_config =
-            ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls: false };
         self.listen_smtp(
             address,
-            listener_config,
+            self.listener_config(&self.mx, Some(tls)),
             MxHandler::new(server.inbound.clone(), server.clock.clone(), config.mx.abuse_limits()),
         )
+    }
+
+    fn listener_config(
+        &self,
+        settings: &watch::Sender<Arc<SessionSettings>>,
+        tls: Option<ServerConfigReceiver>,
+    ) -> ListenerConfig {
+        let networks = watch::Sender::new(Vec::new()).subscribe();
+        let proxies = self.proxies.clone();
+        ListenerConfig { settings: settings.subscribe(), networks, proxies, tls, implicit_tls: false }
     }
 
     /// Builds the settings of a listener's sessions.

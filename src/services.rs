@@ -427,10 +427,9 @@ fn build_http_client(config: &Config, resolver: Resolver) -> Result<HttpClient, 
 fn build_sms_provider(config: &Config) -> Result<Option<SmsProvider>, BuildError> {
     let sms = &config.sms;
     let Some(url) = &sms.url else { return Ok(None) };
-    let rules = UrlRules { allow_private: true, allow_http: true };
-    let settings = HttpClientSettings { rules, ..HttpClientSettings::default() };
+    let settings = HttpClientSettings { rules: OPERATORS_URLS, ..HttpClientSettings::default() };
     let failed = |error: &dyn std::fmt::Display| BuildError::Sms(error.to_string());
-    UrlTarget::parse(url, rules).map_err(|error| failed(&error))?;
+    UrlTarget::parse(url, OPERATORS_URLS).map_err(|error| failed(&error))?;
     let client = HttpClient::new(build_resolver(config)?, settings).map_err(|error| failed(&error))?;
     let token = sms.token.as_ref().map(|secret| secret.0.clone()).unwrap_or_default();
     let from = sms.from.clone().unwrap_or_default();

@@ -55,7 +55,8 @@ pub struct AcceptedHead<'a> {
 pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<AcceptedHead<'a>, Box<Response<Bytes>>> {
     check_site(head, options)?;
     if head.method != Method::POST {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Send messages by POST: this server has no sessions");
+        let mut response =
+            refused(StatusCode::METHOD_NOT_ALLOWED, "Send messages by POST: this server has no sessions");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return Err(Box::new(response));
     }
@@ -63,13 +64,13 @@ pub fn accept_head<'a>(head: &'a Parts, options: &'a HttpOptions) -> Result<Acce
         return Err(Box::new(unauthorized(options, false)));
     }
     if !accepts_json(&head.headers) {
-        return Err(Box::new(plain(
+        return Err(Box::new(refused(
             StatusCode::NOT_ACCEPTABLE,
             "The response is application/json, which `Accept` does not list",
         )));
     }
     if !is_json(&head.headers) {
-        return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The message must be application/json")));
+        return Err(Box::new(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The message must be application/json")));
     }
     Ok(AcceptedHead { headers: &head.headers, options })
 }
@@ -78,7 +79,7 @@ impl AcceptedHead<'_> {
     /// Answers the message of the body.
     pub async fn answer(self, body: &[u8], tools: &dyn ToolSet) -> Response<Bytes> {
         if body.len() > MESSAGE_BYTES_MAX {
-            return plain(StatusCode::PAYLOAD_TOO_LARGE, "The message is larger than 4 MB");
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "The message is larger than 4 MB");
         }
         let request = match json_rpc::parse(body) {
             Ok(Message::Request(request)) => request,
@@ -192,13 +193,13 @@ fn check_site(head: &Parts, options: &HttpOptions) -> Result<(), Box<Response<By
     let is_own_host = |name: &str| own.as_deref().map(without_port) == Some(without_port(name));
     if !host.as_deref().is_some_and(|host| is_loopback(host) || is_own_host(host)) {
         let text = "This is not the server's host name: connect to its base URL";
-        return Err(Box::new(plain(StatusCode::FORBIDDEN, text)));
+        return Err(Box::new(refused(StatusCode::FORBIDDEN, text)));
     }
     let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().ok().and_then(authority);
     match origin.as_deref().is_some_and(|origin| is_loopback(origin) || own.as_deref() == Some(origin)) {
         true => Ok(()),
-        false => Err(Box::new(plain(StatusCode::FORBIDDEN, "Pages from other sites cannot use this server"))),
+        false => Err(Box::new(refused(StatusCode::FORBIDDEN, "Pages from other sites cannot use this server"))),
     }
 }
 
@@ -248,7 +249,7 @@ pub fn unauthorized(options: &HttpOptions, is_invalid: bool) -> Response<Bytes> 
         true => "The API key or access token is unknown, revoked or expired",
         false => "Authenticate with `Authorization: Bearer` and an API key or an access token",
     };
-    let mut response = plain(StatusCode::UNAUTHORIZED, text);
+    let mut response = refused(StatusCode::UNAUTHORIZED, text);
     let mut challenge = vec![];
     if is_invalid {
         challenge.push("error=\"invalid_token\"".to_owned());
@@ -270,10 +271,6 @@ fn json(status: StatusCode, value: &Value) -> Response<Bytes> {
 
 /// A refusal before there is a message to answer, in plain text.
 pub fn refused(status: StatusCode, text: &str) -> Response<Bytes> {
-    plain(status, text)
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Bytes> {
     with_type(status, "text/plain; charset=utf-8", format!("{text}\n").into())
 }
 

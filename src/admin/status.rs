@@ -8,7 +8,7 @@
 //! All recipients are counted in memory ([`store::queue_counts`]); the due ones are read from the store, at most
 //! [`QUEUE_READ_MAX`] of at most [`QUEUES_READ_MAX`] queues, from a random partition on. Network checks time out after [`PROBE_TIMEOUT`].
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use super::error::{AdminResult, error_text};
 use super::permissions::Permissions;
 use super::{queue, views};
 use crate::config::Config;
+use crate::doctor::addresses::reachable_address;
 use crate::doctor::x509;
 use crate::services::Server;
 
@@ -162,15 +163,6 @@ fn store_view(health: &Health) -> Value {
     })
 }
 
-/// Replaces an unspecified address with loopback.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, listen.port()).into(),
-        _ => listen,
-    }
-}
-
 type ListenerResult = (&'static str, SocketAddr, Result<(), String>);
 
 /// Connects to all listeners concurrently.
@@ -186,7 +178,7 @@ async fn listeners(facts: &StatusFacts) -> Vec<ListenerResult> {
 }
 
 async fn connect(at: SocketAddr) -> Result<(), String> {
-    match timeout(PROBE_TIMEOUT, TcpStream::connect(reachable(at))).await {
+    match timeout(PROBE_TIMEOUT, TcpStream::connect(reachable_address(at))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no response within {} seconds", PROBE_TIMEOUT.as_secs())),

@@ -83,7 +83,6 @@ impl AdminBackend<'_> {
             return Ok(cut(answer, shown));
         }
         let is_count = matches!(request, AdminRequest::QueueCount { .. });
-        let is_reading = is_reading(&request);
         let performed = console.perform(request);
         let result = if is_count {
             // A count reads much of the queue.
@@ -91,7 +90,7 @@ impl AdminBackend<'_> {
         } else {
             performed.await
         };
-        if !is_reading {
+        if !ALLOWED.contains(&(operation, true)) {
             console.forget_cached();
         }
         result.map_err(failure)
@@ -179,53 +178,36 @@ fn cut(mut answer: Value, shown: Option<usize>) -> Value {
     answer
 }
 
-/// Returns whether a request changes nothing.
-fn is_reading(request: &AdminRequest) -> bool {
-    matches!(
-        request,
-        AdminRequest::AccountList { .. }
-            | AdminRequest::AccountShow { .. }
-            | AdminRequest::QueueList { .. }
-            | AdminRequest::EmailList { .. }
-            | AdminRequest::QueueCount { .. }
-            | AdminRequest::DestinationList
-            | AdminRequest::PoolList
-            | AdminRequest::Trace { .. }
-            | AdminRequest::Reply { .. }
-            | AdminRequest::CertificateShow
-            | AdminRequest::SessionCreate { .. }
-    )
-}
-
-/// Requests that pages may make: those that are shown and that change, but not those about files and secrets.
-const ALLOWED: &[&str] = &[
-    "account_create",
-    "account_list",
-    "account_show",
-    "account_update",
-    "certificate_show",
-    "destination",
-    "destination_list",
-    "email_list",
-    "pool_assign",
-    "pool_list",
-    "pool_warm_up",
-    "queue",
-    "queue_count",
-    "queue_list",
-    "queue_many",
-    "queue_top",
-    "reply",
-    "session_create",
-    "status",
-    "store_check",
-    "trace",
-    "user_reset",
+/// Requests that pages may make: those that are shown and that change, but not those about files and secrets. With
+/// `true`, a request leaves the cached answers valid.
+const ALLOWED: &[(&str, bool)] = &[
+    ("account_create", false),
+    ("account_list", true),
+    ("account_show", true),
+    ("account_update", false),
+    ("certificate_show", true),
+    ("destination", false),
+    ("destination_list", true),
+    ("email_list", true),
+    ("pool_assign", false),
+    ("pool_list", true),
+    ("pool_warm_up", false),
+    ("queue", false),
+    ("queue_count", true),
+    ("queue_list", true),
+    ("queue_many", false),
+    ("queue_top", true),
+    ("reply", true),
+    ("session_create", true),
+    ("status", true),
+    ("store_check", false),
+    ("trace", true),
+    ("user_reset", false),
 ];
 
 /// Reads a page's call as a request.
 fn read_request(operation: &str, mut body: Map<String, Value>) -> Result<AdminRequest, Failure> {
-    if !ALLOWED.contains(&operation) {
+    if !ALLOWED.iter().any(|&(name, _)| name == operation) {
         return Err(Failure::internal(format!("pages make no request {operation}")));
     }
     check_fields(operation, &body)?;

@@ -14,6 +14,15 @@ use crate::config::Config;
 const ROUTE_PROBE_TARGETS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)), IpAddr::V6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1))];
 
+/// Replaces an unspecified address with loopback.
+pub(crate) fn reachable_address(listen: SocketAddr) -> SocketAddr {
+    match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, listen.port()).into(),
+        _ => listen,
+    }
+}
+
 /// A source address of outgoing mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendingAddress {

@@ -20,10 +20,6 @@ const NON_PUBLIC_TLDS: [&str; 11] =
 
 /// Checks that the host name resolves to this machine.
 pub(super) async fn check_hostname(context: &CheckContext) -> DoctorFinding {
-    evaluate_hostname(context)
-}
-
-fn evaluate_hostname(context: &CheckContext) -> DoctorFinding {
     let (name, mut notes) = (&context.config.hostname, Observations::default());
     let top = name.as_str().rsplit('.').next().unwrap_or_default();
     if name.parent().is_none() || NON_PUBLIC_TLDS.contains(&top) {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::addresses::is_private;
+use super::addresses::{is_private, reachable_address};
 use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
 use super::greeting::{self, GreetingResult};
@@ -29,15 +29,6 @@ fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let ops = config.ops.listen.iter().map(|at| ("[ops] listen", *at));
     let smtp = submission.chain(tls).chain(mx).chain(relays);
     smtp.chain(api).chain(acme).chain(ops).filter(|(_, at)| at.port() != 0).collect()
-}
-
-/// Replaces an unspecified address with loopback.
-fn reachable_address(listen: SocketAddr) -> SocketAddr {
-    match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, listen.port()).into(),
-        _ => listen,
-    }
 }
 
 /// Checks that the listeners are open, and their exposure.
