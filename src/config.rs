@@ -392,7 +392,7 @@ section! {
         #[serde(deserialize_with = "parsed::host_name_option")]
         provider: Option<DomainName>,
         /// Reply code or enhanced status code.
-        #[serde(deserialize_with = "parsed::code_option")]
+        #[serde(deserialize_with = "parsed::text_option")]
         code: Option<CodePattern>,
         /// Pattern of the reply's text.
         text: Option<String>,
@@ -451,7 +451,7 @@ section! {
         /// Label of the ownership record of a customer's domain; see [`Config::ownership_label`].
         ownership_label: String = "_service".to_owned(),
         /// Template registered with DNS providers for Domain Connect.
-        #[serde(deserialize_with = "parsed::template_option")]
+        #[serde(deserialize_with = "parsed::text_option")]
         domain_connect_template: Option<DomainConnectTemplate>,
         /// PEM file of the key that signs Domain Connect requests.
         domain_connect_key: Option<PathBuf>,

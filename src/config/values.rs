@@ -170,17 +170,15 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 pub(super) mod parsed {
     use jiff::civil::Date;
     use message::address::Address;
-    use message::classify::CodePattern;
-    use provider::DomainConnectTemplate;
 
-    use super::{Deserialize, Deserializer, DomainName, SocketAddr};
+    use super::{Deserialize, Deserializer, DomainName, FromStr, SocketAddr, fmt};
 
-    fn name<E: serde::de::Error>(text: &str) -> Result<DomainName, E> {
-        text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (example: \"mx1.example.net\")")))
+    fn name(text: &str) -> Result<DomainName, String> {
+        text.parse().map_err(|_| format!("`{text}` is not a host name (example: \"mx1.example.net\")"))
     }
 
     pub(in crate::config) fn host_name<'de, D: Deserializer<'de>>(input: D) -> Result<DomainName, D::Error> {
-        name(&String::deserialize(input)?)
+        name(&String::deserialize(input)?).map_err(serde::de::Error::custom)
     }
 
     pub(in crate::config) fn host_name_option<'de, D: Deserializer<'de>>(
@@ -190,9 +188,7 @@ pub(super) mod parsed {
     }
 
     pub(in crate::config) fn host_names<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<DomainName>, D::Error> {
-        let texts = super::one_or_many::<D, String>(input)?;
-        let not_a_name = |text: &str| format!("`{text}` is not a host name (example: \"mx1.example.net\")");
-        super::parse_each(&texts, |text| text.parse().map_err(|_| not_a_name(text)))
+        super::parse_each(&super::one_or_many::<D, String>(input)?, name)
     }
 
     pub(in crate::config) fn address_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Address>, D::Error> {
@@ -203,13 +199,12 @@ pub(super) mod parsed {
         })
     }
 
-    pub(in crate::config) fn code_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<CodePattern>, D::Error> {
-        String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
-    }
-
-    pub(in crate::config) fn template_option<'de, D: Deserializer<'de>>(
-        input: D,
-    ) -> Result<Option<DomainConnectTemplate>, D::Error> {
+    /// Deserializes a type whose errors name the value.
+    pub(in crate::config) fn text_option<'de, D, T>(input: D) -> Result<Option<T>, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: FromStr<Err: fmt::Display>,
+    {
         String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
