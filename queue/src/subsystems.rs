@@ -16,10 +16,13 @@
 
 pub mod idle;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use message::address::DomainName;
+use net::limit::body_budget::BodyBudget;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::admin::destination_admin::DestinationAdmin;
 use crate::admin::hold_admin::HoldAdmin;
@@ -28,7 +31,7 @@ use crate::admin::queue_admin::QueueAdmin;
 use crate::cluster::lease::HEARTBEAT_INTERVAL;
 use crate::cluster::membership::{KnownNodes, Membership};
 use crate::cluster::{ClusterMember, ClusterMemberParts, PartitionListener};
-use crate::delivery::attempt::{DeliveryAgent, DeliveryAgentParts};
+use crate::delivery::attempt::DeliveryAgent;
 use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::delivery::delivery_metrics::DeliveryMetrics;
 use crate::delivery::delivery_policy::{DeliveryPolicy, SharedDeliveryPolicy};
@@ -125,19 +128,23 @@ impl DeliverySubsystems {
             Arc::clone(&policy),
             Arc::clone(&pending_dsns),
         );
-        let agent = DeliveryAgentParts {
+        let agent = Arc::new(DeliveryAgent {
+            services: services.clone(),
             queues: Arc::clone(&queues),
+            scheduler: Arc::clone(&scheduler),
             outcomes,
             pause: pause.clone(),
             policy: Arc::clone(&policy),
-            tls_stats: Arc::clone(&tls_stats),
+            bodies: BodyBudget::new(settings.body_bytes_max),
+            connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
+            connections_max: settings.connections_max,
             dialer: parts.dialer,
             tls: settings.tls,
+            tls_stats: Arc::clone(&tls_stats),
             keys: parts.keys.clone(),
-            connections_max: settings.connections_max,
-            body_bytes_max: settings.body_bytes_max,
-        };
-        let agent = Arc::new(DeliveryAgent::new(services.clone(), agent));
+            transaction_signer: OnceLock::new(),
+            smarthost_outages: Mutex::default(),
+        });
         let deadlines = Arc::<DeadlineTimers>::default();
         let dispatcher = Arc::new(Dispatcher::new(services.clone(), agent, deadlines, pause));
         Self {

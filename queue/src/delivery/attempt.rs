@@ -54,62 +54,27 @@ mod connect;
 
 /// Delivers the tasks of ready queues over SMTP.
 pub(crate) struct DeliveryAgent {
-    services: Services,
+    pub(crate) services: Services,
     pub(crate) queues: Arc<DestinationQueues>,
-    scheduler: Arc<Scheduler>,
-    pub(crate) outcomes: OutcomeWriter,
-    pause: PauseState,
-    policy: Arc<SharedDeliveryPolicy>,
-    pub(crate) bodies: BodyBudget,
-    connections: Arc<Semaphore>,
-    connections_max: usize,
-    dialer: SmtpDialer,
-    tls: TlsSecurityLevel,
-    pub(crate) tls_stats: Arc<TlsSessionStats>,
-    keys: DeliveryKeys,
-    /// Signer of transactions (DKIM2), if enabled.
-    transaction_signer: OnceLock<TransactionSigner>,
-    /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
-    smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
-}
-
-/// Dependencies of the delivery agent.
-pub(crate) struct DeliveryAgentParts {
-    pub(crate) queues: Arc<DestinationQueues>,
+    pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) outcomes: OutcomeWriter,
     pub(crate) pause: PauseState,
     pub(crate) policy: Arc<SharedDeliveryPolicy>,
-    pub(crate) tls_stats: Arc<TlsSessionStats>,
-    pub(crate) dialer: SmtpDialer,
-    pub(crate) tls: TlsSecurityLevel,
-    pub(crate) keys: DeliveryKeys,
+    pub(crate) bodies: BodyBudget,
+    pub(crate) connections: Arc<Semaphore>,
     /// Largest number of connections to mail hosts.
     pub(crate) connections_max: usize,
-    /// Largest size of buffered bodies, in bytes.
-    pub(crate) body_bytes_max: usize,
+    pub(crate) dialer: SmtpDialer,
+    pub(crate) tls: TlsSecurityLevel,
+    pub(crate) tls_stats: Arc<TlsSessionStats>,
+    pub(crate) keys: DeliveryKeys,
+    /// Signer of transactions (DKIM2), if enabled.
+    pub(crate) transaction_signer: OnceLock<TransactionSigner>,
+    /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
+    pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
 }
 
 impl DeliveryAgent {
-    pub(crate) fn new(services: Services, parts: DeliveryAgentParts) -> Self {
-        Self {
-            services,
-            scheduler: Arc::clone(&parts.queues.scheduler),
-            queues: parts.queues,
-            outcomes: parts.outcomes,
-            pause: parts.pause,
-            policy: parts.policy,
-            bodies: BodyBudget::new(parts.body_bytes_max),
-            connections: Arc::new(Semaphore::new(parts.connections_max.max(1))),
-            connections_max: parts.connections_max,
-            dialer: parts.dialer,
-            tls: parts.tls,
-            tls_stats: parts.tls_stats,
-            keys: parts.keys,
-            transaction_signer: OnceLock::new(),
-            smarthost_outages: Mutex::default(),
-        }
-    }
-
     /// Enables DKIM2 signatures of transactions. Only the first call has an effect.
     pub(crate) fn set_transaction_signer(&self, signer: TransactionSigner) {
         let _ = self.transaction_signer.set(signer);
