@@ -42,25 +42,11 @@ pub trait PartitionListener: Send + Sync {
     fn joined(&self);
 }
 
-/// This node.
+/// This node, and the subsystems that follow changes of the cluster.
 pub struct ClusterMember {
-    services: Services,
-    membership: tokio::sync::Mutex<Option<Membership>>,
-    holds: Arc<HoldAdmin>,
-    destinations: Arc<DestinationAdmin>,
-    pools: Arc<PoolAdmin>,
-    queues: Arc<DestinationQueues>,
-    deadlines: Arc<DeadlineTimers>,
-    pending_dsns: Arc<PendingDsns>,
-    admin: Arc<QueueAdmin>,
-    listener: Arc<dyn PartitionListener>,
-    /// Emails with a pending command that this node does not understand, and the command. Each was logged.
-    unknown_hints: Mutex<HashSet<(EmailId, String)>>,
-}
-
-/// Subsystems that follow changes of the cluster.
-pub(crate) struct ClusterMemberParts {
-    pub(crate) membership: Membership,
+    pub(crate) services: Services,
+    /// `None` after this node has left the cluster.
+    pub(crate) membership: tokio::sync::Mutex<Option<Membership>>,
     pub(crate) holds: Arc<HoldAdmin>,
     pub(crate) destinations: Arc<DestinationAdmin>,
     pub(crate) pools: Arc<PoolAdmin>,
@@ -69,25 +55,11 @@ pub(crate) struct ClusterMemberParts {
     pub(crate) pending_dsns: Arc<PendingDsns>,
     pub(crate) admin: Arc<QueueAdmin>,
     pub(crate) listener: Arc<dyn PartitionListener>,
+    /// Emails with a pending command that this node does not understand, and the command. Each was logged.
+    pub(crate) unknown_hints: Mutex<HashSet<(EmailId, String)>>,
 }
 
 impl ClusterMember {
-    pub(crate) fn new(services: Services, parts: ClusterMemberParts) -> Self {
-        Self {
-            services,
-            membership: tokio::sync::Mutex::new(Some(parts.membership)),
-            holds: parts.holds,
-            destinations: parts.destinations,
-            pools: parts.pools,
-            queues: parts.queues,
-            deadlines: parts.deadlines,
-            pending_dsns: parts.pending_dsns,
-            admin: parts.admin,
-            listener: parts.listener,
-            unknown_hints: Mutex::default(),
-        }
-    }
-
     /// Joins the cluster: acquires this node's share of the partitions and loads their queues. Returns when it owns a
     /// partition, which takes longer only if other nodes own all of them and must release some first.
     ///

@@ -30,7 +30,7 @@ use crate::admin::pool_admin::PoolAdmin;
 use crate::admin::queue_admin::QueueAdmin;
 use crate::cluster::lease::HEARTBEAT_INTERVAL;
 use crate::cluster::membership::{KnownNodes, Membership};
-use crate::cluster::{ClusterMember, ClusterMemberParts, PartitionListener};
+use crate::cluster::{ClusterMember, PartitionListener};
 use crate::delivery::attempt::DeliveryAgent;
 use crate::delivery::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::delivery::delivery_metrics::DeliveryMetrics;
@@ -177,8 +177,9 @@ impl DeliverySubsystems {
         let nodes = KnownNodes { may_exist: services.store.is_shared(), predecessor };
         let membership =
             Membership::new(services.store.clone(), nodes, services.clock.clone(), Arc::clone(&services.leases), node);
-        let parts = ClusterMemberParts {
-            membership,
+        ClusterMember {
+            services: services.clone(),
+            membership: tokio::sync::Mutex::new(Some(membership)),
             holds: Arc::clone(&self.holds),
             destinations: Arc::clone(&self.destinations),
             pools: Arc::clone(&self.pools),
@@ -187,8 +188,8 @@ impl DeliverySubsystems {
             pending_dsns: Arc::clone(&self.pending_dsns),
             admin: Arc::clone(&self.admin),
             listener,
-        };
-        ClusterMember::new(services.clone(), parts)
+            unknown_hints: Mutex::default(),
+        }
     }
 
     /// Stops all tasks of `services` after attempts in progress have finished, and leaves the cluster. Attempts that take
