@@ -130,7 +130,7 @@ struct MessageToSend {
 /// An open SMTP connection and its peer.
 struct OpenConnection {
     /// Permit of the limit on all outgoing connections.
-    _permit: OwnedSemaphorePermit,
+    _permit: Option<OwnedSemaphorePermit>,
     connection: SmtpConnection,
     /// Host name for attempt records and reports.
     host: String,
@@ -142,13 +142,14 @@ struct OpenConnection {
     /// The peer is this server. Such a connection carries one message, so that each message's route is checked anew: its
     /// domain may no longer be local.
     is_self: bool,
-    messages_sent: u32,
+    /// Number of messages sent on this connection.
+    sent: u32,
 }
 
 impl OpenConnection {
     /// Counts a message that is sent on this connection.
     fn count_message(&mut self, agent: &DeliveryAgent, task: &Task) {
-        self.messages_sent += 1;
+        self.sent += 1;
         if let Some(session) = &mut self.tls_session {
             agent.tls_stats.count_session(task, session);
         }
@@ -201,7 +202,7 @@ pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQue
         open.count_message(&agent, &message.ready.task);
         let last = is_last_message(&agent, &open, share.as_ref());
         let WorkAhead { connect: decision, next: ahead, is_last: last } =
-            site.work_ahead(open.messages_sent, last, agent.services.clock.now());
+            site.work_ahead(open.sent, last, agent.services.clock.now());
         agent.follow_connect_decision(&site, decision);
         next = match ahead {
             Some(ready) => load_ahead(&agent, &site, *ready).await,
@@ -209,7 +210,7 @@ pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQue
         };
         let began_at = agent.services.clock.now();
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
-        if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
+        if delivery.phase == smtp::TransactionPhase::Idle && open.sent > 1 {
             // The host closed the idle connection: this message was not tried, so dial again for it.
             site.connection_closed();
             next.into_iter().for_each(|unsent| requeue(&agent, &site, unsent));
@@ -273,9 +274,7 @@ async fn next_message(
 
 /// Returns whether the connection closes after this message, whatever the queue holds.
 fn is_last_message(agent: &DeliveryAgent, open: &OpenConnection, share: Option<&ProviderConnectionPermit>) -> bool {
-    open.is_self
-        || share.is_some_and(|share| share.should_yield(open.messages_sent))
-        || agent.pause.is_stopped_or_paused()
+    open.is_self || share.is_some_and(|share| share.should_yield(open.sent)) || agent.pause.is_stopped_or_paused()
 }
 
 async fn deliver_message(
@@ -297,7 +296,7 @@ async fn after_unsent(
     open: OpenConnection,
     share: &mut Option<ProviderConnectionPermit>,
 ) -> Option<OpenConnection> {
-    if open.messages_sent == 0 {
+    if open.sent == 0 {
         return Some(open);
     }
     quit_connection(site, open).await;

@@ -13,7 +13,6 @@ use message::reply::{Enhanced, SmtpReply};
 use model::attempt::TlsPolicy;
 use model::outage::Outage;
 use model::task::{Task, TaskTlsRequirement};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{DeliveryAgent, HostConnectError, OpenConnection, attempt_tls};
 use crate::delivery::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
@@ -83,7 +82,7 @@ pub(super) async fn connect(
         agent.note_smarthost(smarthost, dialled.as_ref().err());
     }
     let failed = match dialled {
-        Ok(open) => return Ok(open.into_open_connection(permit)),
+        Ok(open) => return Ok(OpenConnection { _permit: Some(permit), ..open }),
         Err(failed) => failed,
     };
     let Some(smarthost) = route.fail_over.as_deref().filter(|_| failed.is_queue_unreachable) else {
@@ -93,7 +92,7 @@ pub(super) async fn connect(
     let dialled = connect_any(agent, site, addresses, Some(smarthost), seed, task).await;
     agent.note_smarthost(smarthost, dialled.as_ref().err());
     match dialled {
-        Ok(open) => Ok(open.into_open_connection(permit)),
+        Ok(open) => Ok(OpenConnection { _permit: Some(permit), ..open }),
         // Report the failure of the recipient's own hosts, not the smarthost's.
         Err(_) => Err(failed),
     }
@@ -128,36 +127,10 @@ fn is_faster_than(limit: Duration, began_at: Timestamp, now: Timestamp) -> bool 
     Duration::try_from(now.duration_since(began_at)).is_ok_and(|elapsed| elapsed < limit)
 }
 
-struct ConnectedHost {
-    connection: SmtpConnection,
-    host: String,
-    ip: IpAddr,
-    policy: TlsPolicy,
-    tls_session: Option<TlsSession>,
-    /// The peer is this server.
-    is_self: bool,
-}
-
-impl ConnectedHost {
-    fn into_open_connection(self, permit: OwnedSemaphorePermit) -> OpenConnection {
-        let Self { connection, host, ip, policy, tls_session: session, is_self } = self;
-        OpenConnection {
-            connection,
-            host,
-            ip,
-            policy,
-            tls_session: session,
-            is_self,
-            messages_sent: 0,
-            _permit: permit,
-        }
-    }
-}
-
 /// Addresses of the hosts in order, or why they are unknown.
 type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
 
-/// Connects to the first of the addresses that accepts a connection.
+/// Connects to the first of the addresses that accepts a connection. The caller adds its permit.
 async fn connect_any(
     agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
@@ -165,7 +138,7 @@ async fn connect_any(
     smarthost: Option<&Smarthost>,
     seed: u64,
     task: &Task,
-) -> Result<ConnectedHost, HostConnectError> {
+) -> Result<OpenConnection, HostConnectError> {
     let began_at = agent.services.clock.now();
     let addresses = addresses.map_err(|error| {
         let unreachable = matches!(error, RouteError::Transient(_));
@@ -181,7 +154,7 @@ async fn connect_any(
             lacks_source_family = true;
             continue;
         };
-        let DialOutcome { result: dialled, policy, tls_session: session } =
+        let DialOutcome { result: dialled, policy, tls_session } =
             connect_host(agent, site, target, smarthost, began_at).await;
         let host = candidate.display_name();
         match dialled {
@@ -209,10 +182,11 @@ async fn connect_any(
                 site.connection_opened();
                 let is_self =
                     smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, &connection.ehlo_name);
-                return Ok(ConnectedHost { connection, host, ip: address.ip(), policy, tls_session: session, is_self });
+                let (_permit, ip, sent) = (None, address.ip(), 0);
+                return Ok(OpenConnection { _permit, connection, host, ip, policy, tls_session, is_self, sent });
             }
             Err(failure) => {
-                session.into_iter().for_each(|mut session| agent.tls_stats.count_session(task, &mut session));
+                tls_session.into_iter().for_each(|mut session| agent.tls_stats.count_session(task, &mut session));
                 if let Some((host, address, failure, _)) = last.replace((host, address, failure, policy)) {
                     earlier_failures += &earlier_failure_line(&host, address, &failure);
                 }
