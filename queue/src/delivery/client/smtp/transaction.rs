@@ -58,6 +58,11 @@ impl TransactionEnd {
         Self { verdict: TransactionVerdict::Unconfirmed, ..Self::connection_lost(phase, fault) }
     }
 
+    fn accepted(reply: SmtpReply, state: SmtpConnectionState) -> Self {
+        let (verdict, phase) = (TransactionVerdict::Accepted, TransactionPhase::Content);
+        Self { verdict, reply: Some(reply), phase, fault: None, state }
+    }
+
     pub(super) fn rejected((phase, reply): RejectedPhase, state: SmtpConnectionState) -> Self {
         let verdict = if reply.severity() == Severity::Permanent {
             TransactionVerdict::PermanentFailure
@@ -304,27 +309,16 @@ impl SmtpConnection {
                 if let Some(reply) = self.wire.too_long_reply()
                     && reply.severity() == Severity::Completed =>
             {
-                TransactionEnd {
-                    verdict: TransactionVerdict::Accepted,
-                    reply: Some(reply),
-                    phase: TransactionPhase::Content,
-                    fault: None,
-                    state: SmtpConnectionState::Ended,
-                }
+                TransactionEnd::accepted(reply, SmtpConnectionState::Ended)
             }
             Err(fault) => TransactionEnd::unconfirmed(TransactionPhase::Content, fault),
             Ok(reply) => match reply.severity() {
-                Severity::Completed => TransactionEnd {
-                    verdict: TransactionVerdict::Accepted,
-                    reply: Some(reply),
-                    phase: TransactionPhase::Content,
-                    fault: None,
+                Severity::Completed => match state {
                     // The transaction is complete: no RSET is needed.
-                    state: if matches!(state, SmtpConnectionState::Idle { .. }) {
-                        SmtpConnectionState::Idle { reset: false }
-                    } else {
-                        state
-                    },
+                    SmtpConnectionState::Idle { .. } => {
+                        TransactionEnd::accepted(reply, SmtpConnectionState::Idle { reset: false })
+                    }
+                    state => TransactionEnd::accepted(reply, state),
                 },
                 Severity::Transient | Severity::Permanent => {
                     TransactionEnd::rejected((TransactionPhase::Content, reply), state)
