@@ -68,19 +68,13 @@ impl DeliveryMetrics {
 
     /// Counts an attempt by its outcome, and the cause of a deferral, bounce or failure.
     pub(crate) fn record_attempt(&self, attempted: &AttemptResult, next: &NextAction, now: Timestamp) {
-        let result = match next {
-            NextAction::Delivered => HourlyCounter::Delivered,
-            NextAction::Retry { .. } => HourlyCounter::Deferred,
-            NextAction::Bounce { .. } => HourlyCounter::Bounced,
-            NextAction::Fail { .. } => HourlyCounter::Failed,
+        let (result, counter) = match next {
+            NextAction::Delivered => (HourlyCounter::Delivered, &self.delivered),
+            NextAction::Retry { .. } => (HourlyCounter::Deferred, &self.deferred),
+            NextAction::Bounce { .. } => (HourlyCounter::Bounced, &self.bounced),
+            NextAction::Fail { .. } => (HourlyCounter::Failed, &self.failed),
         };
         self.last_hour.count(result, 1, now);
-        let counter = match next {
-            NextAction::Delivered => &self.delivered,
-            NextAction::Retry { .. } => &self.deferred,
-            NextAction::Bounce { .. } => &self.bounced,
-            NextAction::Fail { .. } => &self.failed,
-        };
         counter.increment(1);
         match next {
             NextAction::Delivered => {}
