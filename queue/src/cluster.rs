@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use model::id::EmailId;
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, ReadError, StoreError};
 use store::task::PartitionHint;
 
 use crate::admin::destination_admin::DestinationAdmin;
@@ -18,7 +18,7 @@ use crate::admin::pool_admin::PoolAdmin;
 use crate::admin::queue_admin::{QueueAdmin, QueueAdminError};
 use crate::admin::queue_command::QueueCommand;
 use crate::cluster::lease::HEARTBEAT_INTERVAL;
-use crate::cluster::membership::{LeaseError, Membership};
+use crate::cluster::membership::Membership;
 use crate::dsn::pending_dsns::PendingDsns;
 use crate::scheduler::deadline_timers::DeadlineTimers;
 use crate::scheduler::destination_queues::DestinationQueues;
@@ -65,7 +65,7 @@ impl ClusterMember {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), LeaseError>> {
+    pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.holds.backfill().await?;
             self.poll().await?;
@@ -103,7 +103,7 @@ impl ClusterMember {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn poll(self: &Arc<Self>) -> Result<(), LeaseError> {
+    pub async fn poll(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Load holds before any task can be sent.
@@ -155,7 +155,7 @@ impl ClusterMember {
     }
 
     /// Executes operator commands that other nodes left for tasks of this node.
-    pub(crate) async fn apply_hints(self: &Arc<Self>) -> Result<(), LeaseError> {
+    pub(crate) async fn apply_hints(self: &Arc<Self>) -> Result<(), StoreError> {
         let (mut unknown, mut last) = (HashSet::new(), None);
         loop {
             let hints = store::task::list_hints(&self.services.store, last.as_ref(), PAGE_HINTS).await?;
@@ -175,7 +175,7 @@ impl ClusterMember {
         &self,
         hint: &PartitionHint,
         unknown: &mut HashSet<(EmailId, String)>,
-    ) -> Result<bool, LeaseError> {
+    ) -> Result<bool, StoreError> {
         let (email, command) = (hint.email, hint.order.as_str());
         if !self.admin.is_queued(hint.account, email).await? {
             tracing::warn!(%email, %command, "a queue command that no node has understood has expired");
@@ -194,7 +194,7 @@ impl ClusterMember {
         self: &Arc<Self>,
         hints: &[PartitionHint],
         unknown: &mut HashSet<(EmailId, String)>,
-    ) -> Result<(), LeaseError> {
+    ) -> Result<(), StoreError> {
         for hint in hints.iter().filter(|hint| self.services.leases.is_active(hint.partition)) {
             let executed = match QueueCommand::from_word(&hint.order) {
                 Some(order) => self.admin.execute_command(hint.account, hint.email, &order).await,

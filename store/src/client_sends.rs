@@ -13,7 +13,7 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, SerdeRow};
-use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store};
+use crate::engine::{Batch, CommitError, Key, Result, Store, StoreError};
 use crate::key::{Space, key};
 
 /// Retries after concurrent changes of the row.
@@ -33,15 +33,6 @@ pub enum SendReservation {
     LimitReached {
         used: u32,
     },
-}
-
-/// Why sends could not be counted.
-#[derive(Debug, thiserror::Error)]
-pub enum ReserveSendsError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
 }
 
 /// A client whose policy limits its sends.
@@ -93,7 +84,7 @@ pub async fn reserve(
     client: LimitedClient,
     sends: u32,
     now: Timestamp,
-) -> Result<SendReservation, ReserveSendsError> {
+) -> Result<SendReservation, StoreError> {
     let mut attempt = 1;
     loop {
         let mut batch = Batch::intake();

@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 pub use batch::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, BatchPurpose, Body, KEY_BYTES_MAX, TooLarge, VALUE_BYTES_MAX};
 pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
-pub use error::{BackupError, CommitError, OpenError, ReadError, Result};
+pub use error::{BackupError, CommitError, OpenError, ReadError, Result, StoreError};
 pub use fault_injection::FaultInjector;
 pub use health::{BackupProgress, Health, StoreState};
 pub use postgres::PostgresOptions;

@@ -1,19 +1,10 @@
 //! Settings that the installation generates itself: byte strings by name.
 
-use crate::engine::{Batch, CommitError, Key, ReadError, Result, Store, Value};
+use crate::engine::{Batch, CommitError, Key, Result, Store, StoreError, Value};
 use crate::key::{Space, key};
 
 fn key_of(name: &str) -> Key {
     key(Space::Meta).text(name).build()
-}
-
-/// Why a setting could not be read or created.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum SettingError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
 }
 
 pub async fn get(store: &Store, name: &str) -> Result<Option<Value>> {
@@ -48,7 +39,7 @@ pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
 }
 
 /// Reads a setting, or creates it with `make` if it does not exist.
-pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, SettingError> {
+pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, StoreError> {
     loop {
         if let Some(found) = store.get(&key_of(name)).await? {
             return Ok(found);

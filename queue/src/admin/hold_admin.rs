@@ -7,14 +7,13 @@ use jiff::Timestamp;
 use model::id::AccountId;
 use model::task::Task;
 use model::task_filter::TaskFilter;
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, ReadError, StoreError};
 use store::queue_hold::{self, Hold, HoldScope};
 use store::queue_walk::QueueWalk;
 use store::task::PARTITIONS;
 use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
-use crate::cluster::membership::LeaseError;
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::services::Services;
 
@@ -120,7 +119,7 @@ impl HoldAdmin {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub(crate) async fn backfill(&self) -> Result<(), LeaseError> {
+    pub(crate) async fn backfill(&self) -> Result<(), StoreError> {
         let mut tries_left = COMMIT_TRIES_MAX;
         while !queue_hold::is_backfilled(&self.services.store).await? {
             let holds = queue_hold::list(&self.services.store).await?;

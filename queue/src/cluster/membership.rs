@@ -16,10 +16,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use net::clock::Clock;
-use store::engine::{Batch, CommitError, ReadError, Store};
+use store::engine::{Batch, CommitError, Store, StoreError};
 use store::lease::{self, ClusterView, FencingToken, Node, StoredNode, StoredPartition};
 use store::task::PARTITIONS;
-use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::cluster::lease::{Leases, OwnedPartition};
@@ -28,15 +27,6 @@ use crate::cluster::lease::{Leases, OwnedPartition};
 pub const LEASE_HEARTBEATS: u32 = 10;
 /// Number of polls that a partition in release waits for its last attempts.
 const LEAVE_HEARTBEATS: u32 = 30;
-
-/// Why a poll failed; the next one is a second later.
-#[derive(Debug, Clone, Error)]
-pub enum LeaseError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Decision of a node about a view. Decisions of all nodes from one view fit together.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -104,7 +94,7 @@ impl Membership {
 
     /// Polls once; new partitions appear in [`Leases::unloaded`]. `attempting` returns the number of attempts in a
     /// partition.
-    pub(crate) async fn poll(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
+    pub(crate) async fn poll(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), StoreError> {
         match self.poll_once(attempting).await {
             Ok(()) => {
                 self.failures = 0;
@@ -122,7 +112,7 @@ impl Membership {
         }
     }
 
-    async fn poll_once(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
+    async fn poll_once(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), StoreError> {
         self.heartbeat().await?;
         let view = lease::read_view(&self.store).await?;
         self.drop_lost(|held| held.is_current_in(&view));
@@ -158,7 +148,7 @@ impl Membership {
     }
 
     /// Writes a heartbeat. A node that was evicted joins again.
-    pub(crate) async fn heartbeat(&mut self) -> Result<(), LeaseError> {
+    pub(crate) async fn heartbeat(&mut self) -> Result<(), StoreError> {
         for _ in 0..2 {
             let beats = self.own_row.as_ref().map_or(1, |row| row.node.beats + 1);
             let started_at = self.own_row.as_ref().map_or_else(|| self.clock.now(), |row| row.node.started_at);
@@ -222,7 +212,7 @@ impl Membership {
     }
 
     /// Releases partitions that have no attempts left.
-    async fn finish_release(&self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
+    async fn finish_release(&self, attempting: impl Fn(u16) -> usize) -> Result<(), StoreError> {
         let done: Vec<FencingToken> = {
             let mut state = self.leases.state.lock();
             let leaving = state.partitions.values_mut().filter_map(|lease| {
@@ -236,7 +226,7 @@ impl Membership {
         self.release_partitions(&done).await
     }
 
-    async fn release_partitions(&self, partitions: &[FencingToken]) -> Result<(), LeaseError> {
+    async fn release_partitions(&self, partitions: &[FencingToken]) -> Result<(), StoreError> {
         if partitions.is_empty() {
             return Ok(());
         }
@@ -248,7 +238,7 @@ impl Membership {
         Ok(())
     }
 
-    async fn claim_partitions(&self, view: &ClusterView, partitions: &[u16]) -> Result<(), LeaseError> {
+    async fn claim_partitions(&self, view: &ClusterView, partitions: &[u16]) -> Result<(), StoreError> {
         let mut wanted = Vec::with_capacity(partitions.len());
         let mut commits = Vec::with_capacity(partitions.len());
         for partition in partitions {

@@ -20,7 +20,7 @@ use dns::resolver::{DaneRecords, LookupError};
 use message::address::DomainName;
 use message::tls_report::{AppliedTlsPolicy, Day, DomainTlsCounts, TlsFailure, TlsFault, TlsPolicyType, TlsResultType};
 use model::task::Task;
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, StoreError};
 use tokio::sync::Notify;
 
 use crate::routing::MxRouter;
@@ -162,7 +162,7 @@ impl TlsSessionStats {
         }
     }
 
-    async fn write(&self, rows: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StatsWriteError> {
+    async fn write(&self, rows: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StoreError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -176,12 +176,4 @@ impl TlsSessionStats {
             }
         }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-enum StatsWriteError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
 }

@@ -29,9 +29,8 @@ use model::domain::DomainState;
 use model::email::{Email, Ingress};
 use model::id::{EmailId, EventId};
 use model::recipient::{DsnOptions as Wish, RecipientKind};
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, ReadError, StoreError};
 use store::pending_dsn::{PendingDsnKey, StoredPendingDsn};
-use thiserror::Error;
 
 use crate::delivery::delivery_policy::SharedDeliveryPolicy;
 use crate::dsn::dsn_request;
@@ -49,15 +48,6 @@ const CONCURRENCY: usize = 8;
 const COMMIT_TRIES_MAX: usize = 20;
 /// Delay before a store error is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// Error of sending a DSN; it is retried.
-#[derive(Debug, Error)]
-enum DsnError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Builds and sends DSNs.
 pub(crate) struct DsnReporter {
@@ -106,7 +96,7 @@ impl DsnReporter {
     }
 
     /// Loads emails with pending DSNs from disk.
-    async fn load_pending_dsns(&self) -> Result<(), DsnError> {
+    async fn load_pending_dsns(&self) -> Result<(), StoreError> {
         while let Some(partition) = self.pending.next_unread() {
             let mut from = None;
             loop {
@@ -123,7 +113,7 @@ impl DsnReporter {
     }
 
     /// Checks one group and sends its DSN unless a recipient is awaited.
-    async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), DsnError> {
+    async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), StoreError> {
         let reported = self.send_dsn_unless_waiting(key, &group).await;
         if reported.is_err() {
             self.pending.retry(key);
@@ -131,7 +121,7 @@ impl DsnReporter {
         reported
     }
 
-    async fn send_dsn_unless_waiting(self: &Arc<Self>, key: PendingDsnKey, group: &DsnGroup) -> Result<(), DsnError> {
+    async fn send_dsn_unless_waiting(self: &Arc<Self>, key: PendingDsnKey, group: &DsnGroup) -> Result<(), StoreError> {
         let (now, (account, email)) = (self.services.clock.now(), key);
         if now < group.until {
             let waiting = store::email::next_recipient_due_by(
@@ -155,7 +145,7 @@ impl DsnReporter {
             attempts += 1;
             match self.send_dsn(key, &partitions, now).await {
                 // A pending DSN was written concurrently.
-                Err(DsnError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
+                Err(StoreError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
                 reported => {
                     reported?;
                     self.pending.finish(key, now);
@@ -171,7 +161,7 @@ impl DsnReporter {
         key: PendingDsnKey,
         partitions: &[u16],
         now: Timestamp,
-    ) -> Result<(), DsnError> {
+    ) -> Result<(), StoreError> {
         let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
             found.extend(store::pending_dsn::list_by_email(&self.services.store, *partition, key).await?);

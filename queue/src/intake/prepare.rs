@@ -17,8 +17,9 @@ use model::quota::Noun;
 use model::suppression::BlockedRecipient;
 use model::unsubscribe;
 use store::access::Tenant;
-use store::client_sends::{self, LimitedClient, ReserveSendsError, SendReservation};
+use store::client_sends::{self, LimitedClient, SendReservation};
 use store::email::RECIPIENTS_MAX;
+use store::engine::StoreError;
 
 use super::build_message::{BuiltMessage, build_message, envelope_recipients};
 use super::suppression_check::{mark_suppressed, suppressed_disposition};
@@ -176,8 +177,8 @@ impl Intake {
         match client_sends::reserve(&self.services.store, client, sends, now).await {
             Ok(SendReservation::Reserved(_)) => Ok(()),
             Ok(SendReservation::LimitReached { used }) => Err(PolicyViolation::SendsPerDay { limit, used }.into()),
-            Err(ReserveSendsError::Read(error)) => Err(error.into()),
-            Err(ReserveSendsError::Commit(error)) => Err(error.into()),
+            Err(StoreError::Read(error)) => Err(error.into()),
+            Err(StoreError::Commit(error)) => Err(error.into()),
         }
     }
 

@@ -16,9 +16,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use model::task::{LAST_ATTEMPT_GRACE, Task};
-use store::engine::{Batch, Key, ReadError, Value};
+use store::engine::{Batch, Key, ReadError, StoreError, Value};
 
-use crate::cluster::membership::LeaseError;
 use crate::delivery::attempt::DeliveryAgent;
 use crate::scheduler::checked_out::CheckedOutTask;
 use crate::scheduler::deadline_timers::{DeadlineTimers, last_moment};
@@ -90,7 +89,7 @@ impl DeadlineJob {
     }
 
     /// Indexes tasks that were stored by a version that indexed only some of them.
-    async fn index_deadlines(&self) -> Result<(), LeaseError> {
+    async fn index_deadlines(&self) -> Result<(), StoreError> {
         if store::deadline::is_indexed(&self.services.store).await? {
             return Ok(());
         }

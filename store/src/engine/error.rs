@@ -55,6 +55,15 @@ pub enum ReadError {
     Corrupt(Arc<str>),
 }
 
+/// The store could not be read or written.
+#[derive(Debug, Clone, Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
 /// Result of a read: the only error of most functions of the store is that it cannot be read.
 pub type Result<T, E = ReadError> = std::result::Result<T, E>;
 
