@@ -19,8 +19,8 @@ use model::metric::Hour;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
-use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
-use crate::rows;
+use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end};
+use crate::rows::{self, RowPages};
 
 /// Rows per read.
 const PAGE_ROWS: usize = 1_000;
@@ -154,21 +154,16 @@ async fn for_each_row(
     hours: Range<Hour>,
     take: &mut RowVisitor<'_>,
 ) -> Result<()> {
-    let end = domain_prefix(space, domain_key).i64(hours.end.0).build();
-    let mut start = domain_prefix(space, domain_key).i64(hours.start.0).build();
-    while start < end {
-        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        for (row_key, row) in &rows {
+    let at = |hour: Hour| domain_prefix(space, domain_key).i64(hour.0).build();
+    let mut pages = RowPages::new(store, at(hours.start)..at(hours.end), PAGE_ROWS);
+    while let Some(page) = pages.next_page().await? {
+        for (row_key, row) in &page {
             let mut reader = KeyReader::new(space, row_key)?;
             let hour = reader.account().and_then(|_| reader.id()).and_then(|_| reader.i64())?;
             take(Hour(hour), row)?;
         }
         // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
-        match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
-            _ => break,
-        }
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use model::schedule::Schedule;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::rows;
+use crate::rows::{self, RowPages};
 use crate::{email_index, schedule, tracking};
 
 /// Maximum number of recipients of an email (RFC 5321 4.5.3.1.8 requires at least 100).
@@ -71,8 +71,7 @@ pub async fn get_without_recipients(store: &Store, account: AccountId, id: Email
 /// Reads an email of an account with its recipients and schedule.
 pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>> {
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
-    let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
-    let recipients = rows::scan(store, range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
+    let recipients = list_first_recipients(store, account, id, RECIPIENTS_MAX).await?;
     let schedule = match email.scheduled {
         true => schedule::get(store, (account, id)).await?.map(|found| found.schedule),
         false => None,
@@ -174,22 +173,18 @@ async fn list_recipients_between(
 ) -> Result<HashMap<EmailId, Vec<Recipient>>> {
     /// One scan suffices for a page of 100 emails with one recipient each; large mailings need more.
     const PAGE_ROWS: usize = 1_000;
-    let mut from = recipient_key(account, oldest, 0);
     let end = key(Space::Recipient).account(account).id(newest.to_bytes()).range().end;
+    let mut pages = RowPages::new(store, recipient_key(account, oldest, 0)..end, PAGE_ROWS);
     let mut found: HashMap<EmailId, Vec<Recipient>> = HashMap::new();
-    loop {
-        let rows = store.scan(from.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        for (row_key, row) in &rows {
+    while let Some(page) = pages.next_page().await? {
+        for (row_key, row) in &page {
             let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key)?;
             reader.account()?;
             let email = EmailId::from_bytes(reader.id()?);
             found.entry(email).or_default().push(codec::decode(row)?);
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => from = crate::key::successor(last),
-            _ => return Ok(found),
-        }
     }
+    Ok(found)
 }
 
 pub(crate) async fn find_recipient(
@@ -255,22 +250,18 @@ pub async fn next_recipient_due_by(
 ) -> Result<Option<u16>> {
     /// Rows per read; most emails have fewer recipients.
     const LOOK: usize = 64;
-    let mut start = recipient_key(account, email, from);
     let end = key(Space::Recipient).account(account).id(email.to_bytes()).range().end;
-    loop {
-        let rows = store.scan(start..end.clone(), ScanOrder::Ascending, LOOK).await?;
-        for (_, row) in &rows {
+    let mut pages = RowPages::new(store, recipient_key(account, email, from)..end, LOOK);
+    while let Some(page) = pages.next_page().await? {
+        for (_, row) in &page {
             let recipient: Recipient = codec::decode(row)?;
             let open = !recipient.state.is_terminal();
             if open && recipient.next_attempt_at.is_some_and(|at| at <= by) {
                 return Ok(Some(recipient.index));
             }
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() == LOOK => start = crate::key::successor(last),
-            _ => return Ok(None),
-        }
     }
+    Ok(None)
 }
 
 /// Reads the message of an email as submitted for delivery, without the trace fields that are added per transfer.

@@ -16,8 +16,8 @@ use model::metric::{Dimension, Hour, MetricCounts, category_and_domain};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
-use crate::rows;
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows::{self, RowPages};
 
 /// Maximum number of values of a dimension that are counted separately in an hour.
 pub const VALUES_MAX: usize = 100;
@@ -109,12 +109,11 @@ pub async fn read(
     hours: Range<Hour>,
     limit: usize,
 ) -> Result<Option<Vec<MetricPoint>>> {
-    let end = dimension_prefix(account, dimension).i64(hours.end.0).build();
-    let mut start = dimension_prefix(account, dimension).i64(hours.start.0).build();
+    let at = |hour: Hour| dimension_prefix(account, dimension).i64(hour.0).build();
+    let mut pages = RowPages::new(store, at(hours.start)..at(hours.end), PAGE_ROWS);
     let mut found = Vec::new();
-    while start < end {
-        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        for (row_key, row) in &rows {
+    while let Some(page) = pages.next_page().await? {
+        for (row_key, row) in &page {
             let mut reader = KeyReader::new(Space::Metric, row_key)?;
             reader.account().and_then(|_| reader.u8())?;
             let hour = Hour(reader.i64()?);
@@ -125,10 +124,6 @@ pub async fn read(
         }
         // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
-        match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
-            _ => break,
-        }
     }
     Ok(Some(found))
 }

@@ -22,6 +22,7 @@ use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
+use crate::rows::RowPages;
 
 const BY_ALIAS: u8 = 1;
 const ROW: u8 = 2;
@@ -219,21 +220,19 @@ pub async fn for_each_person_with_event(
     mut take: impl FnMut(&AnalyticsPerson),
 ) -> Result<bool> {
     let marks = || rows_of(account, BY_MARK).fixed(hash(name));
-    let mut range = marks().time(times.start).build()..marks().time(times.end).build();
+    let range = marks().time(times.start).build()..marks().time(times.end).build();
+    let mut pages = RowPages::new(store, range, PAGE_ROWS);
     let mut count = 0;
-    while range.start < range.end {
-        let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        count += rows.len();
+    while let Some(page) = pages.next_page().await? {
+        count += page.len();
         if count > limit {
             return Ok(false);
         }
-        let ids = rows.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
+        let ids = page.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
         let keys: Vec<Key> = ids.map(|id| row_key(account, *id)).collect();
         for row in store.get_many(&keys).await?.iter().flatten() {
             take(&codec::decode(row)?);
         }
-        let Some((last, _)) = rows.last().filter(|_| rows.len() == PAGE_ROWS) else { return Ok(true) };
-        range.start = crate::key::successor(last);
         // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
     }

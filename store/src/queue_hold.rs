@@ -16,9 +16,9 @@ use model::id::AccountId;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{Space, key, successor};
-use crate::rows;
+use crate::engine::{Batch, Key, Result, Store, Value};
+use crate::key::{Space, key};
+use crate::rows::{self, RowPages};
 
 const VERSION: u8 = 0;
 const QUEUE: u8 = 1;
@@ -122,19 +122,15 @@ pub async fn list(store: &Store) -> Result<QueueHolds> {
     let version = current_version(store).await?;
     let queue = rows::get(store, &key_of(HoldScope::Queue)).await?;
     let mut holds = QueueHolds { version, queue, accounts: HashMap::new() };
-    let mut range = key(Space::QueueHold).u8(ACCOUNT).range();
-    loop {
-        let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE).await?;
-        for (at, row) in &rows {
+    let mut pages = RowPages::new(store, key(Space::QueueHold).u8(ACCOUNT).range(), PAGE);
+    while let Some(page) = pages.next_page().await? {
+        for (at, row) in &page {
             let mut reader = crate::key::KeyReader::new(Space::QueueHold, at)?;
             reader.u8()?;
             holds.accounts.insert(reader.account()?, codec::decode(row)?);
         }
-        match rows.last().filter(|_| rows.len() == PAGE) {
-            Some((last, _)) => range.start = successor(last),
-            None => return Ok(holds),
-        }
     }
+    Ok(holds)
 }
 
 /// Writes holds. The commit conflicts if any hold changed since `version`.

@@ -68,6 +68,27 @@ pub(crate) fn next_page(rows: &[(Key, Value)], limit: usize) -> Option<Key> {
     rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::successor(last))
 }
 
+/// Reads a range in ascending pages of at most `limit` rows.
+pub(crate) struct RowPages<'a> {
+    store: &'a Store,
+    rest: Option<Range<Key>>,
+    limit: usize,
+}
+
+impl<'a> RowPages<'a> {
+    pub(crate) fn new(store: &'a Store, range: Range<Key>, limit: usize) -> Self {
+        Self { store, rest: Some(range), limit }
+    }
+
+    /// Reads the next page; `None` after the last one.
+    pub(crate) async fn next_page(&mut self) -> Result<Option<Vec<(Key, Value)>>> {
+        let Some(range) = self.rest.take().filter(|range| range.start < range.end) else { return Ok(None) };
+        let rows = self.store.scan(range.clone(), ScanOrder::Ascending, self.limit).await?;
+        self.rest = next_page(&rows, self.limit).map(|start| start..range.end);
+        Ok(Some(rows))
+    }
+}
+
 /// Parses a value that is stored as text. `error` describes an invalid one.
 pub(crate) fn parse_text<T: FromStr>(row: &[u8], error: &str) -> Result<T> {
     let value = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());

@@ -13,8 +13,8 @@ use model::id::{AccountId, BackfillId};
 
 use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
-use crate::key::{KeyReader, Space, key, partitions_range, successor};
-use crate::rows;
+use crate::key::{KeyReader, Space, key, partitions_range};
+use crate::rows::{self, RowPages};
 use crate::task::PARTITIONS;
 
 /// Page size of a scan.
@@ -55,18 +55,14 @@ pub async fn list_running(store: &Store, partitions: RangeInclusive<u16>, limit:
 
 /// Creation time of the account's first silent backfill, that is, one whose changes emit no events.
 pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>> {
-    let mut range = key(Space::Backfill).account(account).range();
-    loop {
-        let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        for (_, row) in &rows {
+    let mut pages = RowPages::new(store, key(Space::Backfill).account(account).range(), PAGE_ROWS);
+    while let Some(page) = pages.next_page().await? {
+        for (_, row) in &page {
             let found: Backfill = codec::decode(row)?;
             if found.silent {
                 return Ok(Some(found.created_at));
             }
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = successor(last),
-            _ => return Ok(None),
-        }
     }
+    Ok(None)
 }

@@ -11,8 +11,9 @@
 use model::id::EmailId;
 
 use crate::codec;
-use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
-use crate::key::{KeyBuilder, prefix_end, successor};
+use crate::engine::{Batch, Key, Result, Store, Value};
+use crate::key::{KeyBuilder, prefix_end};
+use crate::rows::RowPages;
 
 /// A millisecond, in the upper 48 bits of an id.
 pub(super) const MILLISECOND: u128 = 1 << 80;
@@ -78,11 +79,11 @@ pub(super) async fn remove(store: &Store, batch: &mut Batch, list: &KeyBuilder, 
     removed.sort_unstable();
     let (Some(oldest), Some(newest)) = (removed.first(), removed.last()) else { return Ok(()) };
     let prefix = list.clone().build();
-    let mut start = list.clone().id(oldest.to_be_bytes()).build();
+    let start = list.clone().id(oldest.to_be_bytes()).build();
     let end = prefix_end(&list.clone().id(newest.saturating_add(SPAN).to_be_bytes()).build());
-    loop {
-        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
-        for (row_key, row) in &rows {
+    let mut pages = RowPages::new(store, start..end, PAGE_ROWS);
+    while let Some(page) = pages.next_page().await? {
+        for (row_key, row) in &page {
             let all = decode_block(&prefix, row_key, row)?;
             let remaining: Vec<u128> =
                 all.iter().copied().filter(|email| removed.binary_search(email).is_err()).collect();
@@ -94,9 +95,6 @@ pub(super) async fn remove(store: &Store, batch: &mut Batch, list: &KeyBuilder, 
                 }
             }
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
-            _ => return Ok(()),
-        }
     }
+    Ok(())
 }

@@ -7,8 +7,8 @@ use model::oauth::{ClientReference, GRANTS_MAX, Grantor, OAuthGrant};
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
-use crate::key::{Space, key, successor};
-use crate::rows;
+use crate::key::{Space, key};
+use crate::rows::{self, RowPages};
 
 const SCAN_ROWS: usize = 500;
 
@@ -47,21 +47,17 @@ pub async fn list(store: &Store, account: AccountId, before: Option<GrantId>, li
 
 /// All grants of a user, oldest first.
 async fn list_of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<OAuthGrant>> {
-    let mut range = key(Space::OAuthGrant).account(account).range();
+    let mut pages = RowPages::new(store, key(Space::OAuthGrant).account(account).range(), SCAN_ROWS);
     let mut found = Vec::new();
-    loop {
-        let rows = store.scan(range.clone(), ScanOrder::Ascending, SCAN_ROWS).await?;
-        for (_, row) in &rows {
+    while let Some(page) = pages.next_page().await? {
+        for (_, row) in &page {
             let grant: OAuthGrant = codec::decode(row)?;
             if grant.grantor.user == user {
                 found.push(grant);
             }
         }
-        match rows.last() {
-            Some((last, _)) if rows.len() == SCAN_ROWS => range.start = successor(last),
-            _ => return Ok(found),
-        }
     }
+    Ok(found)
 }
 
 /// Deletes all grants of a user, because the user is removed or has a lower role. A grant that is created at the same
