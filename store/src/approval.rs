@@ -171,9 +171,7 @@ pub fn create(
     batch.put(index_key(Space::ApprovalPending, account, id), pending);
     batch.put(content_key(account, id), content);
     batch.put(key_of(account, id), codec::encode(approval));
-    if let Some(end) = end_key(approval) {
-        batch.put(end, Vec::new());
-    }
+    rows::move_entry(batch, None, end_key(approval));
 }
 
 fn content_key(account: AccountId, id: ApprovalId) -> Key {
@@ -190,24 +188,9 @@ fn without_content(approval: &Approval) -> Approval {
 pub fn update(batch: &mut Batch, before: &Approval, after: &Approval, content: Option<Vec<u8>>) {
     let (account, id) = (before.account, before.id);
     check_unchanged(batch, before);
-    let (index_before, index_after) = (open_index(&before.state), open_index(&after.state));
-    if index_before != index_after {
-        if let Some(space) = index_before {
-            batch.delete(index_key(space, account, id));
-        }
-        if let Some(space) = index_after {
-            batch.put(index_key(space, account, id), Vec::new());
-        }
-    }
-    let (end_before, end_after) = (end_key(before), end_key(after));
-    if end_before != end_after {
-        if let Some(end) = end_before {
-            batch.delete(end);
-        }
-        if let Some(end) = end_after {
-            batch.put(end, Vec::new());
-        }
-    }
+    let index_of = |state: &ApprovalState| open_index(state).map(|space| index_key(space, account, id));
+    rows::move_entry(batch, index_of(&before.state), index_of(&after.state));
+    rows::move_entry(batch, end_key(before), end_key(after));
     if matches!(after.state, ApprovalState::Rejected { .. } | ApprovalState::Expired) {
         batch.delete(content_key(account, id));
         batch.put(key_of(account, id), codec::encode(&without_content(after)));
@@ -225,9 +208,7 @@ pub fn delete_content(batch: &mut Batch, approval: &Approval) {
     check_unchanged(batch, approval);
     batch.delete(content_key(approval.account, approval.id));
     batch.put(key_of(approval.account, approval.id), codec::encode(&without_content(approval)));
-    if let Some(end) = end_key(approval) {
-        batch.delete(end);
-    }
+    rows::move_entry(batch, end_key(approval), None);
 }
 
 /// Reads the encrypted content of an approval; `None` once it was deleted.
@@ -309,13 +290,10 @@ pub async fn purge_before(
         {
             batch.remove(by_key, id);
         }
-        if let Some(space) = open_index(&approval.state) {
-            batch.delete(index_key(space, account, approval.id));
-        }
+        let index = open_index(&approval.state).map(|space| index_key(space, account, approval.id));
+        rows::move_entry(batch, index, None);
         batch.delete(content_key(account, approval.id));
-        if let Some(end) = end_key(&approval) {
-            batch.delete(end);
-        }
+        rows::move_entry(batch, end_key(&approval), None);
     }
     Ok(rows.len())
 }

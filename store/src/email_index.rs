@@ -25,6 +25,7 @@ use model::id::{AccountId, EmailId};
 use crate::email::StoredEmail;
 use crate::engine::{Batch, Key, Result, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::rows;
 
 /// Prefix of all rows of a term.
 fn term_prefix(account: AccountId, term: &IndexTerm) -> KeyBuilder {
@@ -85,20 +86,13 @@ pub async fn update(store: &Store, batch: &mut Batch, changed: &[(&StoredEmail, 
         let listed = IndexedStatus::from_email(found);
         let before = row.as_deref().map(IndexedStatus::read).transpose()?;
         if before != listed {
-            let (term_before, term_after) = (before.map(|l| l.term), listed.as_ref().map(|l| l.term.clone()));
             batch.check(row_key.clone(), row);
             match &listed {
                 Some(listed) => batch.put(row_key, listed.write()),
                 None => batch.delete(row_key),
             };
-            if term_before != term_after {
-                if let Some(term) = term_before {
-                    batch.delete(key_of(account, &term, id));
-                }
-                if let Some(term) = term_after {
-                    batch.put(key_of(account, &term, id), Value::new());
-                }
-            }
+            let entry_of = |status: &IndexedStatus| key_of(account, &status.term, id);
+            rows::move_entry(batch, before.as_ref().map(entry_of), listed.as_ref().map(entry_of));
         } else if !change.first {
             continue;
         }

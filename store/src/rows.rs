@@ -53,6 +53,19 @@ pub(crate) fn delete<T: RowCodec>(batch: &mut Batch, at: Key, before: &T) {
     batch.remove(at, codec::encode(before));
 }
 
+/// Moves an index entry without a value. `None`: there was no entry, or there is none now.
+pub(crate) fn move_entry(batch: &mut Batch, before: Option<Key>, after: Option<Key>) {
+    if before == after {
+        return;
+    }
+    if let Some(before) = before {
+        batch.delete(before);
+    }
+    if let Some(after) = after {
+        batch.put(after, Value::new());
+    }
+}
+
 /// Deletes the rows of a range, at most `limit`. Returns their number.
 pub(crate) async fn delete_range(store: &Store, batch: &mut Batch, range: Range<Key>, limit: usize) -> Result<usize> {
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -105,9 +105,7 @@ pub fn create(batch: &mut Batch, line: &Commission) {
     batch.replace(name, None, line.id.to_string().into_bytes());
     listing::update_index(batch, index_ref(line), &[], &index_values(line));
     balance::record_change(batch, None, line);
-    if let Some(due) = due_key(line) {
-        batch.put(due, Vec::new());
-    }
+    rows::move_entry(batch, None, due_key(line));
     batch.put(key_of(line.account, line.id), codec::encode(line));
 }
 
@@ -116,15 +114,7 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     balance::record_change(batch, Some(before), after);
-    let (old, new) = (due_key(before), due_key(after));
-    if old != new {
-        if let Some(old) = old {
-            batch.delete(old);
-        }
-        if let Some(new) = new {
-            batch.put(new, Vec::new());
-        }
-    }
+    rows::move_entry(batch, due_key(before), due_key(after));
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 

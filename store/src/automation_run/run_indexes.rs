@@ -76,17 +76,9 @@ pub(super) fn create(batch: &mut Batch, run: &AutomationRun) {
 }
 
 pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
-    if before.status != after.status {
-        batch.delete(by_status(before));
-        batch.put(by_status(after), Value::new());
-    }
-    if before.held != after.held {
-        if after.held {
-            batch.put(held_key(after), Value::new());
-        } else {
-            batch.delete(held_key(after));
-        }
-    }
+    let held_entry = |run: &AutomationRun| run.held.then(|| held_key(run));
+    rows::move_entry(batch, Some(by_status(before)), Some(by_status(after)));
+    rows::move_entry(batch, held_entry(before), held_entry(after));
     if before.status.is_active() && !after.status.is_active() {
         for person in after.persons().into_iter().flatten() {
             batch.delete(by_person(after, ACTIVE, person));
