@@ -47,6 +47,5 @@ pub async fn list_open(store: &Store, after: Option<Key>, limit: usize) -> Resul
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| at.clone());
     let keys: Vec<Key> = rows.into_iter().map(|(_, row_key)| row_key).collect();
-    let claims = store.get_many(&keys).await?.into_iter().flatten();
-    Ok((claims.map(|row| codec::decode(&row)).collect::<Result<_, _>>()?, next))
+    Ok((rows::get_existing(store, &keys).await?, next))
 }

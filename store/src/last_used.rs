@@ -7,6 +7,7 @@ use model::id::AccountId;
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
 use crate::key::{Space, key};
+use crate::rows;
 
 stored!(LastUse);
 
@@ -22,6 +23,5 @@ pub fn put(batch: &mut Batch, account: AccountId, id: [u8; 16], used: &LastUse) 
 /// Reads the last use of several credentials of an account, in the order of `ids`.
 pub async fn list(store: &Store, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    rows.iter().map(|row| row.as_ref().map(|row| codec::decode(row)).transpose()).collect()
+    rows::get_each(store, &keys).await
 }

@@ -100,11 +100,8 @@ pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Resul
 /// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.
 pub async fn get_many(store: &Store, ids: &[(AccountId, ProductEventId)]) -> Result<Vec<Option<ProductEvent>>> {
     let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
-    let rows = store.get_many(&keys).await?;
-    let read = |row: Option<crate::engine::Value>| {
-        row.map(|row| codec::decode::<StoredProductEvent>(&row).map(|stored| stored.event)).transpose()
-    };
-    rows.into_iter().map(read).collect()
+    let found: Vec<Option<StoredProductEvent>> = rows::get_each(store, &keys).await?;
+    Ok(found.into_iter().map(|stored| Some(stored?.event)).collect())
 }
 
 /// Filter of an event list; all conditions must match.

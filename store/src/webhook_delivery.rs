@@ -151,10 +151,8 @@ pub async fn list_due(
     let prefix = endpoint_prefix(Space::WebhookDelivery, line.account, line.webhook);
     let keys: Vec<Key> =
         due.iter().map(|due_delivery| prefix.clone().id(due_delivery.delivery.to_bytes()).build()).collect();
-    let found = store.get_many(&keys).await?;
-    let read = |row: Option<Value>| row.map(|row| codec::decode(&row)).transpose();
-    let due = due.into_iter().zip(found).map(|(due, row)| Ok((due, read(row)?)));
-    Ok((due.collect::<Result<_>>()?, next))
+    let found = rows::get_each(store, &keys).await?;
+    Ok((due.into_iter().zip(found).collect(), next))
 }
 
 /// Finds the first endpoint queue of a partition from a key on. Returns its name, its first due time, and the key from

@@ -28,8 +28,7 @@ pub fn delete(batch: &mut Batch, session: &PortalSession) {
 
 /// Reads the live session of a token. Only hashes are compared, so the comparison leaks no useful timing.
 pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>> {
-    let found = store.get(&key_of(token.account, token.owner, token.session)).await?;
-    let found: Option<PortalSession> = found.as_deref().map(codec::decode).transpose()?;
+    let found: Option<PortalSession> = rows::get(store, &key_of(token.account, token.owner, token.session)).await?;
     Ok(found.filter(|session| session.secret == token.hash() && session.is_live(now)))
 }
 

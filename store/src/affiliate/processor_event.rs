@@ -1,6 +1,5 @@
 //! Received events of the payment processor: one row each by the processor's id, and an index by status and time.
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use message::words;
 use model::id::AccountId;
@@ -114,8 +113,7 @@ pub async fn list(
         reader.text().and_then(|_| reader.time())?;
         keys.push(key_of(account, &reader.text()?));
     }
-    let rows: Vec<Option<Bytes>> = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
+    rows::get_existing(store, &keys).await
 }
 
 /// Counts the events with a status, up to `limit`.
