@@ -100,7 +100,7 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
         let rows = store.scan(from..range.end.clone(), ScanOrder::Ascending, LOOK).await?;
         let mut last = None;
         for (at, _) in &rows {
-            let (_, (due, about)) = read_key(at)?;
+            let (due, about) = read_key(at)?;
             if due > now {
                 return Ok(DueSchedules { later: Some(due), ..first });
             }
@@ -115,11 +115,11 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
     Ok(first)
 }
 
-/// Partition, due time, account and email of a key.
-fn read_key(at: &Key) -> Result<(u16, (Timestamp, ScheduleKey)), KeyDecodeError> {
+/// Due time, account and email of a key.
+fn read_key(at: &Key) -> Result<(Timestamp, ScheduleKey), KeyDecodeError> {
     let mut reader = KeyReader::new(Space::ScheduledByTime, at)?;
-    let (partition, due) = (reader.u16()?, reader.time()?);
-    Ok((partition, (due, (reader.account()?, EmailId::from_bytes(reader.id()?)))))
+    reader.u16()?;
+    Ok((reader.time()?, (reader.account()?, EmailId::from_bytes(reader.id()?))))
 }
 
 #[cfg(test)]

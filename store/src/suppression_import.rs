@@ -64,7 +64,7 @@ pub async fn list_open(store: &Store, account: Option<AccountId>, limit: usize) 
     let all = key(Space::SuppressionImportOpen);
     let range = account.map_or_else(|| all.clone().range(), |account| all.clone().account(account).range());
     let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
-    entries.iter().map(|(entry, _)| read_key(Space::SuppressionImportOpen, entry)).collect()
+    entries.iter().map(|(entry, _)| read_key(entry)).collect()
 }
 
 /// Finds the oldest open import of the first account after `after` that has one.
@@ -74,14 +74,12 @@ pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option
         range.start = key(Space::SuppressionImportOpen).account(after).range().end;
     }
     let entries = store.scan(range, ScanOrder::Ascending, 1).await?;
-    entries.first().map(|(entry, _)| read_key(Space::SuppressionImportOpen, entry)).transpose()
+    entries.first().map(|(entry, _)| read_key(entry)).transpose()
 }
 
-fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId)> {
-    let mut reader = KeyReader::new(space, entry)?;
-    let account = reader.account()?;
-    let id = reader.id().map(ImportId::from_bytes)?;
-    Ok((account, id))
+fn read_key(entry: &Key) -> Result<(AccountId, ImportId)> {
+    let mut reader = KeyReader::new(Space::SuppressionImportOpen, entry)?;
+    Ok((reader.account()?, ImportId::from_bytes(reader.id()?)))
 }
 
 /// Lists an account's imports before one, newest first, at most `limit`.
