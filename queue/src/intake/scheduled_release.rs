@@ -62,18 +62,7 @@ impl ScheduledRelease {
     /// Releases due emails until shutdown.
     pub async fn run(self) {
         while !self.services.stop.is_cancelled() {
-            let leases = self.services.leases.changed();
-            let changed = self.timers.changed();
-            let (due, next) = self.timers.due(&self.services.leases.active(), self.services.clock.now());
-            if due.is_empty() {
-                tokio::select! {
-                    () = self.services.clock.sleep_until(next) => {}
-                    () = changed => {}
-                    () = leases => {}
-                    () = self.services.stop.cancelled() => {}
-                }
-            }
-            for partition in due {
+            for partition in self.timers.due_or_wait(&self.services).await {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
                     self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));

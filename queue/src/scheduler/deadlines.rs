@@ -66,18 +66,7 @@ impl DeadlineJob {
         }
         while !self.services.stop.is_cancelled() {
             self.pause.wait_until_released().await;
-            let (leases, changed) = (self.services.leases.changed(), self.deadlines.0.changed());
-            let (due, next) = self.deadlines.0.due(&self.services.leases.active(), self.services.clock.now());
-            if due.is_empty() {
-                tokio::select! {
-                    () = self.services.clock.sleep_until(next) => {}
-                    () = changed => {}
-                    () = leases => {}
-                    () = self.services.stop.cancelled() => {}
-                }
-                continue;
-            }
-            for partition in due {
+            for partition in self.deadlines.0.due_or_wait(&self.services).await {
                 self.deadlines.0.begin_scan(partition);
                 let next = self.expire_overdue(partition).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.services.store, %error, partition, "cannot read expired tasks; retrying");

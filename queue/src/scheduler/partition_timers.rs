@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
+use crate::services::Services;
+
 /// Next scan time by partition. A partition without an entry was never scanned and is due at once.
 #[derive(Debug, Default)]
 pub struct PartitionTimers {
@@ -37,6 +39,21 @@ impl PartitionTimers {
         next.retain(|partition, _| owned.contains(partition));
         let due = owned.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
         (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
+    }
+
+    /// Partitions of this node to scan now. If there are none, waits until that may change, or until shutdown.
+    pub(crate) async fn due_or_wait(&self, services: &Services) -> Vec<u16> {
+        let (leases, changed) = (services.leases.changed(), self.changed());
+        let (due, next) = self.due(&services.leases.active(), services.clock.now());
+        if due.is_empty() {
+            tokio::select! {
+                () = services.clock.sleep_until(next) => {}
+                () = changed => {}
+                () = leases => {}
+                () = services.stop.cancelled() => {}
+            }
+        }
+        due
     }
 
     /// Forces a scan of a partition that this node acquired.
