@@ -84,10 +84,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"])
         .rows(&found.entries, |entry| row(entry, &names));
-    let body = maud! {
-        (bar)
-        (found.fragment(context, &table, empty.clone()))
-    };
+    let body = bar.above(found, &table, empty);
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
     Ok(page.same_as(call).into())
 }

@@ -77,10 +77,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         text: "Referrals that look fraudulent are held here. They are not paid until you decide.",
         action: None,
     };
-    let body = maud! {
-        (FilterBar { context, filters: &filters })
-        (found.fragment(context, &table, empty.clone()))
-    };
+    let body = FilterBar { context, filters: &filters }.above(found, &table, empty);
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
         .lead("These referrals are held until you allow or reject them.");
