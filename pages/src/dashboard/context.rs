@@ -130,6 +130,11 @@ impl Context<'_> {
         }
     }
 
+    /// Reads a list, as [`Self::read_list`]; it is empty if the role does not allow it.
+    pub async fn read_list_allowed<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<List<T>, Failure> {
+        if self.allows(call.operation) { self.read_list(name, call).await } else { Ok(List::default()) }
+    }
+
     /// Reads the entries of a list, if the role allows it.
     pub async fn read_allowed<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<Vec<T>, Failure> {
         if self.allows(call.operation) { self.read_field(name, call).await } else { Ok(Vec::new()) }

@@ -31,11 +31,8 @@ async fn earlier(context: &Context<'_>) -> Table {
     let columns = ["Started", "State", "Payments since", "Invoices read", "Commissions written"];
     let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
     let call = Call::new("list_affiliate_backfills").query("limit", "10");
-    let found = match context.allows("list_affiliate_backfills") {
-        true => context.read_list::<ListedBackfill>("data", &call).await.map(|found| found.entries).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    for backfill in &found {
+    let found = context.read_list_allowed::<ListedBackfill>("data", &call).await.unwrap_or_default();
+    for backfill in &found.entries {
         let path = format!("{BACKFILL_PATH}/{}", encode(&backfill.id));
         table.push(
             Row::new()

@@ -30,12 +30,8 @@ pub const PAGES: &[PageRow] = page_rows! {
 /// Reads all campaigns, also archived ones; none if the role may not, or the program is not set up.
 pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
     let call = Call::new("list_affiliate_campaigns").query("include_archived", "true");
-    if !context.allows(call.operation) {
-        return CampaignsById::new();
-    }
-    let found: Result<List<Campaign>, Failure> = context.read_list("data", &call).await;
-    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.entries);
-    campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
+    let found: List<Campaign> = context.read_list_allowed("data", &call).await.unwrap_or_default();
+    found.entries.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
 }
 
 /// Choices of campaigns that take partners, and the one that is chosen now.

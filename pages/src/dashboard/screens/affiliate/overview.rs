@@ -77,10 +77,7 @@ struct StatusOnly {
 impl OwnerTasks {
     async fn load(context: &Context<'_>) -> Self {
         let read = |call: Call| async move {
-            if !context.allows(call.operation) {
-                return Vec::new();
-            }
-            context.read_list::<StatusOnly>("data", &call).await.map_or_else(|_| Vec::new(), |found| found.entries)
+            context.read_list_allowed::<StatusOnly>("data", &call).await.unwrap_or_default().entries
         };
         let reviews = read(Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1")).await;
         let applications = read(Call::new("list_affiliates").query("status", "pending").query("limit", "1")).await;

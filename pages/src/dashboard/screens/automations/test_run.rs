@@ -76,10 +76,7 @@ fn read_event(name: &str, fields: &Fields) -> Result<PastEvent, Failure> {
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let latest = Call::new("list_events").query("name", automation.event()).query("limit", EXAMPLES.to_string());
-    let examples = match context.allows("list_events") {
-        true => context.read_field::<Vec<PastEvent>>("events", &latest).await.unwrap_or_default(),
-        false => Vec::new(),
-    };
+    let examples: Vec<PastEvent> = context.read_allowed("events", &latest).await.unwrap_or_default();
     let chosen = context.query().get("event");
     let event = match chosen {
         "" => PastEvent { email: context.viewer.map(|viewer| viewer.email.clone()), ..PastEvent::default() },
@@ -141,10 +138,7 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
     let definition = entered_definition(context)?;
     let name = definition["trigger"]["event"].as_str().unwrap_or_default();
     let latest = Call::new("list_events").query("name", name).query("limit", "1");
-    let past = match context.allows("list_events") {
-        true => context.read_field::<Vec<PastEvent>>("events", &latest).await.unwrap_or_default(),
-        false => Vec::new(),
-    };
+    let past: Vec<PastEvent> = context.read_allowed("events", &latest).await.unwrap_or_default();
     let is_past = !past.is_empty();
     let own = || PastEvent {
         name: name.to_owned(),

@@ -21,11 +21,8 @@ struct SavedAccess {
 
 /// The providers with saved access; none if the role may not list them.
 pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>, Failure> {
-    if !context.allows("list_dns_credentials") {
-        return Ok(Vec::new());
-    }
-    let dns_credentials: Vec<SavedAccess> =
-        context.read_field("dns_credentials", &Call::new("list_dns_credentials")).await?;
+    let call = Call::new("list_dns_credentials");
+    let dns_credentials: Vec<SavedAccess> = context.read_allowed("dns_credentials", &call).await?;
     Ok(dns_credentials.into_iter().map(|saved| saved.provider).collect())
 }
 

@@ -13,16 +13,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let id = context.id();
     let email = &WholeEmail::read(context, id).await?;
     let events_call = Call::new("list_email_events").id(id).query("limit", "100");
-    let events: List<EmailEvent> = match context.allows("list_email_events") {
-        true => context.read_list("events", &events_call).await?,
-        false => List::default(),
-    };
+    let events: List<EmailEvent> = context.read_list_allowed("events", &events_call).await?;
     let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
-    let attempts: List<EmailAttempt> = if context.allows("list_email_attempts") {
-        context.read_list("attempts", &attempts_call).await?
-    } else {
-        List::default()
-    };
+    let attempts: List<EmailAttempt> = context.read_list_allowed("attempts", &attempts_call).await?;
     let timeline = history(&events.entries);
     let body = maud! {
         div.columns.wide-first {

@@ -10,24 +10,13 @@ use crate::dashboard::request::Fields;
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
 pub(super) const CATEGORIES: &[&str] = &["transactional", "product", "newsletter"];
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DomainChoice {
-    id: String,
-    name: String,
-}
-
 /// A filter by one of the account's domains.
 pub(in crate::dashboard::screens) async fn domain_filter(
     context: &Context<'_>,
     label: &'static str,
 ) -> Result<Filter, Failure> {
     let mut choices = vec![(String::new(), "All".to_owned())];
-    if context.allows("list_domains") {
-        let domains: Vec<DomainChoice> =
-            context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
-        choices.extend(domains.into_iter().map(|domain| (domain.id, domain.name)));
-    }
+    choices.extend(context.domain_choices().await?);
     // A link can name a domain that is not among the first hundred.
     let asked = context.query().get("domain_id");
     if !choices.iter().any(|(id, _)| id == asked) {
