@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use crate::console::duration;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
@@ -144,7 +143,7 @@ pub(super) fn filters() -> Vec<Filter> {
     vec![
         Filter::text("to", "Recipient domain", "example.com"),
         Filter::text("account", "Account", "acct_… or owner"),
-        Filter { name: "held", label: "State", control: FilterControl::Select(held) },
+        Filter::select("held", "State", held),
         Filter::text("older", "Older than", "2h"),
         Filter::text("recipient", "Recipient", "ann@example.com"),
         Filter::text("sender", "Sender", "ada@example.com"),

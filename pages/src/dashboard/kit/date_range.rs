@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::filter::{Filter, FilterControl};
+use super::filter::Filter;
 use crate::dashboard::backend::Call;
 use crate::dashboard::form::choices;
 use crate::dashboard::request::Fields;
@@ -63,8 +63,7 @@ impl DateRange {
             ("90", "Last 90 days"),
             ("365", "Last 12 months"),
         ];
-        let choices = choices(&ranges);
-        let range = Filter { name: "range", label: "Range", control: FilterControl::Select(choices) };
+        let range = Filter::select("range", "Range", choices(&ranges));
         [range, Filter::date("from", "From date"), Filter::date("to", "To date")]
     }
 

@@ -45,9 +45,23 @@ impl Filter {
         words: &[&str],
         label_of: impl Fn(&str) -> String,
     ) -> Self {
-        let all = (String::new(), "All".to_owned());
-        let choices = words.iter().map(|word| ((*word).to_owned(), label_of(word)));
-        Self { name, label, control: FilterControl::Select(std::iter::once(all).chain(choices).collect()) }
+        Self::select_or_all(name, label, "All", words.iter().map(|word| ((*word).to_owned(), label_of(word))))
+    }
+
+    /// One of these values with their labels; an empty value means all.
+    pub fn select(name: &'static str, label: &'static str, choices: Vec<(String, String)>) -> Self {
+        Self { name, label, control: FilterControl::Select(choices) }
+    }
+
+    /// One of these values with their labels, or all; `all` is the label of that choice.
+    pub fn select_or_all(
+        name: &'static str,
+        label: &'static str,
+        all: &str,
+        choices: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let all = (String::new(), all.to_owned());
+        Self::select(name, label, std::iter::once(all).chain(choices).collect())
     }
 
     pub fn date(name: &'static str, label: &'static str) -> Self {

@@ -4,7 +4,6 @@ use super::events::{EventCounts, top_names};
 use crate::dashboard::context::raw;
 use crate::dashboard::kit::chart::{FunnelChart, FunnelStep, Unit, percent};
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
 
@@ -48,10 +47,9 @@ fn filters() -> Vec<Filter> {
         ("came_from", "Self-reported source"),
         ("signup_method", "Sign-up method"),
     ];
-    let choices = choices(&groups);
     let mut filters = vec![Filter::text("steps", "Steps, separated by commas", "visit, user.created")];
     filters.extend(DateRange::filters());
-    filters.push(Filter { name: "group_by", label: "Compare by", control: FilterControl::Select(choices) });
+    filters.push(Filter::select("group_by", "Compare by", choices(&groups)));
     filters
 }
 

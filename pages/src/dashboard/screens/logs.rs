@@ -7,7 +7,6 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
 use crate::dashboard::csv::{CsvColumn, export_list, text};
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiErrorCode, ApiTable, anchor};
 
@@ -72,7 +71,7 @@ impl ActorNames {
         if !choices.iter().any(|(id, _)| id == chosen) {
             choices.push((chosen.to_owned(), chosen.to_owned()));
         }
-        Filter { name: "by", label: "By", control: FilterControl::Select(choices) }
+        Filter::select("by", "By", choices)
     }
 }
 
@@ -97,9 +96,6 @@ fn day_start(date: &str, days_later: i8) -> String {
 }
 
 fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
-    let choices = |choices: &[(&str, &str)]| {
-        FilterControl::Select(choices.iter().map(|(value, label)| ((*value).into(), (*label).into())).collect())
-    };
     let methods =
         [("", "All"), ("GET", "GET"), ("POST", "POST"), ("PATCH", "PATCH"), ("PUT", "PUT"), ("DELETE", "DELETE")];
     let statuses = [
@@ -115,8 +111,8 @@ fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
         ("429", "429 too many"),
     ];
     [
-        Filter { name: "status", label: "Status", control: choices(&statuses) },
-        Filter { name: "method", label: "Method", control: choices(&methods) },
+        Filter::select("status", "Status", choices(&statuses)),
+        Filter::select("method", "Method", choices(&methods)),
         Filter::text("path", "Path starts with", "/emails"),
         names.filter(by),
         Filter::date("from", "From date"),

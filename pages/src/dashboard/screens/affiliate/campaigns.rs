@@ -6,7 +6,6 @@ use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, days_text, object, set_up_first};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
 
@@ -43,7 +42,7 @@ pub fn campaign_choices(campaigns: &CampaignsById, chosen: Option<&str>) -> Vec<
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let all = choices(&[("", "In use"), ("true", "Also archived")]);
-    let filters = [Filter { name: "include_archived", label: "Campaigns", control: FilterControl::Select(all) }];
+    let filters = [Filter::select("include_archived", "Campaigns", all)];
     let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
     let found: List<Campaign> = match context.read_list("data", &call).await {
         Ok(found) => found,

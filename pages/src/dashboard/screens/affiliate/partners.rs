@@ -3,7 +3,6 @@
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
 use super::{PATH, conflict_at, method_name, set_up_first};
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
@@ -79,12 +78,11 @@ pub fn partner_path(id: &str) -> String {
 }
 
 fn filters(campaigns: &CampaignsById) -> Vec<Filter> {
-    let all = std::iter::once((String::new(), "All".to_owned()));
-    let choices = all.chain(campaigns.values().map(|one| (one.id.clone(), one.name.clone()))).collect();
+    let choices = campaigns.values().map(|one| (one.id.clone(), one.name.clone()));
     vec![
         Filter::text("email", "Email address", "ada@example.org"),
         Filter::words("status", "Status", STATUSES),
-        Filter { name: "campaign_id", label: "Campaign", control: FilterControl::Select(choices) },
+        Filter::select_or_all("campaign_id", "Campaign", "All", choices),
     ]
 }
 

@@ -3,7 +3,6 @@
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
 use super::{PATH, PartnerNames, set_up_first};
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
@@ -49,7 +48,7 @@ fn flag_texts(flag: &str) -> (String, &'static str) {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let choices = choices(&[("open", "Open"), ("allowed", "Allowed"), ("rejected", "Rejected"), ("", "All")]);
-    let filters = [Filter { name: "status", label: "Decision", control: FilterControl::Select(choices) }];
+    let filters = [Filter::select("status", "Decision", choices)];
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
     let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));

@@ -3,7 +3,6 @@
 use super::definition_text::definition_text;
 use super::{automation_page, call, path, read_automation};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
 #[derive(Debug, Default, Deserialize)]
@@ -33,10 +32,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (item.version.to_string(), format!("Version {}{current}", item.version))
     };
     let choices: Vec<_> = found.entries.iter().map(choice).collect();
-    let filters = [
-        Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
-        Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
-    ];
+    let filters = [Filter::select("from", "From", choices.clone()), Filter::select("to", "To", choices)];
     let chosen = |name: &str, default: usize| {
         let number = context.query().get(name).parse::<u32>();
         let by_number = number.ok().and_then(|number| found.entries.iter().find(|item| item.version == number));

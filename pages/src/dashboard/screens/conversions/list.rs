@@ -3,7 +3,7 @@
 use super::LIST;
 use super::object::Conversion;
 use crate::dashboard::csv::{CsvColumn, export_list, text};
-use crate::dashboard::kit::filter::{FilterControl, refused_filter};
+use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
@@ -19,9 +19,8 @@ fn list_call(context: &Context<'_>) -> Call {
 
 fn filters() -> [Filter; 5] {
     let kinds = [("", "All"), ("sign_up", "Sign-ups"), ("subscription", "Subscriptions")];
-    let kinds = choices(&kinds);
     [
-        Filter { name: "kind", label: "What", control: FilterControl::Select(kinds) },
+        Filter::select("kind", "What", choices(&kinds)),
         Filter::text("source", "Source", "google.com"),
         Filter::text("email", "Person", "grace@example.net"),
         Filter::date("after", "From date"),

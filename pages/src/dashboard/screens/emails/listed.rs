@@ -2,7 +2,6 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
@@ -22,7 +21,7 @@ pub(in crate::dashboard::screens) async fn domain_filter(
     if !choices.iter().any(|(id, _)| id == asked) {
         choices.push((asked.to_owned(), asked.to_owned()));
     }
-    Ok(Filter { name: "domain_id", label, control: FilterControl::Select(choices) })
+    Ok(Filter::select("domain_id", label, choices))
 }
 
 /// The filters of the list, in the order of their use.

@@ -2,7 +2,6 @@
 //! a domain.
 
 use crate::dashboard::kit::date_range::DateRange;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
@@ -168,10 +167,8 @@ impl CountedEmails {
 }
 
 pub(super) fn category_filter() -> Filter {
-    let all = (String::new(), "All categories".to_owned());
     let choices = choices(&[("transactional", "Transactional"), ("product", "Product"), ("newsletter", "Newsletter")]);
-    let control = FilterControl::Select(std::iter::once(all).chain(choices).collect());
-    Filter { name: "category", label: "Category", control }
+    Filter::select_or_all("category", "Category", "All categories", choices)
 }
 
 /// The domains of the account, as choices; none if they cannot be read.
@@ -184,10 +181,8 @@ pub(super) async fn domains(context: &Context<'_>) -> Vec<Selection> {
 pub(super) fn filter(mut choices: Vec<Selection>) -> Filter {
     choices.sort();
     choices.dedup();
-    let all = (String::new(), "All emails".to_owned());
     let choices = choices.iter().map(|choice| (choice.key(), choice.label()));
-    let control = FilterControl::Select(std::iter::once(all).chain(choices).collect());
-    Filter { name: "only", label: "Emails", control }
+    Filter::select_or_all("only", "Emails", "All emails", choices)
 }
 
 #[cfg(test)]

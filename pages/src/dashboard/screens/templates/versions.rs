@@ -3,7 +3,6 @@
 use super::preview::{PreviewFrame, PreviewPanel, preview_views, render_version};
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::kit::diff::LineDiff;
-use crate::dashboard::kit::filter::FilterControl;
 use crate::dashboard::prelude::*;
 
 /// The word for the draft among versions.
@@ -274,10 +273,7 @@ pub async fn show_diff(context: &Context<'_>) -> Result<View, Failure> {
         chosen => chosen.to_owned(),
     };
     let (from, to) = (chosen("from", &published), chosen("to", DRAFT));
-    let filters = [
-        Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
-        Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
-    ];
+    let filters = [Filter::select("from", "From", choices.clone()), Filter::select("to", "To", choices)];
     let (before, after) = (content_of(context, template, &from).await?, content_of(context, template, &to).await?);
     // The bar shows what the address says; without a choice it shows the first one, so the choice is made explicit.
     if context.query().get("from").is_empty() {

@@ -1,7 +1,7 @@
 //! The events that an endpoint can get, in groups.
 
 use crate::dashboard::form::ChoiceGroup;
-use crate::dashboard::kit::filter::{Filter, FilterControl};
+use crate::dashboard::kit::filter::Filter;
 use crate::reference::operation::ApiTable;
 
 /// The titles of the groups, in the order of the pages.
@@ -61,8 +61,7 @@ pub(super) fn names() -> Vec<(String, String)> {
 
 /// A filter by event.
 pub(super) fn filter(name: &'static str) -> Filter {
-    let all = (String::new(), "All".to_owned());
-    Filter { name, label: "Event", control: FilterControl::Select(std::iter::once(all).chain(names()).collect()) }
+    Filter::select_or_all(name, "Event", "All", names())
 }
 
 /// The events that a subscription to all leaves out.
