@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
-
 use crate::dashboard::csv::{CsvColumn, export_list, text};
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails::day_start;
 use crate::reference::operation::{ApiErrorCode, ApiTable, anchor};
 
 pub const PAGES: &[PageRow] = page_rows! {
@@ -86,13 +83,6 @@ fn made_by<'a>(request: &'a LoggedRequest, names: &'a ActorNames) -> impl Render
             (None, None) => span.soft { "Nobody" },
         }
     }
-}
-
-/// The start of a day in UTC, as the API takes it; text that is no date is passed on, so that the API says so.
-fn day_start(date: &str, days_later: i8) -> String {
-    let parsed: Option<Date> = date.parse().ok();
-    let start = parsed.and_then(|date| date.checked_add(days_later.days()).ok()?.to_zoned(TimeZone::UTC).ok());
-    start.map_or_else(|| date.to_owned(), |start| Timestamp::from(start).to_string())
 }
 
 fn filters(names: &ActorNames, by: &str) -> [Filter; 6] {
