@@ -167,35 +167,30 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure without errors of fields. `code` is an error code of the API.
+    pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        Self { status, code: code.to_owned(), message: message.into(), ..Self::default() }
+    }
+
     /// A failure of this program. `cause` is for the log of the server and is not shown.
     pub fn internal(cause: String) -> Self {
-        Self {
-            status: 500,
-            code: "internal_error".into(),
-            message: "The page could not be rendered; see the server's log".into(),
-            details: Box::new(Value::String(cause)),
-            ..Self::default()
-        }
+        let message = "The page could not be rendered; see the server's log";
+        Self { details: Box::new(Value::String(cause)), ..Self::new(500, "internal_error", message) }
     }
 
     /// A form that was sent to look at its effect: the page is shown again with what was entered, without an error.
     pub fn preview() -> Self {
-        Self { status: 200, code: "preview".into(), ..Self::default() }
+        Self::new(200, "preview", "")
     }
 
     pub fn not_found() -> Self {
-        Self { status: 404, code: "not_found".into(), message: "There is no such page".into(), ..Self::default() }
+        Self::new(404, "not_found", "There is no such page")
     }
 
     /// A field of a form is wrong.
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self {
-            status: 400,
-            code: "validation_error".into(),
-            fields: [(name.to_owned(), message.clone())].into(),
-            message,
-            ..Self::default()
-        }
+        let fields = [(name.to_owned(), message.clone())].into();
+        Self { fields, ..Self::new(400, "validation_error", message) }
     }
 }

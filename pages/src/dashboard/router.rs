@@ -98,23 +98,17 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
 /// Checks that a form of a signed-in person comes from a page of this session.
 pub fn check_csrf(context: &Context<'_>) -> Result<(), Failure> {
     match context.viewer {
-        Some(viewer) if !same_secret(context.form().get("csrf"), &viewer.csrf) => Err(Failure {
-            status: 403,
-            code: "forbidden".into(),
-            message: "The form is older than your session; check it and submit it again".into(),
-            ..Failure::default()
-        }),
+        Some(viewer) if !same_secret(context.form().get("csrf"), &viewer.csrf) => {
+            let message = "The form is older than your session; check it and submit it again";
+            Err(Failure::new(403, "forbidden", message))
+        }
         _ => Ok(()),
     }
 }
 
 pub fn find_form(row: &PageRow, name: &str) -> Result<&'static FormRow, Failure> {
-    row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
-        status: 400,
-        code: "bad_request".into(),
-        message: "This page has no such form; reload it and try again".into(),
-        ..Failure::default()
-    })
+    let found = row.forms.iter().find(|form| form.name == name);
+    found.ok_or_else(|| Failure::new(400, "bad_request", "This page has no such form; reload it and try again"))
 }
 
 /// Proves the user's identity again, with a one-time password or the password.
@@ -155,12 +149,8 @@ fn same_secret(a: &str, b: &str) -> bool {
 }
 
 fn role_failure() -> Failure {
-    Failure {
-        status: 403,
-        code: "forbidden".into(),
-        message: "Your role does not allow this; an owner of the account can change your role".into(),
-        ..Failure::default()
-    }
+    let message = "Your role does not allow this; an owner of the account can change your role";
+    Failure::new(403, "forbidden", message)
 }
 
 /// Leads to the sign-in page, which leads back. After a form, it says that nothing was saved.

@@ -48,7 +48,7 @@ impl Context<'_> {
         match self.form().get(FIELD) {
             "" => Ok(()),
             seen if seen == current => Ok(()),
-            _ => Err(refuse(Failure { status: 409, code: "conflict".into(), ..Failure::default() })),
+            _ => Err(refuse(Failure::new(409, "conflict", ""))),
         }
     }
 

@@ -181,12 +181,8 @@ const SHOWN_AT: &str = "shown_at";
 /// The time at which the page of a form was made, as the server wrote it.
 fn shown_at(context: &Context<'_>) -> Result<Timestamp, Failure> {
     let shown_at = context.form().get(SHOWN_AT).parse::<Timestamp>().ok().filter(|at| *at <= context.now());
-    shown_at.ok_or_else(|| Failure {
-        status: 400,
-        code: "validation_error".into(),
-        message: "The form does not say when its page was shown; reload the page".into(),
-        ..Failure::default()
-    })
+    let message = "The form does not say when its page was shown; reload the page";
+    shown_at.ok_or_else(|| Failure::new(400, "validation_error", message))
 }
 
 fn order(context: &Context<'_>) -> Result<&'static QueueOrder, Failure> {

@@ -88,12 +88,10 @@ impl MailSelection {
     pub(super) fn read_for_commands(query: &Fields) -> Result<Self, Failure> {
         let is_own = |name: &str| FILTERS.contains(&name) || name == "done";
         match query.iter().find(|(name, value)| !is_own(name) && !value.trim().is_empty()) {
-            Some((name, _)) => Err(Failure {
-                status: 400,
-                code: "validation_error".into(),
-                message: format!("A command cannot select mail by “{name}”; use the filters of the list"),
-                ..Failure::default()
-            }),
+            Some((name, _)) => {
+                let message = format!("A command cannot select mail by “{name}”; use the filters of the list");
+                Err(Failure::new(400, "validation_error", message))
+            }
             None => Self::read(query),
         }
     }

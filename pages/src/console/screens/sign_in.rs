@@ -40,7 +40,7 @@ impl From<SignInFailure> for Failure {
             }
             SignInFailure::TooMany => (429, "too_many", "Too many invalid links from your network; wait a minute"),
         };
-        Self { status, code: code.into(), message: message.into(), ..Self::default() }
+        Self::new(status, code, message)
     }
 }
 

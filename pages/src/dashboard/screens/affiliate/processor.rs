@@ -237,8 +237,7 @@ async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let event: ProcessorEvent = context.read_field("event", &call).await?;
     if event.status == "failed" {
         let reason = event.error.unwrap_or_default();
-        let message = format!("The event {} failed again: {reason}", event.id);
-        return Err(Failure { status: 409, code: "conflict".into(), message, ..Failure::default() });
+        return Err(Failure::new(409, "conflict", format!("The event {} failed again: {reason}", event.id)));
     }
     Ok(Outcome::done(context.request.target(), "booked"))
 }
