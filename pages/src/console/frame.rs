@@ -10,7 +10,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::{Context, raw};
 use crate::dashboard::frame::{NavigationGroups, document, sidebar, trail};
 use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::page::{Fragment, Page, render};
 use crate::display_text::display_text;
@@ -103,7 +103,7 @@ fn same_commands(calls: &[Call]) -> Fragment {
         details.same-as id="same-as" {
             summary { "Same as" }
             figure.code {
-                figcaption { "Command line" (CopyButton { text: &text, label: "the commands" }) }
+                figcaption { "Command line" (copy_button(&text, "the commands")) }
                 pre tabindex="0" role="group" aria-label="Command line" { code { (text) } }
             }
         }

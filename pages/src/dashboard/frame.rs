@@ -8,7 +8,7 @@ use super::context::{Context, raw};
 use super::form::plain;
 use super::identity_proof::proof_field;
 use super::kit::notice::{self, Notice};
-use super::kit::same_as::SameAs;
+use super::kit::same_as::same_as;
 use super::page::{Page, render};
 use super::router;
 use super::screens::assets;
@@ -105,7 +105,7 @@ impl Renderable for Frame<'_> {
                 }
                 (raw(&page.body))
                 @if !page.same_as.is_empty() {
-                    (SameAs { calls: &page.same_as, base_url: context.backend.base_url() })
+                    (same_as(&page.same_as, context.backend.base_url()))
                 }
             }
         };

@@ -1,6 +1,6 @@
 //! Accounts: the list, and a new one.
 
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/accounts";
@@ -145,7 +145,7 @@ pub(super) fn secrets_page(title: &str, secrets: &[(&'static str, String)], acco
         @for (label, secret) in &shown {
             div.card {
                 h2 { (label) }
-                p.secret { code { (secret) } (CopyButton { text: secret, label }) }
+                p.secret { code { (secret) } (copy_button(secret, label)) }
             }
         }
         p { a.button href=(account_path(account)) { "Go to the account" } }

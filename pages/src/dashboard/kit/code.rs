@@ -2,7 +2,7 @@
 
 use hypertext::{Buffer, prelude::*};
 
-use super::copy_button::CopyButton;
+use super::copy_button::copy_button;
 
 /// Longest text that the button copies: the button holds a copy of the text.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -35,7 +35,7 @@ impl Renderable for Code<'_> {
         // The parser drops a line feed after the start tag, so one precedes the text (HTML, "pre").
         maud! {
             div.copyable {
-                @if self.text.len() <= COPIED_BYTES_MAX { (CopyButton { text: self.text, label: self.label }) }
+                @if self.text.len() <= COPIED_BYTES_MAX { (copy_button(self.text, self.label)) }
                 pre.wrap[self.is_wrapped] tabindex="0" role="group" aria-label=(self.label) { "\n" (self.text) }
             }
         }
@@ -84,7 +84,7 @@ impl<'a> TranscriptLine<'a> {
 pub fn transcript_view(text: &str) -> impl Renderable {
     maud! {
         div.copyable {
-            @if text.len() <= COPIED_BYTES_MAX { (CopyButton { text, label: "the transcript" }) }
+            @if text.len() <= COPIED_BYTES_MAX { (copy_button(text, "the transcript")) }
             pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
                 @for line in text.lines().map(TranscriptLine::parse) {
                     @let side = line.side.unwrap_or(("remark", ""));

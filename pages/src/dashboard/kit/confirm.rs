@@ -1,6 +1,6 @@
 //! The question before something is deleted: the person enters its name.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -24,21 +24,11 @@ pub fn confirm(context: &Context<'_>, name: &str) -> Result<(), Failure> {
     Err(Failure::field(FIELD, format!("This is not the name; enter “{name}”")))
 }
 
-/// A card that says what a deletion does, above its form.
-pub struct DeletionCard<'d, E> {
-    pub context: &'d Context<'d>,
-    /// The label of the button.
-    pub button: &'static str,
-    /// The name to enter.
-    pub name: &'d str,
-    pub effect: E,
-}
-
-impl<E: Renderable> Renderable for DeletionCard<'_, E> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let form = Form::new("delete", self.button, vec![confirm_field(self.name)]).danger();
-        maud! { div.card { p { (self.effect) } (form.within(self.context)) } }.render_to(buffer);
-    }
+/// A card that says what a deletion does, above its form. `button` is the label of the button, and `name` the name to
+/// enter.
+pub fn deletion_card(context: &Context<'_>, button: &str, name: &str, effect: impl Renderable) -> impl Renderable {
+    let form = Form::new("delete", button, vec![confirm_field(name)]).danger();
+    maud! { div.card { p { (effect) } (form.within(context)) } }
 }
 
 /// Deletes what has this name, if the person entered it, and goes to the list.

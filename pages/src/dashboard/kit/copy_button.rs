@@ -1,24 +1,14 @@
 //! A button that copies a text.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use super::text::input_value;
 
-/// A button that copies a text. Only the script shows it.
-#[derive(Debug, Clone, Copy)]
-pub struct CopyButton<'a> {
-    pub text: &'a str,
-    /// The object, for screen readers: "Copy the value".
-    pub label: &'a str,
-}
-
-impl Renderable for CopyButton<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            button.button.copy type="button" data-copy=(input_value(self.text)) aria-label={ "Copy " (self.label) } hidden {
-                "Copy"
-            }
+/// A button that copies a text. Only the script shows it. `label` names the text for screen readers: "Copy the value".
+pub fn copy_button(text: &str, label: &str) -> impl Renderable {
+    maud! {
+        button.button.copy type="button" data-copy=(input_value(text)) aria-label={ "Copy " (label) } hidden {
+            "Copy"
         }
-        .render_to(buffer);
     }
 }

@@ -1,10 +1,10 @@
 //! A secret that is shown once, and how to use it. Pages are never cached (`no-store`).
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use super::badge::Tone;
 use super::code::Code;
-use super::copy_button::CopyButton;
+use super::copy_button::copy_button;
 use super::notice::Notice;
 
 /// One way to use a secret.
@@ -14,33 +14,21 @@ pub struct SecretUse {
     pub code: String,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ShownSecret<'a> {
-    /// `API key`, `Password`.
-    pub label: &'a str,
-    pub secret: &'a str,
-    pub uses: &'a [SecretUse],
-    /// Path and label of the page where to go on.
-    pub next: (&'a str, &'a str),
-}
-
-impl Renderable for ShownSecret<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { label, secret, uses, next } = *self;
-        maud! {
-            (Notice { tone: Tone::Warning, text: "Copy it now and store it like a password: it will never be shown \
-                again." })
-            div.card {
-                h2 { (label) }
-                p.secret {
-                    code { (secret) }
-                    (CopyButton { text: secret, label })
-                }
-                p { a.button href=(next.0) { (next.1) } }
+/// The secret with its uses. `label` is `API key` or `Password`, and `next` has path and label of the page where to go
+/// on.
+pub fn shown_secret(label: &str, secret: &str, uses: &[SecretUse], next: (&str, &str)) -> impl Renderable {
+    maud! {
+        (Notice { tone: Tone::Warning, text: "Copy it now and store it like a password: it will never be shown \
+            again." })
+        div.card {
+            h2 { (label) }
+            p.secret {
+                code { (secret) }
+                (copy_button(secret, label))
             }
-            (secret_uses(uses))
+            p { a.button href=(next.0) { (next.1) } }
         }
-        .render_to(buffer);
+        (secret_uses(uses))
     }
 }
 
@@ -71,8 +59,7 @@ mod tests {
     #[test]
     fn secrets_are_escaped_and_copied_as_they_are() {
         let uses = [SecretUse { title: "curl", code: "curl '<x>'".into() }];
-        let shown = ShownSecret { label: "API key", secret: "a\"<b", uses: &uses, next: ("/dashboard", "Done") };
-        let html = render(shown);
+        let html = render(shown_secret("API key", "a\"<b", &uses, ("/dashboard", "Done")));
         assert!(html.contains("<code>a\"&lt;b</code>") && html.contains("data-copy=\"a&quot;&lt;b\""), "{html}");
         assert!(html.contains("&lt;x>") || html.contains("&lt;x&gt;"), "{html}");
     }

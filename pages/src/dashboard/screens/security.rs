@@ -2,9 +2,9 @@
 
 use crate::dashboard::form_key;
 use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::copy_button::CopyButton;
-use crate::dashboard::kit::qr_code::QrCode;
-use crate::dashboard::kit::row_button::RowButton;
+use crate::dashboard::kit::copy_button::copy_button;
+use crate::dashboard::kit::qr_code::qr_code;
+use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/security";
@@ -155,7 +155,7 @@ fn sessions_table(context: &Context<'_>, sessions: &[Session]) -> Table {
         })
         .column("Last used", |session| time_or_dash(session.last_used_at.as_deref()))
         .column("End", |session| {
-            let end = RowButton { context, form: "end", label: "End", field: ("id", &session.id) };
+            let end = row_button(context, "end", "End", ("id", &session.id));
             maud! { @if session.current { (Badge::new("This one", Tone::Active)) } @else { (end) } }
         })
         .into()
@@ -178,10 +178,10 @@ async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = maud! {
         div.card {
             ol.steps {
-                li { p { "Scan the code with an authenticator app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
+                li { p { "Scan the code with an authenticator app." } (qr_code(&created.otpauth_uri, "Secret of your one-time passwords")) }
                 li {
                     p { "Or type the secret: " }
-                    p.secret { code { (created.secret) } (CopyButton { text: &created.secret, label: "the secret" }) }
+                    p.secret { code { (created.secret) } (copy_button(&created.secret, "the secret")) }
                 }
                 li { p { "Enter the code that the app shows." } (code.within(context)) }
             }

@@ -9,7 +9,7 @@ use super::program::{copy_text, program_currency};
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, PartnerNames};
 use crate::dashboard::kit::money::percent_text;
-use crate::dashboard::kit::row_button::RowButton;
+use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
@@ -251,7 +251,7 @@ fn portal_card(view: &PartnerView<'_>) -> impl Renderable {
         p { "Partners see their links and earnings in the portal." @if opted_out { " This partner gets only requested \
             emails." } }
         @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
-            (RowButton { context, form: "login-link", label: "Create a sign-in link", field: ("now", "1") })
+            (row_button(context, "login-link", "Create a sign-in link", ("now", "1")))
             p.small.soft { "The link works once, within a minute. Anyone who opens it is signed in as the partner." }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::program::{ProgramState, copy_text, load_program, program_call};
 use super::{PATH, filled, set_up_first};
-use crate::dashboard::kit::row_button::RowButton;
+use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 
 const PROCESSOR_PATH: &str = "/dashboard/affiliate/processor";
@@ -72,7 +72,7 @@ pub fn processor_card(context: &Context<'_>, state: &ProgramState, test: bool) -
         (copy_text(&processor.webhook_url))
         div.buttons {
             @if test && context.allows("test_affiliate_processor") {
-                (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
+                (row_button(context, "test", "Test the connection", ("now", "1")))
             }
             @if context.allows("list_affiliate_processor_events") { a.button href=(EVENTS_PATH) { "Events" } }
             @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Reconnect" } }
@@ -216,7 +216,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
         .number("Attempts", |event| event.attempts)
         .column("Received", |event| time_or_dash(event.received_at.as_deref()))
         .column("", |event| {
-            let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
+            let replay = row_button(context, "replay", "Replay", ("event", &event.id));
             maud! { @if may_replay && event.status == "failed" { (replay) } }
         });
     let empty = EmptyState {

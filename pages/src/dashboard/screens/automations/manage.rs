@@ -1,7 +1,7 @@
 //! Activate, pause, archive, cancel runs, duplicate, delete.
 
 use super::{AutomationDetail, automation_page, call, path, read_automation};
-use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
+use crate::dashboard::kit::confirm::{delete_confirmed, deletion_card};
 use crate::dashboard::prelude::*;
 
 /// Carries out the action that the form names.
@@ -83,7 +83,7 @@ pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
         "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
         " runs in progress end. Sent emails stay in the list."
     };
-    let body = DeletionCard { context, button: "Delete the automation", name: &automation.name, effect };
+    let body = deletion_card(context, "Delete the automation", &automation.name, effect);
     Ok(automation_page(context, automation, "Delete", body).same_as(call("delete_automation", &automation.id)).into())
 }
 

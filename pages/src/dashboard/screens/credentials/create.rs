@@ -2,7 +2,7 @@
 
 use super::{Credential, CredentialPages, OneCredential, addresses_field, name_field, policy, smtp_settings};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
+use crate::dashboard::kit::secret::{SecretUse, shown_secret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
 use crate::dashboard::prelude::*;
 
@@ -101,7 +101,7 @@ async fn secret_page(context: &Context<'_>, pages: &CredentialPages, created: &O
     };
     let path = pages.page_of(&credential.id);
     let label = format!("To {}", credential.name);
-    let shown = ShownSecret { label: pages.secret, secret: &created.secret, uses: &uses, next: (&path, &label) };
+    let shown = shown_secret(pages.secret, &created.secret, &uses, (&path, &label));
     let body = maud_borrow! {
         (shown)
         @if !pages.is_api_key { (connection(credential)) }

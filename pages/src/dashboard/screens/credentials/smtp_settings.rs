@@ -1,7 +1,7 @@
 //! The settings of common programs for SMTP.
 
 use super::Credential;
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::secret::SecretUse;
 use crate::dashboard::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::dashboard::prelude::*;
 pub(super) const PASSWORD: &str = "YOUR_PASSWORD";
 
 fn copied<'a>(text: &'a str, label: &'a str) -> impl Renderable + 'a {
-    maud! { span.copied { code { (text) } " " (CopyButton { text, label }) } }
+    maud! { span.copied { code { (text) } " " (copy_button(text, label)) } }
 }
 
 /// Host, port, encryption and user name.

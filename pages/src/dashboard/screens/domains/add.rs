@@ -1,7 +1,7 @@
 //! Adding a domain; and the offer to claim it if another account has it.
 
 use super::{PATH, SendingDomain, TITLE};
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::prelude::*;
 
 fn form<'a>() -> Form<'a> {
@@ -40,8 +40,8 @@ fn claim_offer<'a>(context: &'a Context<'a>, failure: &'a Failure) -> impl Rende
                     li {
                         "Publish this TXT record."
                         dl.record {
-                            div { dt { "Name" } dd { code { (name) } (CopyButton { text: &name, label: "the name" }) } }
-                            div { dt { "Value" } dd { code { (value) } (CopyButton { text: &value, label: "the value" }) } }
+                            div { dt { "Name" } dd { code { (name) } (copy_button(&name, "the name")) } }
+                            div { dt { "Value" } dd { code { (value) } (copy_button(&value, "the value")) } }
                         }
                     }
                     li { "Verify it. The other account is notified and has 72 hours to object." }

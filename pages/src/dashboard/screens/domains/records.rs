@@ -3,7 +3,7 @@
 use explain::domain::{DomainFinding, FindingSeverity, explain_domain, explain_record, purpose_sentence};
 
 use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::diff::CharDiff;
 use crate::dashboard::prelude::*;
 
@@ -80,12 +80,12 @@ impl Renderable for RecordCard<'_> {
                     div {
                         dt { "Name" }
                         dd {
-                            code { (record.name) } (CopyButton { text: &record.name, label: "the name" })
+                            code { (record.name) } (copy_button(&record.name, "the name"))
                             @if host != record.name { p.help { "If your provider appends the domain automatically: \
                                 " code { (host) } } }
                         }
                     }
-                    div { dt { "Value" } dd { code { (record.value) } (CopyButton { text: &record.value, label: "the value" }) } }
+                    div { dt { "Value" } dd { code { (record.value) } (copy_button(&record.value, "the value")) } }
                 }
                 @if let Some(finding) = &finding { p.dns-error { (finding.what) " " (finding.advice) } }
                 @if let Some((found, right)) = &nearest { (CharDiff { found, right }) }

@@ -1,7 +1,7 @@
 //! The HTML that an MJML source compiles to, and the change to HTML as the source.
 
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::kit::copy_button::CopyButton;
+use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
@@ -24,7 +24,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud! {
         p { "The draft as saved, compiled: " (size) ". Variables are filled in for each email." }
         pre.wrap tabindex="0" role="group" aria-label="Compiled HTML" { (html) }
-        (CopyButton { text: html, label: "the compiled HTML" })
+        (copy_button(html, "the compiled HTML"))
         @if context.allows("update_template") {
             section.card {
                 h2 { "Convert to HTML" }

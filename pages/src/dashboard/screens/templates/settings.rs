@@ -3,7 +3,7 @@
 use super::list::CATEGORIES;
 use super::{TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::form::Empty;
-use crate::dashboard::kit::confirm::{DeletionCard, delete_confirmed};
+use crate::dashboard::kit::confirm::{delete_confirmed, deletion_card};
 use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
 
@@ -127,7 +127,7 @@ pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
         "The draft and all versions of “" (template.name) "” are deleted. Requests that use it are refused, and "
         "automation steps that send it fail. Sent emails stay in the list."
     };
-    let body = DeletionCard { context, button: "Delete the template", name: &template.name, effect };
+    let body = deletion_card(context, "Delete the template", &template.name, effect);
     Ok(template_page(context, template, "Delete", body).same_as(call("delete_template", &template.id)).into())
 }
 

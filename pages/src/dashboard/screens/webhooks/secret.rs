@@ -3,7 +3,7 @@
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, webhook_path};
 use crate::dashboard::form_key;
-use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
+use crate::dashboard::kit::secret::{SecretUse, shown_secret};
 use crate::dashboard::prelude::*;
 use crate::reference::languages::LANGUAGES;
 
@@ -22,7 +22,7 @@ pub(super) fn page(title: &str, created: &OneWebhook) -> Page {
     let path = webhook_path(&created.webhook.id);
     let uses = uses();
     let body = maud_borrow! {
-        (ShownSecret { label: "Signing secret", secret: &created.secret, uses: &uses, next: (&path, "To the endpoint") })
+        (shown_secret("Signing secret", &created.secret, &uses, (&path, "To the endpoint")))
         p.soft { "The programs read the secret from the environment, as " code { "WEBHOOK_SECRET" } ". Other languages: " a href="/docs/webhooks" { "the documentation of webhooks" } "." }
     };
     let url = created.webhook.url.as_str();
