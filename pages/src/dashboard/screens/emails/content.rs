@@ -11,59 +11,43 @@ use crate::dashboard::prelude::*;
 const SOURCE_BYTES_MAX: usize = 256 << 10;
 
 /// The content in tabs; the query field `view` chooses one.
-pub(super) struct EmailContent<'c> {
-    pub context: &'c Context<'c>,
-    pub email: &'c WholeEmail,
-}
-
-impl EmailContent<'_> {
-    /// Name and title of the tabs, and the one that is shown.
-    fn tabs(&self) -> (Vec<(&'static str, &'static str)>, &'static str) {
-        let mut tabs = Vec::new();
-        if self.email.html.is_some() {
-            tabs.push(("html", "HTML"));
-        }
-        if self.email.text.is_some() {
-            tabs.push(("text", "Text"));
-        }
-        tabs.push(("fields", "Header and files"));
-        let asked = self.context.query().get("view");
-        let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("fields", |(name, _)| name);
-        (tabs, shown)
+pub(super) fn email_content(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
+    let mut tabs = Vec::new();
+    if email.html.is_some() {
+        tabs.push(("html", "HTML"));
     }
-}
-
-impl Renderable for EmailContent<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (tabs, shown) = self.tabs();
-        let request = self.context.request;
-        let link = |name: &str| {
-            let query = request.query.with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
-            format!("{}?{query}#content-of-email", request.path)
-        };
-        let id = self.email.item.id.as_str();
-        let frame_path = format!("{}/html", email_path(id));
-        maud! {
-            section aria-labelledby="content-of-email" {
-                h2 #content-of-email { "What was sent" }
-                nav.tabs aria-label="Content" {
-                    @for (name, title) in &tabs {
-                        a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
-                    }
-                    // Emails of the service itself, such as sign-in links, are not shown.
-                    @if self.context.allows("get_email_raw") && self.email.has_content() {
-                        a href={ (email_path(id)) "/source" } { "Source" }
-                        a href={ (email_path(id)) "/message.eml" } download { "Download .eml" }
-                    }
+    if email.text.is_some() {
+        tabs.push(("text", "Text"));
+    }
+    tabs.push(("fields", "Header and files"));
+    let request = context.request;
+    let asked = request.query.get("view");
+    let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("fields", |(name, _)| *name);
+    let link = move |name: &str| {
+        let query = request.query.with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
+        format!("{}?{query}#content-of-email", request.path)
+    };
+    let id = email.item.id.as_str();
+    let frame_path = format!("{}/html", email_path(id));
+    maud! {
+        section aria-labelledby="content-of-email" {
+            h2 #content-of-email { "What was sent" }
+            nav.tabs aria-label="Content" {
+                @for (name, title) in &tabs {
+                    a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
                 }
-                @match shown {
-                    "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
-                    "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
-                    _ => { (email_field_tables(self.email, self.context.allows("get_email_attachment"))) }
+                // Emails of the service itself, such as sign-in links, are not shown.
+                @if context.allows("get_email_raw") && email.has_content() {
+                    a href={ (email_path(id)) "/source" } { "Source" }
+                    a href={ (email_path(id)) "/message.eml" } download { "Download .eml" }
                 }
             }
+            @match shown {
+                "html" => { (MailFrame::new(context, &frame_path, email.html.as_deref().unwrap_or_default())) }
+                "text" => { (Code::new("The email as text", email.text.as_deref().unwrap_or_default()).wrapped()) }
+                _ => { (email_field_tables(email, context.allows("get_email_attachment"))) }
+            }
         }
-        .render_to(buffer);
     }
 }
 

@@ -1,10 +1,10 @@
 //! One email: where it is, what it is, what was sent, what happened, and each delivery attempt.
 
 use super::attempt::email_attempts;
-use super::content::EmailContent;
+use super::content::email_content;
 use super::history::history;
 use super::object::{EmailAttempt, EmailEvent, WholeEmail};
-use super::standing::Standings;
+use super::standing::standings;
 use super::{LIST, email_path};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
@@ -21,7 +21,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         div.columns.wide-first {
             div.sections {
                 div.sections data-fragment="standing" {
-                    (Standings { context, email })
+                    (standings(context, email))
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Attempts" }
                         (email_attempts(&attempts.entries))
@@ -29,11 +29,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                     }
                 }
                 // Outside the parts that are refreshed: the frame would load again at every event.
-                (EmailContent { context, email })
+                (email_content(context, email))
             }
             div.sections data-fragment="facts" {
                 section aria-labelledby="facts" { h2 #facts { "Details" } div.card { (facts(email)) } }
-                (SimilarEmails(email))
+                (similar_emails(email))
                 section aria-labelledby="history" {
                     h2 #history { "What happened" }
                     @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
@@ -78,45 +78,37 @@ fn facts(email: &WholeEmail) -> Facts {
         .row("Id", maud! { code { (item.id) } })
 }
 
-/// Links to the list with the filters that this email matches.
-struct SimilarEmails<'c>(&'c WholeEmail);
-
-impl SimilarEmails<'_> {
-    /// Labels with the values, and the query of the list.
-    fn links(&self) -> Vec<(String, String)> {
-        let email = self.0;
-        let item = &email.item;
-        let address = item.from.rsplit_once('<').map_or(item.from.as_str(), |(_, rest)| rest.trim_end_matches('>'));
-        let mut links = vec![
-            (format!("Subject “{}”", item.title()), format!("q={}", encode(&item.subject))),
-            (format!("From {address}"), format!("from={}", encode(address))),
-            (format!("Status {}", item.status), format!("status={}", encode(&item.status))),
-            (format!("Category {}", email.category), format!("category={}", encode(&email.category))),
-        ];
-        if item.subject.trim().is_empty() {
-            links.remove(0);
-        }
-        for tag in &item.tags {
-            let tag = format!("{}:{}", tag.name, tag.value);
-            links.push((format!("Tag {tag}"), format!("tag={}", encode(&tag))));
-        }
-        if let Some(template) = &email.template {
-            let name = template.alias.as_deref().unwrap_or(&template.id);
-            links.push((format!("Template {name}"), format!("template={}", encode(&template.id))));
-        }
-        links
+/// Labels with the values of an email, and the query of the list that finds all with the same value.
+fn like_this(email: &WholeEmail) -> Vec<(String, String)> {
+    let item = &email.item;
+    let address = item.from.rsplit_once('<').map_or(item.from.as_str(), |(_, rest)| rest.trim_end_matches('>'));
+    let mut links = vec![
+        (format!("Subject “{}”", item.title()), format!("q={}", encode(&item.subject))),
+        (format!("From {address}"), format!("from={}", encode(address))),
+        (format!("Status {}", item.status), format!("status={}", encode(&item.status))),
+        (format!("Category {}", email.category), format!("category={}", encode(&email.category))),
+    ];
+    if item.subject.trim().is_empty() {
+        links.remove(0);
     }
+    for tag in &item.tags {
+        let tag = format!("{}:{}", tag.name, tag.value);
+        links.push((format!("Tag {tag}"), format!("tag={}", encode(&tag))));
+    }
+    if let Some(template) = &email.template {
+        let name = template.alias.as_deref().unwrap_or(&template.id);
+        links.push((format!("Template {name}"), format!("template={}", encode(&template.id))));
+    }
+    links
 }
 
-impl Renderable for SimilarEmails<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            section aria-labelledby="like-this" {
-                h2 #like-this { "All like this" }
-                ul.chips { @for (label, query) in self.links() { li { a href={ (LIST) "?" (query) } { (label) } } } }
-            }
+/// Links to the list with the filters that this email matches.
+fn similar_emails(email: &WholeEmail) -> impl Renderable {
+    maud! {
+        section aria-labelledby="like-this" {
+            h2 #like-this { "All like this" }
+            ul.chips { @for (label, query) in like_this(email) { li { a href={ (LIST) "?" (query) } { (label) } } } }
         }
-        .render_to(buffer);
     }
 }
 

@@ -8,42 +8,28 @@ use crate::dashboard::kit::time::Time;
 use crate::dashboard::prelude::*;
 
 /// One paragraph for each recipient of an email. Those who do not have it come first.
-pub(super) struct Standings<'c> {
-    pub context: &'c Context<'c>,
-    pub email: &'c WholeEmail,
-}
-
-impl Renderable for Standings<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (recipients, last_event) = (self.email.recipients.iter(), &self.email.last_event);
-        let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event))).collect();
-        explained.sort_by_key(|(_, explanation)| match explanation.standing {
-            DeliveryState::Stopped => 0,
-            DeliveryState::Waiting => 1,
-            DeliveryState::Arrived => 2,
-        });
-        maud! {
-            section.standings aria-labelledby="standing" {
-                h2 #standing { (self.title()) }
-                @for (recipient, explanation) in &explained {
-                    (RecipientCard { context: self.context, email: self.email, recipient, explanation })
-                }
+pub(super) fn standings(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
+    let (recipients, last_event) = (email.recipients.iter(), &email.last_event);
+    let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event))).collect();
+    explained.sort_by_key(|(_, explanation)| match explanation.standing {
+        DeliveryState::Stopped => 0,
+        DeliveryState::Waiting => 1,
+        DeliveryState::Arrived => 2,
+    });
+    let has = |standing| explained.iter().any(|(_, explanation)| explanation.standing == standing);
+    let title = match (has(DeliveryState::Waiting), has(DeliveryState::Stopped), has(DeliveryState::Arrived)) {
+        (true, ..) if email.item.is_scheduled() => "When it is sent",
+        (true, ..) => "Why it has not arrived yet",
+        (false, true, true) => "Who has received it, and who has not",
+        (false, true, false) => "Why it did not arrive",
+        _ => "Where it is",
+    };
+    maud! {
+        section.standings aria-labelledby="standing" {
+            h2 #standing { (title) }
+            @for (recipient, explanation) in &explained {
+                (RecipientCard { context, email, recipient, explanation })
             }
-        }
-        .render_to(buffer);
-    }
-}
-
-impl Standings<'_> {
-    fn title(&self) -> &'static str {
-        let email = self.email;
-        let has = |standing| email.recipients.iter().any(|one| explain(one, &email.last_event).standing == standing);
-        match (has(DeliveryState::Waiting), has(DeliveryState::Stopped), has(DeliveryState::Arrived)) {
-            (true, ..) if self.email.item.is_scheduled() => "When it is sent",
-            (true, ..) => "Why it has not arrived yet",
-            (false, true, true) => "Who has received it, and who has not",
-            (false, true, false) => "Why it did not arrive",
-            _ => "Where it is",
         }
     }
 }

@@ -14,15 +14,17 @@ use crate::dashboard::prelude::*;
 const DAYS_MAX: i64 = 91;
 const DAYS_BY_VALUE_MAX: i64 = 28;
 
-pub(super) struct Opens(Option<HeatMap>);
-
-pub(super) async fn read(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<Opens, Failure> {
+/// The opens of a range as a picture.
+pub(super) async fn read(context: &Context<'_>, range: DateRange, emails: &CountedEmails) -> Result<Fragment, Failure> {
     let hours = range.last_days_by_hour(if emails.has_total_rows() { DAYS_MAX } else { DAYS_BY_VALUE_MAX });
     let call = emails.call(hours).query("metrics", "opened");
     let answer: MetricsAnswer = match context.read(&call).await {
         Ok(answer) => answer,
         // There are more values than an answer has rows.
-        Err(failure) if failure.status == 400 => return Ok(Opens(None)),
+        Err(failure) if failure.status == 400 => {
+            let text = "There are too many values to show opens by hour; choose a shorter range.";
+            return Ok(Fragment::new(maud! { p.soft { (text) } }));
+        }
         Err(failure) => return Err(failure),
     };
     let mut map = HeatMap::new(format!("When emails are opened, {}", hours.words()), "opens");
@@ -33,17 +35,5 @@ pub(super) async fn read(context: &Context<'_>, range: DateRange, emails: &Count
             map.add(weekday, usize::try_from(start.hour()).unwrap_or_default(), row.counts.opened);
         }
     }
-    Ok(Opens(Some(map)))
-}
-
-impl Renderable for Opens {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! {
-            @match &self.0 {
-                Some(map) => { (map) }
-                None => { p.soft { "There are too many values to show opens by hour; choose a shorter range." } }
-            }
-        }
-        .render_to(buffer);
-    }
+    Ok(Fragment::new(map))
 }

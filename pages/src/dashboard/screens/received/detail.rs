@@ -17,7 +17,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             div.sections {
                 section aria-labelledby="facts" { h2 #facts { "Details" } div.card { (facts(mail)) } }
                 section aria-labelledby="proofs" { h2 #proofs { "Is the sender \
-                    genuine?" } div.card { (SenderProofs(mail)) } }
+                    genuine?" } div.card { (sender_proofs(mail)) } }
                 section aria-labelledby="like-this" {
                     h2 #like-this { "All like this" }
                     ul.chips { @for (label, query) in like_this(mail) { li { a href={ (LIST) "?" (query) } { (label) } } } }
@@ -55,33 +55,23 @@ fn facts(mail: &WholeReceived) -> Facts {
 }
 
 /// SPF, DKIM and DMARC, with what the results mean.
-struct SenderProofs<'c>(&'c WholeReceived);
-
-impl SenderProofs<'_> {
-    fn meaning(&self) -> &'static str {
-        let auth = &self.0.item.auth;
-        match (auth.dmarc.as_str(), auth.spf.as_str(), auth.dkim.as_str()) {
-            ("pass", ..) => "The domain in the sender's address confirms this email.",
-            ("fail", ..) => "The domain in the sender's address does not confirm this email: the sender may be forged.",
-            ("temperror" | "permerror", ..) => "The policy of the sender's domain could not be read.",
-            (_, "pass", _) | (_, _, "pass") => {
-                "The sending host or a signature is proven, but the domain has no DMARC policy."
-            }
-            _ => "Nothing proves who sent this email: anyone can use this sender address.",
+fn sender_proofs(mail: &WholeReceived) -> impl Renderable {
+    let auth = &mail.item.auth;
+    let meaning = match (auth.dmarc.as_str(), auth.spf.as_str(), auth.dkim.as_str()) {
+        ("pass", ..) => "The domain in the sender's address confirms this email.",
+        ("fail", ..) => "The domain in the sender's address does not confirm this email: the sender may be forged.",
+        ("temperror" | "permerror", ..) => "The policy of the sender's domain could not be read.",
+        (_, "pass", _) | (_, _, "pass") => {
+            "The sending host or a signature is proven, but the domain has no DMARC policy."
         }
-    }
-}
-
-impl Renderable for SenderProofs<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let auth = &self.0.item.auth;
-        let facts = Facts::new()
-            .row("DMARC: domain of the sender", proof_badge(&auth.dmarc))
-            .row("SPF: sending host", proof_badge(&auth.spf))
-            .row("DKIM: signature", proof_badge(&auth.dkim))
-            .optional("ARC: hosts on the way", auth.arc.as_deref().map(proof_badge));
-        maud! { p { (self.meaning()) } (facts) }.render_to(buffer);
-    }
+        _ => "Nothing proves who sent this email: anyone can use this sender address.",
+    };
+    let facts = Facts::new()
+        .row("DMARC: domain of the sender", proof_badge(&auth.dmarc))
+        .row("SPF: sending host", proof_badge(&auth.spf))
+        .row("DKIM: signature", proof_badge(&auth.dkim))
+        .optional("ARC: hosts on the way", auth.arc.as_deref().map(proof_badge));
+    maud! { p { (meaning) } (facts) }
 }
 
 /// Labels, and queries of the list that find this mail.
