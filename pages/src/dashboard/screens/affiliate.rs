@@ -68,25 +68,13 @@ impl PartnerNames {
         Self(join_all(reads).await.into_iter().flatten().collect())
     }
 
-    pub fn link<'n>(&'n self, id: &'n str) -> PartnerLabel<'n> {
-        PartnerLabel { id, name: self.0.get(id).map_or(id, String::as_str) }
+    /// A partner's name that leads to its page.
+    pub fn link(&self, id: &str) -> impl Renderable {
+        maud! { span.address { a href={ (PATH) "/partners/" (encode(id)) } { (self.name(id)) } } }
     }
 
     pub fn name<'n>(&'n self, id: &'n str) -> &'n str {
         self.0.get(id).map_or(id, String::as_str)
-    }
-}
-
-/// A partner's name that leads to its page.
-#[derive(Debug, Clone, Copy)]
-pub struct PartnerLabel<'a> {
-    id: &'a str,
-    name: &'a str,
-}
-
-impl Renderable for PartnerLabel<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        maud! { span.address { a href={ (PATH) "/partners/" (encode(self.id)) } { (self.name) } } }.render_to(buffer);
     }
 }
 

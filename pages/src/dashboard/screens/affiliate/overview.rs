@@ -3,7 +3,7 @@
 use futures_util::future::join;
 
 use super::program::{
-    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+    AffiliateProgram, ProgramState, install_snippet, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
 use super::{PATH, processor, sentence, setup};
@@ -33,8 +33,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         return Ok(setup::steps(context, &state).await);
     }
     let (waiting, campaign) = join(OwnerTasks::load(context), load_default_campaign(context, &state.program)).await;
-    let overview = ProgramOverview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
-    let page = Page::new("Affiliate program", &overview)
+    let overview = program_overview(context, &state, &waiting, campaign.as_ref());
+    let page = Page::new("Affiliate program", overview)
         .lead("Partners refer customers through their links, and earn a commission on what those customers pay.")
         .actions(program_actions(context, &state.program));
     Ok(page.same_as(program_call()).into())
@@ -95,78 +95,69 @@ impl OwnerTasks {
     }
 }
 
-struct ProgramOverview<'p> {
-    context: &'p Context<'p>,
-    state: &'p ProgramState,
-    waiting: &'p OwnerTasks,
-    campaign: Option<&'p Campaign>,
-}
-
-impl Renderable for ProgramOverview<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { context, state, .. } = *self;
-        let program = &state.program;
-        maud! {
-            @if program.status == "paused" {
-                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not recorded. Existing customers still earn commissions." })
+fn program_overview(
+    context: &Context<'_>,
+    state: &ProgramState,
+    waiting: &OwnerTasks,
+    campaign: Option<&Campaign>,
+) -> impl Renderable {
+    let program = &state.program;
+    maud! {
+        @if program.status == "paused" {
+            (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not recorded. Existing customers still earn commissions." })
+        }
+        @if program.mode == "test" {
+            (Notice { tone: Tone::Active, text: "Test mode: only the processor's test payments count." })
+        }
+        (waiting_view(waiting, state))
+        div.columns {
+            section.card {
+                h2 { "Program" }
+                (program_facts(program))
+                p { a href={ (PATH) "/install" } { "Install the script on your website" } }
             }
-            @if program.mode == "test" {
-                (Notice { tone: Tone::Active, text: "Test mode: only the processor's test payments count." })
+            section.card {
+                h2 { "Default commission" }
+                @match campaign {
+                    Some(campaign) => {
+                        ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
+                        p { a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
+                    }
+                    None => { p.soft { "There is no default campaign." } }
+                }
             }
-            (waiting_view(self.waiting, state))
-            div.columns {
-                section.card {
-                    h2 { "Program" }
-                    (self.facts())
-                    p { a href={ (PATH) "/install" } { "Install the script on your website" } }
-                }
-                section.card {
-                    h2 { "Default commission" }
-                    @match self.campaign {
-                        Some(campaign) => {
-                            ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
-                            p { a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
-                        }
-                        None => { p.soft { "There is no default campaign." } }
-                    }
-                }
-                section.card {
-                    h2 { "Payment processor" }
-                    (processor::processor_card(context, state, true))
-                }
-                section.card {
-                    h2 { "Ledger" }
-                    p.soft { "Every amount can be checked against the processor's reports." }
-                    ul.plain {
-                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }
-                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import earlier payments" } } }
-                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import partners" } } }
-                        @if context.allows("list_affiliate_reviews") { li { a href={ (PATH) "/reviews?status=" } { "All reviews" } } }
-                    }
+            section.card {
+                h2 { "Payment processor" }
+                (processor::processor_card(context, state, true))
+            }
+            section.card {
+                h2 { "Ledger" }
+                p.soft { "Every amount can be checked against the processor's reports." }
+                ul.plain {
+                    @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }
+                    @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import earlier payments" } } }
+                    @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import partners" } } }
+                    @if context.allows("list_affiliate_reviews") { li { a href={ (PATH) "/reviews?status=" } { "All reviews" } } }
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 
-impl ProgramOverview<'_> {
-    fn facts(&self) -> Facts {
-        let program = &self.state.program;
-        let portal = program.portal_domain.as_ref().map(|host| {
-            let (host, error) = (host.clone(), program.portal_domain_error.as_deref().map(sentence));
-            maud! { (host) @if let Some(error) = &error { span.error { " " (error) } } }
-        });
-        let mail = program.mail_error.as_deref().map(sentence);
-        Facts::new()
-            .row("Status", Badge::of(&program.status))
-            .row("Website", maud! { a href=(program.website_url) rel="noreferrer" { (program.website_url) } })
-            .row("Currency", program.currency.to_uppercase())
-            .row("Credit", attribution_text(&program.attribution))
-            .row("Publishable key", maud! { code { (program.publishable_key) } })
-            .optional("Portal", portal)
-            .optional("Email to partners", mail)
-    }
+fn program_facts(program: &AffiliateProgram) -> Facts {
+    let portal = program.portal_domain.as_ref().map(|host| {
+        let (host, error) = (host.clone(), program.portal_domain_error.as_deref().map(sentence));
+        maud! { (host) @if let Some(error) = &error { span.error { " " (error) } } }
+    });
+    let mail = program.mail_error.as_deref().map(sentence);
+    Facts::new()
+        .row("Status", Badge::of(&program.status))
+        .row("Website", maud! { a href=(program.website_url) rel="noreferrer" { (program.website_url) } })
+        .row("Currency", program.currency.to_uppercase())
+        .row("Credit", attribution_text(&program.attribution))
+        .row("Publishable key", maud! { code { (program.publishable_key) } })
+        .optional("Portal", portal)
+        .optional("Email to partners", mail)
 }
 
 /// The rule by which a visit gets the credit.
@@ -243,8 +234,7 @@ async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn install(context: &Context<'_>) -> Result<View, Failure> {
     let state = load_program(context).await?;
-    let snippet =
-        InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
+    let snippet = install_snippet(context, &state.program);
     let origins = &state.program.allowed_origins;
     let body = maud! {
         section.card { (snippet) }

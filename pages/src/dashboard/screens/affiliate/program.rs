@@ -98,13 +98,6 @@ pub fn copy_text(text: &str) -> impl Renderable {
     }
 }
 
-/// The tags of the browser script, for the pages of the website.
-#[derive(Debug, Clone, Copy)]
-pub struct InstallSnippet<'a> {
-    pub base_url: &'a str,
-    pub publishable_key: &'a str,
-}
-
 /// Makes `stx` usable before the script has loaded.
 const QUEUE: &str = r#"<script>
   !function (w, q, s, over) {
@@ -123,28 +116,19 @@ const QUEUE: &str = r#"<script>
   }(window, []);
 </script>"#;
 
-impl InstallSnippet<'_> {
-    /// The two tags.
-    pub fn text(&self) -> String {
-        let (base, key) = (self.base_url, self.publishable_key);
-        format!("{QUEUE}\n<script async src=\"{base}/stx.js\" data-key=\"{key}\"></script>")
-    }
-}
-
-impl Renderable for InstallSnippet<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let text = self.text();
-        maud! {
-            p { "Put these two tags into the " code { "<head>" } " of every page of your website." }
-            pre tabindex="0" { code { (text) } }
-            div.buttons {
-                button.button type="button" data-copy=(input_value(&text)) hidden { "Copy" }
-            }
-            p {
-                "Then hand " code { "stx.referral" } " to the checkout as " code { "client_reference_id" }
-                ". " a href="/docs/stx" { "How the script works" }
-            }
+/// The tags of the browser script, for the pages of the website.
+pub fn install_snippet(context: &Context<'_>, program: &AffiliateProgram) -> impl Renderable {
+    let (base, key) = (context.backend.base_url(), &program.publishable_key);
+    let text = format!("{QUEUE}\n<script async src=\"{base}/stx.js\" data-key=\"{key}\"></script>");
+    maud! {
+        p { "Put these two tags into the " code { "<head>" } " of every page of your website." }
+        pre tabindex="0" { code { (text) } }
+        div.buttons {
+            button.button type="button" data-copy=(input_value(&text)) hidden { "Copy" }
         }
-        .render_to(buffer);
+        p {
+            "Then hand " code { "stx.referral" } " to the checkout as " code { "client_reference_id" }
+            ". " a href="/docs/stx" { "How the script works" }
+        }
     }
 }

@@ -58,10 +58,10 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let (audit, names) = join(audit, load_names(context, &whole)).await;
     let files = load_files(context, &run).await;
-    let view = RunView { run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
+    let view = run_view(&run, &whole, audit.as_ref(), &names, &files);
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
     let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
-    let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(run_actions(context, &run));
+    let page = Page::new(title, view).below(PAYOUTS_PATH, "Payouts").actions(run_actions(context, &run));
     Ok(page.same_as(call).live().into())
 }
 
@@ -86,92 +86,79 @@ fn run_actions(context: &Context<'_>, run: &PayoutRun) -> impl Renderable {
     }
 }
 
-struct RunView<'r> {
-    run: &'r PayoutRun,
-    whole: &'r WholePayoutRun,
-    audit: Option<&'r Result<AuditResult, Failure>>,
-    names: &'r PartnerNames,
-    files: &'r [PayoutFile],
-}
-
-impl Renderable for RunView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { run, whole, names, .. } = *self;
-        let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
-        maud! {
-            @if let Some(audit) = self.audit {
-                section data-fragment="audit" {
-                    h2 { "Audit" }
-                    @match audit {
-                        Ok(audit) => { (audit_view(audit)) }
-                        Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: {}", failure.message) }) }
-                    }
+fn run_view(
+    run: &PayoutRun,
+    whole: &WholePayoutRun,
+    audit: Option<&Result<AuditResult, Failure>>,
+    names: &PartnerNames,
+    files: &[PayoutFile],
+) -> impl Renderable {
+    let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
+    maud! {
+        @if let Some(audit) = audit {
+            section data-fragment="audit" {
+                h2 { "Audit" }
+                @match audit {
+                    Ok(audit) => { (audit_view(audit)) }
+                    Err(failure) => { (Notice { tone: Tone::Bad, text: &format!("The audit failed: {}", failure.message) }) }
                 }
-            }
-            div.flow data-fragment="progress" { (ComparisonNotice(run)) (self.progress()) }
-            section.card data-fragment="totals" { h2 { "Totals" } p.formula { (totals_view(&run.totals)) } (self.facts()) }
-            section data-fragment="methods" { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
-            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (file_table(run, self.files)) } }
-            section data-fragment="payouts" {
-                h2 { "Payouts" }
-                @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
-                @if whole.payouts.len() > SHOWN_MAX {
-                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
-                }
-            }
-            @if run.status == "draft" || !whole.skipped.is_empty() {
-                section { h2 { "Left out" } (skipped_table(&whole.skipped, names)) }
             }
         }
-        .render_to(buffer);
+        div.flow data-fragment="progress" { (comparison_notice(run)) (run_progress(run, &whole.payouts)) }
+        section.card data-fragment="totals" { h2 { "Totals" } p.formula { (totals_view(&run.totals)) } (run_facts(run)) }
+        section data-fragment="methods" { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
+        @if files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (file_table(run, files)) } }
+        section data-fragment="payouts" {
+            h2 { "Payouts" }
+            @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
+            @if whole.payouts.len() > SHOWN_MAX {
+                p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
+            }
+        }
+        @if run.status == "draft" || !whole.skipped.is_empty() {
+            section { h2 { "Left out" } (skipped_table(&whole.skipped, names)) }
+        }
     }
 }
 
-impl RunView<'_> {
-    fn facts(&self) -> Facts {
-        let run = self.run;
-        Facts::new()
-            .row("Status", run_badge(run))
-            .row("Payouts", grouped(run.payouts_count))
-            .row("Earned until", time_or_dash(run.cutoff.as_deref()))
-            .row("Drafted", time_or_dash(run.created_at.as_deref()))
-            .row("Approved", time_or_dash(run.approved_at.as_deref()))
-            .row("Completed", time_or_dash(run.completed_at.as_deref()))
-            .row("Revision", run.rev)
-            .row("Id", maud! { code { (run.id) } })
-    }
+fn run_facts(run: &PayoutRun) -> Facts {
+    Facts::new()
+        .row("Status", run_badge(run))
+        .row("Payouts", grouped(run.payouts_count))
+        .row("Earned until", time_or_dash(run.cutoff.as_deref()))
+        .row("Drafted", time_or_dash(run.created_at.as_deref()))
+        .row("Approved", time_or_dash(run.approved_at.as_deref()))
+        .row("Completed", time_or_dash(run.completed_at.as_deref()))
+        .row("Revision", run.rev)
+        .row("Id", maud! { code { (run.id) } })
+}
 
-    fn progress(&self) -> impl Renderable {
-        let payouts = &self.whole.payouts;
-        let settled = payouts.iter().filter(|payout| matches!(payout.status.as_str(), "paid" | "failed")).count();
-        let is_paying = matches!(self.run.status.as_str(), "approved" | "processing" | "completed");
-        let bar = Progress {
-            label: "Payouts settled",
-            done: settled as u64,
-            total: Some(payouts.len() as u64),
-            is_ended: self.run.status == "completed",
-        };
-        maud! { @if is_paying { section.card { (bar) } } }
-    }
+fn run_progress(run: &PayoutRun, payouts: &[PayoutRow]) -> impl Renderable {
+    let settled = payouts.iter().filter(|payout| matches!(payout.status.as_str(), "paid" | "failed")).count();
+    let is_paying = matches!(run.status.as_str(), "approved" | "processing" | "completed");
+    let bar = Progress {
+        label: "Payouts settled",
+        done: settled as u64,
+        total: Some(payouts.len() as u64),
+        is_ended: run.status == "completed",
+    };
+    maud! { @if is_paying { section.card { (bar) } } }
 }
 
 /// The known charges of a run.
-struct ComparisonNotice<'r>(&'r PayoutRun);
-
-impl Renderable for ComparisonNotice<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let run = self.0;
-        if run.comparing {
-            let text = "The charges are being compared with the processor. The run can be approved once that is done; reload this page.";
-            Notice { tone: Tone::Active, text }.render_to(buffer);
-        } else if run.uncompared_count > 0 && run.status == "draft" {
-            let text = format!(
-                "{} charges could not be compared with the processor, because it did not answer. Refunds of these \
-                 charges may have been missed.",
-                grouped(run.uncompared_count)
-            );
-            Notice { tone: Tone::Warning, text: &text }.render_to(buffer);
-        }
+fn comparison_notice(run: &PayoutRun) -> Fragment {
+    if run.comparing {
+        let text = "The charges are being compared with the processor. The run can be approved once that is done; reload this page.";
+        Fragment::new(Notice { tone: Tone::Active, text })
+    } else if run.uncompared_count > 0 && run.status == "draft" {
+        let text = format!(
+            "{} charges could not be compared with the processor, because it did not answer. Refunds of these \
+             charges may have been missed.",
+            grouped(run.uncompared_count)
+        );
+        Fragment::new(Notice { tone: Tone::Warning, text: &text })
+    } else {
+        Fragment::default()
     }
 }
 

@@ -5,7 +5,7 @@ use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::processor::{connect_form, processor_card};
 use super::program::{
-    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+    AffiliateProgram, ProgramState, install_snippet, load_default_campaign, load_program, program_call,
 };
 use super::terms::Campaign;
 use crate::dashboard::page::render;
@@ -180,8 +180,7 @@ fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
 }
 
 fn live_step<'a>(context: &'a Context<'a>, state: &'a ProgramState) -> impl Renderable {
-    let snippet =
-        InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
+    let snippet = install_snippet(context, &state.program);
     let form = button_form("go-live", "Go live");
     maud! {
         details { summary { "The script for your website" } (snippet) }

@@ -33,72 +33,54 @@ impl Deliveries {
         Ok(Self { call, list, filters })
     }
 
-    pub(super) fn section<'s>(&'s self, context: &'s Context<'s>, webhook: &'s Webhook) -> DeliverySection<'s> {
-        DeliverySection { deliveries: self, context, webhook }
+    /// The list below its heading.
+    pub(super) fn section(&self, context: &Context<'_>, webhook: &Webhook) -> Fragment {
+        let bar = FilterBar { context, filters: &self.filters };
+        let table = self.table(context, webhook);
+        let is_filtered = bar.is_active() || !context.query().get("cursor").is_empty();
+        let can_replay = webhook.enabled && context.allows("replay_webhook_deliveries");
+        Fragment::new(maud_borrow! {
+            section {
+                div.section-head {
+                    h2 { "Deliveries" }
+                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Replay past deliveries" } }
+                }
+                (bar.above(&self.list, &table, no_deliveries(context, webhook, is_filtered)))
+            }
+        })
     }
-}
 
-/// The list below its heading.
-pub(super) struct DeliverySection<'s> {
-    deliveries: &'s Deliveries,
-    context: &'s Context<'s>,
-    webhook: &'s Webhook,
-}
-
-impl DeliverySection<'_> {
-    fn table(&self) -> Table {
-        Table::of("Deliveries", &self.deliveries.list.entries)
-            .column("Event", |delivery| link(delivery_path(&self.webhook.id, &delivery.id), &delivery.r#type))
+    fn table(&self, context: &Context<'_>, webhook: &Webhook) -> Table {
+        Table::of("Deliveries", &self.list.entries)
+            .column("Event", |delivery| link(delivery_path(&webhook.id, &delivery.id), &delivery.r#type))
             .column("Status", |delivery| delivery.badge())
             .number("Attempts", |delivery| delivery.attempts_count)
             .column("Last response", |delivery| {
                 delivery.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string())
             })
             .column("Next attempt", |delivery| match delivery.status.as_str() {
-                "pending" => delivery.next_try(self.context.now()),
+                "pending" => delivery.next_try(context.now()),
                 _ => "–".to_owned(),
             })
             .column("Created", |delivery| time_or_dash(Some(&delivery.created_at)))
             .into()
     }
-
-    /// No deliveries: because there are none, or because the filters exclude them.
-    fn empty(&self, is_filtered: bool) -> EmptyState<'static> {
-        if is_filtered {
-            EmptyState {
-                title: "No deliveries match the filters",
-                text: "Deliveries are kept for 30 days.",
-                action: None,
-            }
-        } else {
-            let created = self.webhook.created_at.parse::<Timestamp>();
-            let is_old = created.is_ok_and(|at| self.context.now().duration_since(at) > DELIVERY_RETENTION);
-            EmptyState {
-                title: if is_old { "No deliveries in the last 30 days" } else { "No deliveries yet" },
-                text: "Events from now on are listed here with each attempt. Send a test to see one.",
-                action: None,
-            }
-        }
-    }
 }
 
-impl Renderable for DeliverySection<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { deliveries, context, webhook } = *self;
-        let bar = FilterBar { context, filters: &deliveries.filters };
-        let table = self.table();
-        let is_filtered = bar.is_active() || !context.query().get("cursor").is_empty();
-        let can_replay = webhook.enabled && context.allows("replay_webhook_deliveries");
-        maud_borrow! {
-            section {
-                div.section-head {
-                    h2 { "Deliveries" }
-                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Replay past deliveries" } }
-                }
-                (bar)
-                (deliveries.list.fragment(context, &table, self.empty(is_filtered)))
-            }
-        }
-        .render_to(buffer);
+/// No deliveries: because there are none, or because the filters exclude them.
+fn no_deliveries(context: &Context<'_>, webhook: &Webhook, is_filtered: bool) -> EmptyState<'static> {
+    if is_filtered {
+        return EmptyState {
+            title: "No deliveries match the filters",
+            text: "Deliveries are kept for 30 days.",
+            action: None,
+        };
+    }
+    let created = webhook.created_at.parse::<Timestamp>();
+    let is_old = created.is_ok_and(|at| context.now().duration_since(at) > DELIVERY_RETENTION);
+    EmptyState {
+        title: if is_old { "No deliveries in the last 30 days" } else { "No deliveries yet" },
+        text: "Events from now on are listed here with each attempt. Send a test to see one.",
+        action: None,
     }
 }
