@@ -146,16 +146,7 @@ async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> 
 }
 
 fn create_form(currency: &str) -> Form<'static> {
-    let initial = Campaign {
-        commission_type: "percent".into(),
-        commission_bps: 2_000,
-        commission_duration: "recurring".into(),
-        visibility: "public".into(),
-        recurring_months: Some(12),
-        hold_days: 30,
-        cookie_days: 60,
-        ..Campaign::default()
-    };
+    let initial = Campaign { visibility: "public".into(), ..Campaign::initial() };
     let mut fields = campaign_fields(currency, &initial);
     fields.push(Field::new("make_default", "Make it the default for new partners", Control::Checkbox));
     Form::new("create", "Create the campaign", fields)

@@ -164,16 +164,7 @@ fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
         "hold_days",
         "cookie_days",
     ];
-    let initial = Campaign {
-        name: "Partners".into(),
-        commission_type: "percent".into(),
-        commission_bps: 2_000,
-        commission_duration: "recurring".into(),
-        recurring_months: Some(12),
-        hold_days: 30,
-        cookie_days: 60,
-        ..Campaign::default()
-    };
+    let initial = Campaign { name: "Partners".into(), ..Campaign::initial() };
     let mut fields = campaign_fields(currency, campaign.unwrap_or(&initial));
     fields.retain(|field| simple.contains(&field.name.as_ref()));
     Form::new("campaign", "Save the commission", fields)

@@ -60,6 +60,19 @@ pub struct ProductRate {
 pub type CampaignsById = BTreeMap<String, Campaign>;
 
 impl Campaign {
+    /// The terms that a form for a new campaign begins with.
+    pub fn initial() -> Self {
+        Self {
+            commission_type: "percent".into(),
+            commission_bps: 2_000,
+            commission_duration: "recurring".into(),
+            recurring_months: Some(12),
+            hold_days: 30,
+            cookie_days: 60,
+            ..Self::default()
+        }
+    }
+
     /// The rate in a few words: `20 % of every payment for 12 months`.
     pub fn short_terms(&self, currency: &str) -> String {
         let rate = rate_text(&self.commission_type, self.commission_bps, self.commission_flat_cents, currency);
