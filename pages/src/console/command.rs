@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::duration;
 use crate::dashboard::backend::{Call, CallBody};
+use crate::dashboard::kit::snippet::shell_quoted;
 
 /// The command line; `None` for calls that have none.
 pub fn command_line(call: &Call) -> Option<String> {
@@ -135,7 +136,7 @@ impl Line {
     /// A positional argument.
     fn word(self, value: &Value) -> Self {
         match text(value) {
-            Some(value) => self.switch(&quoted(&value)),
+            Some(value) => self.switch(&shell_quoted(&value)),
             None => self,
         }
     }
@@ -143,8 +144,8 @@ impl Line {
     /// A flag with its value, unless that is null. Values that could be read as a flag are joined to the name.
     fn flag(self, name: &str, value: &Value) -> Self {
         match text(value) {
-            Some(value) if value.starts_with('-') => self.switch(&format!("{name}={}", quoted(&value))),
-            Some(value) => self.switch(name).switch(&quoted(&value)),
+            Some(value) if value.starts_with('-') => self.switch(&format!("{name}={}", shell_quoted(&value))),
+            Some(value) => self.switch(name).switch(&shell_quoted(&value)),
             None => self,
         }
     }
@@ -168,16 +169,6 @@ fn text(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
-    }
-}
-
-/// Quotes a word for a POSIX shell, if it needs it.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

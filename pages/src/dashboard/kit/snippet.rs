@@ -313,7 +313,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn shell_quoted(text: &str) -> String {
+/// Quotes a word for a POSIX shell, if it needs it.
+pub fn shell_quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@,+%=".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.to_owned()
