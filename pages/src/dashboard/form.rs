@@ -111,16 +111,10 @@ pub struct FormView<'c> {
     context: &'c Context<'c>,
 }
 
-impl FormView<'_> {
-    fn failure(&self) -> Option<&Failure> {
-        self.context.failure_of(self.form.name)
-    }
-}
-
 impl Renderable for FormView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (form, context) = (self.form, self.context);
-        let failure = self.failure();
+        let failure = context.failure_of(form.name);
         context.mark_shown(form.name);
         let entered = failure.map(|_| context.form());
         let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
@@ -220,6 +214,11 @@ fn error_sentence(message: &str, entered: &str) -> String {
     if ["is ", "has ", "must ", "cannot ", "needs "].iter().any(|verb| text.starts_with(verb)) {
         return format!("This {text}");
     }
+    capitalized(&text)
+}
+
+/// A text with its first letter in upper case.
+pub fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
 }
@@ -432,9 +431,7 @@ impl Renderable for ControlView<'_> {
             }
             .render_to(buffer),
             Control::Radio(choices) => choice_list(self, "radio", choices, 0).render_to(buffer),
-            Control::Checkboxes(choices) => {
-                choice_list(self, "checkbox", choices, 0).render_to(buffer);
-            }
+            Control::Checkboxes(choices) => choice_list(self, "checkbox", choices, 0).render_to(buffer),
             Control::CheckboxGroups(groups) => self.groups(groups, buffer),
             Control::Checkbox => maud! {
                 input id=(self.id) type="checkbox" name=(field.name) value="true"

@@ -1,8 +1,8 @@
 //! The list of what needs the operator: the problems of the status, and what the doctor found.
 
-use super::doctor::{DoctorFinding, Fix};
+use super::doctor::{DoctorFinding, fix_view};
 use super::server_status::ServerStatus;
-use crate::dashboard::form::plain;
+use crate::dashboard::form::{capitalized, plain};
 use crate::dashboard::prelude::*;
 
 /// An entry, the most severe first.
@@ -49,11 +49,6 @@ fn page_for(problem: &str) -> (&'static str, &'static str) {
     }
 }
 
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
-}
-
 /// The entries as a section of a page.
 pub(super) fn attention_section(entries: &[AttentionEntry]) -> impl Renderable {
     let badge = |entry: &AttentionEntry| match entry.is_severe {
@@ -72,7 +67,7 @@ pub(super) fn attention_section(entries: &[AttentionEntry]) -> impl Renderable {
                             (badge(entry))
                             div {
                                 @for line in entry.text.lines() { p { (plain(line)) } }
-                                @if let Some(fix) = &entry.fix { (Fix(fix)) }
+                                @if let Some(fix) = &entry.fix { (fix_view(fix)) }
                                 @if let Some((path, label)) = entry.page { p.help { a href=(path) { (label) } } }
                             }
                         }

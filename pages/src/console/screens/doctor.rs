@@ -89,16 +89,10 @@ pub(super) fn status_badge(status: &str) -> Badge {
 }
 
 /// The advice: sentences, and lines to copy such as DNS records and commands.
-pub(super) struct Fix<'a>(pub(super) &'a str);
-
-impl Renderable for Fix<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let is_record = self.0.contains(" IN ");
-        if is_record || self.0.contains('\n') {
-            Code::new("what to do", self.0).wrapped().render_to(buffer);
-        } else {
-            maud! { p.help { (plain(self.0)) } }.render_to(buffer);
-        }
+pub(super) fn fix_view(fix: &str) -> impl Renderable {
+    let is_record = fix.contains(" IN ");
+    maud! {
+        @if is_record || fix.contains('\n') { (Code::new("what to do", fix).wrapped()) } @else { p.help { (plain(fix)) } }
     }
 }
 
@@ -170,7 +164,7 @@ fn finding_view(finding: &DoctorFinding) -> impl Renderable {
                         }
                     }
                 }
-                @if let Some(fix) = &finding.fix { (Fix(fix)) }
+                @if let Some(fix) = &finding.fix { (fix_view(fix)) }
             }
         }
     }

@@ -4,19 +4,12 @@ use super::commands;
 use super::server_status::{ServerStatus, StoreHealth};
 use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::table::{FormRow, PageAccess};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/server",
-    access: PageAccess::SignedIn,
-    reads: &["status"],
-    show: |context| Box::pin(show(context)),
-    forms: &[FormRow {
-        name: "check",
-        operation: "store_check",
-        submit: |context| Box::pin(async move { commands::start(context, &Call::new("store_check")).await }),
-    }],
-}];
+pub const PAGES: &[PageRow] = page_rows! {
+    "/server" => show, reads ["status"], forms {
+        "check" => check_store, calls "store_check";
+    };
+};
 
 /// The state of the ACME certificate.
 #[derive(Debug, Default, Deserialize)]
@@ -38,7 +31,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let body = maud_borrow! {
         div.sections {
             section { h2 { "Server" } div.card { (facts(&status)) } }
-            section { h2 { "Listeners" } (Listeners(&status)) }
+            section { h2 { "Listeners" } (listener_table(&status)) }
             section {
                 div.section-head { h2 { "Store" } }
                 div.card {
@@ -48,12 +41,16 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
             }
             section { h2 { "Certificate" } div.card { (certificate_view(&status, certificate.as_ref())) } }
-            section { h2 { "Nodes" } (Nodes(&status)) }
+            section { h2 { "Nodes" } (node_table(&status)) }
         }
     };
     let page = Page::new("Server", body).lead(&status.hostname).same_as(ServerStatus::call());
     let page = if is_acme { page.same_as(call) } else { page };
     Ok(page.same_as(Call::new("store_check")).into())
+}
+
+async fn check_store(context: &Context<'_>) -> Result<Outcome, Failure> {
+    commands::start(context, &Call::new("store_check")).await
 }
 
 fn facts(status: &ServerStatus) -> Facts {
@@ -96,39 +93,23 @@ fn store_facts(store: &StoreHealth) -> Facts {
         .row("Last checkpoint", format!("{} ms", store.last_checkpoint_us / 1_000))
 }
 
-struct Listeners<'a>(&'a ServerStatus);
-
-impl Renderable for Listeners<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let table = Table::of("Listeners", &self.0.listeners)
-            .column("Listener", |listener| &listener.name)
-            .column("Address", |listener| &listener.address)
-            .column("State", |listener| {
-                if listener.open { Badge::new("Open", Tone::Good) } else { Badge::new("Not open", Tone::Bad) }
-            });
-        if table.is_empty() {
-            maud! { p.card.calm { "The configuration has no fixed ports." } }.render_to(buffer);
-        } else {
-            table.render_to(buffer);
-        }
-    }
+fn listener_table(status: &ServerStatus) -> impl Renderable {
+    let table = Table::of("Listeners", &status.listeners)
+        .column("Listener", |listener| &listener.name)
+        .column("Address", |listener| &listener.address)
+        .column("State", |listener| {
+            if listener.open { Badge::new("Open", Tone::Good) } else { Badge::new("Not open", Tone::Bad) }
+        });
+    maud! { @if table.is_empty() { p.card.calm { "The configuration has no fixed ports." } } @else { (table) } }
 }
 
-struct Nodes<'a>(&'a ServerStatus);
-
-impl Renderable for Nodes<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let status = self.0;
-        let table = Table::of("Nodes", status.members.iter().flatten())
-            .column("Node", |node| &node.name)
-            .number("Partitions", |node| grouped(node.partitions))
-            .column("Started", |node| time_or_dash(Some(node.started_at.as_str())));
-        if table.is_empty() {
-            let text = format!("Only this node: {} of 64 partitions.", status.partitions);
-            maud! { p.card.calm { (text) } }.render_to(buffer);
-        } else {
-            table.render_to(buffer);
-        }
+fn node_table(status: &ServerStatus) -> impl Renderable {
+    let table = Table::of("Nodes", status.members.iter().flatten())
+        .column("Node", |node| &node.name)
+        .number("Partitions", |node| grouped(node.partitions))
+        .column("Started", |node| time_or_dash(Some(node.started_at.as_str())));
+    maud! {
+        @if table.is_empty() { p.card.calm { "Only this node: " (status.partitions) " of 64 partitions." } } @else { (table) }
     }
 }
 

@@ -23,15 +23,10 @@ struct WaitingTile {
     query: Option<&'static str>,
 }
 
-/// The emails of the account that wait, and have no delivered recipient.
-pub(super) struct WaitingEmails {
-    tiles: Vec<WaitingTile>,
-}
-
-/// Counts the emails that wait, up to a page of each status.
-pub(super) async fn read(context: &Context<'_>) -> Result<WaitingEmails, Failure> {
+/// Counts the emails of the account that wait and have no delivered recipient, up to a page of each status.
+pub(super) async fn read(context: &Context<'_>) -> Result<Fragment, Failure> {
     if !context.allows("list_emails") {
-        return Ok(WaitingEmails { tiles: Vec::new() });
+        return Ok(Fragment::default());
     }
     let list = |status: &str| Call::new("list_emails").query("status", status).query("limit", COUNTED_MAX);
     let (scheduled, accepted) = (list("scheduled"), list("queued,sent"));
@@ -40,42 +35,37 @@ pub(super) async fn read(context: &Context<'_>) -> Result<WaitingEmails, Failure
     let is_deferred = |email: &&WaitingItem| email.last_event == DELAYED;
     let deferred = accepted.entries.iter().filter(is_deferred).count();
     let tile = |label, count, has_more, query| WaitingTile { label, count, has_more, query };
-    Ok(WaitingEmails {
-        tiles: vec![
-            tile("Scheduled", scheduled.entries.len(), scheduled.next_cursor.is_some(), Some("status=scheduled")),
-            tile("Queued", accepted.entries.len() - deferred, accepted.next_cursor.is_some(), Some("status=sent")),
-            // The list has no filter for them.
-            tile("Deferred", deferred, accepted.next_cursor.is_some(), None),
-        ],
-    })
+    Ok(Fragment::new(waiting_view(&[
+        tile("Scheduled", scheduled.entries.len(), scheduled.next_cursor.is_some(), Some("status=scheduled")),
+        tile("Queued", accepted.entries.len() - deferred, accepted.next_cursor.is_some(), Some("status=sent")),
+        // The list has no filter for them.
+        tile("Deferred", deferred, accepted.next_cursor.is_some(), None),
+    ])))
 }
 
-impl Renderable for WaitingEmails {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let shown = |tile: &WaitingTile| grouped(tile.count as u64) + if tile.has_more { "+" } else { "" };
-        maud! {
-            @if self.tiles.iter().any(|tile| tile.count > 0 || tile.has_more) {
-                section {
-                    h2 { "Not delivered yet" }
-                    dl.tiles {
-                        @for tile in &self.tiles {
-                            div {
-                                dt {
-                                    @if let Some(query) = tile.query {
-                                        a href={ "/dashboard/emails?" (query) } { (tile.label) }
-                                    } @else {
-                                        (tile.label)
-                                    }
+fn waiting_view(tiles: &[WaitingTile]) -> impl Renderable {
+    let shown = |tile: &WaitingTile| grouped(tile.count as u64) + if tile.has_more { "+" } else { "" };
+    maud! {
+        @if tiles.iter().any(|tile| tile.count > 0 || tile.has_more) {
+            section {
+                h2 { "Not delivered yet" }
+                dl.tiles {
+                    @for tile in tiles {
+                        div {
+                            dt {
+                                @if let Some(query) = tile.query {
+                                    a href={ "/dashboard/emails?" (query) } { (tile.label) }
+                                } @else {
+                                    (tile.label)
                                 }
-                                dd.tile-value { (shown(tile)) }
                             }
+                            dd.tile-value { (shown(tile)) }
                         }
                     }
-                    p.soft.small { "Emails not yet delivered to any recipient, across all domains, counted up to 100. \
-                        Deferred emails have been attempted and will be retried." }
                 }
+                p.soft.small { "Emails not yet delivered to any recipient, across all domains, counted up to 100. \
+                    Deferred emails have been attempted and will be retried." }
             }
         }
-        .render_to(buffer);
     }
 }
