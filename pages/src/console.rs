@@ -10,7 +10,6 @@
 //! of the request, the body its fields ([`Call`](crate::dashboard::backend::Call)). "Same as" shows the command of
 //! `postrider admin` ([`command`]). Every page works without JavaScript.
 
-pub mod assets;
 pub mod command;
 pub mod done;
 pub mod duration;
@@ -21,7 +20,14 @@ pub mod router;
 pub mod screens;
 pub mod table;
 
+use std::sync::LazyLock;
+
 pub use self::screens::sign_in::SignInFailure;
+use crate::asset::Asset;
+use crate::dashboard::screens::assets::SiteAssets;
 
 /// The path of the overview; all others are below it.
 pub const PATH: &str = "/console";
+
+/// The style sheet and the script.
+pub static ASSETS: LazyLock<SiteAssets> = LazyLock::new(|| SiteAssets::new(PATH, Asset::console_style()));

@@ -5,7 +5,7 @@ use hypertext::{Buffer, prelude::*};
 use super::command::command_line;
 use super::done::done_text;
 use super::router::SIGN_IN;
-use super::{PATH, assets};
+use super::{ASSETS, PATH};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::{Context, raw};
 use crate::dashboard::frame::{NavigationGroups, document, sidebar, trail};
@@ -57,7 +57,7 @@ impl Renderable for ConsoleFrame<'_> {
                 (same_commands(&page.same_as))
             }
         };
-        document(&format!("{} · postrider console", page.title), context, assets::paths(), chrome, main)
+        document(&format!("{} · postrider console", page.title), context, ASSETS.paths(), chrome, main)
             .render_to(buffer);
     }
 }

@@ -1,7 +1,7 @@
 //! Routes a request to its page or form, and puts the page in its frame.
 
 use super::frame::{ConsoleFrame, failure_page};
-use super::{PATH, assets, table};
+use super::{ASSETS, PATH, table};
 use crate::dashboard::answer::{PageAnswer, PageContent};
 use crate::dashboard::backend::{Backend, Failure};
 use crate::dashboard::context::{Context, RefusedForm};
@@ -35,7 +35,7 @@ pub fn is_console(path: &str) -> bool {
 /// Answers a request.
 pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &PageRequest) -> ConsoleAnswer {
     let whole = request.path.strip_suffix('/').unwrap_or(&request.path);
-    if let Some(asset) = assets::find(whole) {
+    if let Some(asset) = ASSETS.find(whole) {
         return asset.into();
     }
     let Some((row, parameters)) = table::find(whole.strip_prefix(PATH).unwrap_or_default()) else {

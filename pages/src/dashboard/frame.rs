@@ -11,7 +11,7 @@ use super::kit::notice::{self, Notice};
 use super::kit::same_as::same_as;
 use super::page::{Page, render};
 use super::router;
-use super::screens::assets;
+use super::screens::assets::ASSETS;
 use super::table;
 use crate::display_text::display_text;
 use crate::layout::ICON;
@@ -109,7 +109,7 @@ impl Renderable for Frame<'_> {
                 }
             }
         };
-        document(&format!("{} · postrider", page.title), context, assets::paths(), chrome, main).render_to(buffer);
+        document(&format!("{} · postrider", page.title), context, ASSETS.paths(), chrome, main).render_to(buffer);
     }
 }
 

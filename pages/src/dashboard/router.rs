@@ -10,7 +10,8 @@ use super::identity_proof::{PROOF, REAUTHENTICATE, REAUTHENTICATION_REQUIRED, pr
 use super::kit::notice;
 use super::page::Page;
 use super::request::{Fields, PageRequest};
-use super::screens::{assets, sign_in};
+use super::screens::assets::ASSETS;
+use super::screens::sign_in;
 use super::table::{self, FormRow, Outcome, PageAccess, PageRow, View};
 use super::viewer::Viewer;
 
@@ -28,11 +29,11 @@ pub fn is_dashboard(path: &str) -> bool {
 
 /// Answers a request.
 pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &PageRequest) -> PageAnswer {
-    let path = request.path.strip_prefix(PATH).unwrap_or_default();
-    let path = path.strip_suffix('/').unwrap_or(path);
-    if let Some(asset) = assets::find(path) {
+    let whole = request.path.strip_suffix('/').unwrap_or(&request.path);
+    if let Some(asset) = ASSETS.find(whole) {
         return asset;
     }
+    let path = whole.strip_prefix(PATH).unwrap_or_default();
     let Some((row, parameters)) = table::find(path) else {
         return failure_answer(backend, viewer, request, &Failure::not_found());
     };

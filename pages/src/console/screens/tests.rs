@@ -367,7 +367,7 @@ fn the_depth_of_the_queue_is_a_picture_with_figures() {
 #[test]
 fn pages_have_the_head_of_all_pages() {
     let page = html(full().get("/queue"));
-    let style = PageStyle::File(crate::console::assets::paths().0);
+    let style = PageStyle::File(crate::console::ASSETS.paths().0);
     let title = "Queue by destination · postrider console";
     let head = Head { title, style, icon: Some(crate::layout::ICON), is_indexed: false };
     assert!(page.contains(&crate::dashboard::page::render(head)), "{page}");

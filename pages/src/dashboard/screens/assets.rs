@@ -1,4 +1,4 @@
-//! The style sheet and the script of the dashboard.
+//! The style sheet and the script of the dashboard and of the console.
 
 use std::sync::LazyLock;
 
@@ -7,35 +7,30 @@ use bytes::Bytes;
 use crate::asset::Asset;
 use crate::dashboard::answer::{PageAnswer, PageContent};
 
-struct DashboardAsset {
-    /// `/dashboard/assets/dashboard-0123456789abcdef.css`.
-    path: String,
-    media_type: &'static str,
-    content: Bytes,
-}
+/// The files of a site: path, media type and content of the style sheet and of the script.
+pub struct SiteAssets([(String, &'static str, Bytes); 2]);
 
-impl From<Asset> for DashboardAsset {
-    fn from(asset: Asset) -> Self {
-        Self {
-            path: format!("{}/assets/{}", crate::dashboard::PATH, asset.name),
-            media_type: asset.media_type,
-            content: asset.content.into(),
-        }
+/// Those of the dashboard: `/dashboard/assets/dashboard-0123456789abcdef.css`.
+pub static ASSETS: LazyLock<SiteAssets> =
+    LazyLock::new(|| SiteAssets::new(crate::dashboard::PATH, Asset::dashboard_style()));
+
+impl SiteAssets {
+    /// The files below the path of a site.
+    pub fn new(site: &str, style: Asset) -> Self {
+        let files = [style, Asset::dashboard_script()];
+        Self(files.map(|file| (format!("{site}/assets/{}", file.name), file.media_type, file.content.into())))
     }
-}
 
-static ASSETS: LazyLock<[DashboardAsset; 2]> =
-    LazyLock::new(|| [Asset::dashboard_style().into(), Asset::dashboard_script().into()]);
+    /// The paths of style sheet and script.
+    pub fn paths(&self) -> (&str, &str) {
+        let [(style, ..), (script, ..)] = &self.0;
+        (style, script)
+    }
 
-/// The paths of style sheet and script.
-pub fn paths() -> (&'static str, &'static str) {
-    let [style, script] = &*ASSETS;
-    (&style.path, &script.path)
-}
-
-/// Finds a file by its path below `/dashboard`.
-pub fn find(path: &str) -> Option<PageAnswer> {
-    let asset = ASSETS.iter().find(|asset| asset.path.strip_prefix(crate::dashboard::PATH) == Some(path))?;
-    let content = PageContent::Asset { media_type: asset.media_type, content: asset.content.clone() };
-    Some(PageAnswer { status: 200, content, cookies: Vec::new(), fault: None })
+    /// Finds a file by its whole path.
+    pub fn find(&self, path: &str) -> Option<PageAnswer> {
+        let (_, media_type, content) = self.0.iter().find(|(known, ..)| known == path)?;
+        let content = PageContent::Asset { media_type: *media_type, content: content.clone() };
+        Some(PageAnswer { status: 200, content, cookies: Vec::new(), fault: None })
+    }
 }
