@@ -164,13 +164,8 @@ async fn change_plan(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 async fn change_reach(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_on = context.form().get("production") == "on";
-    context
-        .act(
-            &update(context, "production", json!(is_on)),
-            account_path(context.id()),
-            if is_on { "production_on" } else { "production_off" },
-        )
-        .await
+    let call = update(context, "production", json!(is_on));
+    context.act(&call, account_path(context.id()), if is_on { "production_on" } else { "production_off" }).await
 }
 
 #[derive(Debug, Default, Deserialize)]

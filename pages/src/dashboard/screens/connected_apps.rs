@@ -66,13 +66,8 @@ fn policy_form<'a>(policy: Option<&Policy>) -> Form<'a> {
 
 async fn set_policy(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = policy_form(None).read(context.form())?;
-    context
-        .act(
-            &Call::new("update_grant").id(context.id()).json(body),
-            format!("{PATH}/{}", encode(context.id())),
-            "changed",
-        )
-        .await
+    let call = Call::new("update_grant").id(context.id()).json(body);
+    context.act(&call, format!("{PATH}/{}", encode(context.id())), "changed").await
 }
 
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {

@@ -45,8 +45,8 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/webhooks/events" => events::show, reads ["list_webhook_events"];
     "/webhooks/{id}" => detail::show, reads ["get_webhook", "list_webhook_deliveries"], forms {
         "test" => detail::test, calls "test_webhook";
-        "enable" => detail::enable, calls "update_webhook";
-        "disable" => detail::disable, calls "update_webhook";
+        "enable" => detail::set_enabled(true), calls "update_webhook";
+        "disable" => detail::set_enabled(false), calls "update_webhook";
     };
     "/webhooks/{id}/edit" => change::show_edit, reads ["get_webhook", "update_webhook"], forms {
         "edit" => change::edit, calls "update_webhook";

@@ -321,13 +321,8 @@ async fn reverse_page(context: &Context<'_>) -> Result<View, Failure> {
 async fn reverse(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = reverse_form().read(context.form())?;
     body["status"] = "reversed".into();
-    context
-        .act(
-            &Call::new("reverse_affiliate_commission").id(context.id()).json(body),
-            format!("{COMMISSIONS_PATH}/{}", encode(context.id())),
-            "reversed",
-        )
-        .await
+    let call = Call::new("reverse_affiliate_commission").id(context.id()).json(body);
+    context.act(&call, format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reversed").await
 }
 
 async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
@@ -350,13 +345,8 @@ async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
 }
 
 async fn reinstate(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context
-        .act(
-            &Call::new("reinstate_affiliate_commission").id(context.id()),
-            format!("{COMMISSIONS_PATH}/{}", encode(context.id())),
-            "reinstated",
-        )
-        .await
+    let call = Call::new("reinstate_affiliate_commission").id(context.id());
+    context.act(&call, format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reinstated").await
 }
 
 #[cfg(test)]

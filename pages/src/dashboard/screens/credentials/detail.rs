@@ -76,13 +76,8 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
 
 pub(super) async fn switch(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
     let enabled = context.form().get("enabled") == "true";
-    context
-        .act(
-            &Call::new(pages.update).id(context.id()).json(json!({"enabled": enabled})),
-            pages.page_of(context.id()),
-            "changed",
-        )
-        .await
+    let call = Call::new(pages.update).id(context.id()).json(json!({"enabled": enabled}));
+    context.act(&call, pages.page_of(context.id()), "changed").await
 }
 
 fn edit_form<'a>(pages: &CredentialPages, credential: Option<&Credential>) -> Form<'a> {

@@ -55,11 +55,6 @@ pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context
-        .act(
-            &domain_call("cancel_domain_dkim_rotation", context),
-            format!("{}/keys", domain_page(context.id())),
-            "cancelled",
-        )
-        .await
+    let call = domain_call("cancel_domain_dkim_rotation", context);
+    context.act(&call, format!("{}/keys", domain_page(context.id())), "cancelled").await
 }

@@ -61,11 +61,6 @@ fn form_values(domain: &SendingDomain) -> serde_json::Value {
 
 pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form(None).read(context.form())?;
-    context
-        .act(
-            &domain_call("update_domain", context).json(body),
-            format!("{}/settings", domain_page(context.id())),
-            "changed",
-        )
-        .await
+    let call = domain_call("update_domain", context).json(body);
+    context.act(&call, format!("{}/settings", domain_page(context.id())), "changed").await
 }

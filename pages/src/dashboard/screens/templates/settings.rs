@@ -111,13 +111,8 @@ pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Archives, or takes out of the archive.
 pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
     let status = context.form().get("status");
-    context
-        .act(
-            &call("update_template", context.id()).json(json!({"status": status})),
-            &context.request.path,
-            if status == "archived" { "archived" } else { "changed" },
-        )
-        .await
+    let call = call("update_template", context.id()).json(json!({"status": status}));
+    context.act(&call, &context.request.path, if status == "archived" { "archived" } else { "changed" }).await
 }
 
 /// The question before a template is deleted.

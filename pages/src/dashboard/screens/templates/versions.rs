@@ -242,13 +242,8 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
 pub async fn roll_back(context: &Context<'_>) -> Result<Outcome, Failure> {
     let mut body = roll_back_form().read(context.form())?;
     body["version"] = context.parameter("number").parse::<u32>().map_err(|_| Failure::not_found())?.into();
-    context
-        .act(
-            &call("roll_back_template", context.id()).json(body),
-            format!("{}/versions", path(context.id())),
-            "rolled_back",
-        )
-        .await
+    let call = call("roll_back_template", context.id()).json(body);
+    context.act(&call, format!("{}/versions", path(context.id())), "rolled_back").await
 }
 
 /// The content of the draft or of a version.

@@ -95,11 +95,6 @@ fn duration(milliseconds: u64) -> String {
 }
 
 pub(super) async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
-    context
-        .act(
-            &call("replay_webhook_delivery", context),
-            delivery_path(context.id(), context.parameter("delivery")),
-            "replayed",
-        )
-        .await
+    let call = call("replay_webhook_delivery", context);
+    context.act(&call, delivery_path(context.id(), context.parameter("delivery")), "replayed").await
 }

@@ -94,20 +94,7 @@ pub(super) async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::done(delivery_path(context.id(), &delivery.id), "tested"))
 }
 
-pub(super) async fn enable(context: &Context<'_>) -> Result<Outcome, Failure> {
-    set_enabled(context, true).await
-}
-
-pub(super) async fn disable(context: &Context<'_>) -> Result<Outcome, Failure> {
-    set_enabled(context, false).await
-}
-
-async fn set_enabled(context: &Context<'_>, enabled: bool) -> Result<Outcome, Failure> {
-    context
-        .act(
-            &Call::new("update_webhook").id(context.id()).json(json!({"enabled": enabled})),
-            webhook_path(context.id()),
-            "changed",
-        )
-        .await
+pub(super) async fn set_enabled(context: &Context<'_>, enabled: bool) -> Result<Outcome, Failure> {
+    let call = Call::new("update_webhook").id(context.id()).json(json!({"enabled": enabled}));
+    context.act(&call, webhook_path(context.id()), "changed").await
 }
