@@ -2,7 +2,7 @@
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{PATH, conflict_at, method_name, set_up_first};
+use super::{PATH, conflict_at, method_name, or_set_up, set_up_first};
 use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
@@ -10,7 +10,7 @@ pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";
 const STATUSES: &[&str] = &["active", "pending", "invited", "suspended", "rejected"];
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/partners" => list, reads ["list_affiliates"];
+    "/affiliate/partners" => or_set_up("Partners", |context| Box::pin(list(context))), reads ["list_affiliates"];
     "/affiliate/partners/new" => new_page, reads ["create_affiliate"], forms {
         "create" => create, calls "create_affiliate";
     };
@@ -89,10 +89,7 @@ fn filters(campaigns: &CampaignsById) -> Vec<Filter> {
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = Call::new("list_affiliates").filters(query, &["status", "campaign_id", "email", "cursor"]);
-    let found = &match context.read_filtered::<PartnerRow>("data", &call).await {
-        Ok(found) => found,
-        Err(failure) => return set_up_first("Partners", failure),
-    };
+    let found = &context.read_filtered::<PartnerRow>("data", &call).await?;
     let campaigns = load_campaigns(context).await;
     let filters = filters(&campaigns);
     let bar = FilterBar { context, filters: &filters };

@@ -1,7 +1,7 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
 use super::program::{ProgramState, copy_text, load_program, program_call};
-use super::{PATH, filled, set_up_first};
+use super::{PATH, filled, or_set_up};
 use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 
@@ -17,10 +17,10 @@ const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_pa
     charge.dispute.funds_reinstated, charge.succeeded, charge.updated, transfer.reversed, account.updated";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/processor" => connect_page, reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
+    "/affiliate/processor" => or_set_up("Connect the payment processor", |context| Box::pin(connect_page(context))), reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
         "connect" => connect(PATH), calls "connect_affiliate_processor";
     };
-    "/affiliate/processor/events" => events, reads ["list_affiliate_processor_events"], forms {
+    "/affiliate/processor/events" => or_set_up("Events of the processor", |context| Box::pin(events(context))), reads ["list_affiliate_processor_events"], forms {
         "replay" => replay, calls "replay_affiliate_processor_event";
     };
 };
@@ -164,10 +164,7 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
-    let state = match load_program(context).await {
-        Ok(state) => state,
-        Err(failure) => return set_up_first("Connect the payment processor", failure),
-    };
+    let state = load_program(context).await?;
     let form = connect_form();
     let body = maud! {
         section.card {
@@ -199,10 +196,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
     let query = context.query();
     let call = Call::new("list_affiliate_processor_events").filters(query, &["status", "cursor"]);
-    let found: &List<ProcessorEvent> = &match context.read_list("data", &call).await {
-        Ok(found) => found,
-        Err(failure) => return set_up_first("Events of the processor", failure),
-    };
+    let found: &List<ProcessorEvent> = &context.read_list("data", &call).await?;
     let bar = FilterBar { context, filters: &filters };
     let may_replay = context.allows("replay_affiliate_processor_event");
     let table = Table::of("Events of the payment processor", &found.entries)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
-use super::{PATH, method_choices, sentence, set_up_first};
+use super::{PATH, method_choices, or_set_up, sentence};
 use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount};
 use crate::dashboard::prelude::*;
@@ -28,7 +28,7 @@ pub const PAGES: &[PageRow] = &[PageRow {
     path: "/affiliate/settings",
     access: PageAccess::SignedIn,
     reads: &["get_affiliate_program", "update_affiliate_program"],
-    show: |context| Box::pin(show(context)),
+    show: |context| Box::pin(or_set_up(context, "Program settings", |context| Box::pin(show(context)))),
     forms: form_rows!("tracking", "payments", "payouts", "partners", "review", "currency"),
 }];
 
@@ -174,10 +174,7 @@ fn form_of(name: &str, program: &AffiliateProgram) -> Option<Form<'static>> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let (state, version): (ProgramState, _) = match context.read_version(&program_call()).await {
-        Ok(state) => state,
-        Err(failure) => return set_up_first("Program settings", failure),
-    };
+    let (state, version): (ProgramState, _) = context.read_version(&program_call()).await?;
     let program = &state.program;
     let mut sections = vec![
         ("Links and visits", tracking_form(program)),
