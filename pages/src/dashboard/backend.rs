@@ -151,6 +151,18 @@ impl Reply {
     }
 }
 
+/// The answer of an operation on one object; `None` if there is no such object.
+///
+/// # Errors
+/// The operation refused or failed for another reason.
+pub fn if_found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.status == 404 => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// An operation refused the call, or failed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Failure {

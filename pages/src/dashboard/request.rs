@@ -62,6 +62,20 @@ impl Fields {
     }
 }
 
+/// Most objects that one form changes: a page of their list.
+const MARKED_MAX: usize = 50;
+
+/// The ids of the objects that are marked in a list, each once.
+pub fn marked_ids<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut ids: Vec<&str> = Vec::new();
+    for id in all {
+        if ids.len() < MARKED_MAX && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
 /// Browsers send line ends as CRLF (HTML, "constructing the entry list").
 fn normalize_lines(value: Cow<'_, str>) -> Cow<'_, str> {
     if value.contains('\r') { Cow::Owned(value.replace("\r\n", "\n").replace('\r', "\n")) } else { value }
@@ -92,7 +106,12 @@ pub struct PageRequest {
 impl PageRequest {
     /// Path and query, without the notice of what was done before.
     pub fn target(&self) -> String {
-        let query = self.query.with("done", "").to_query();
+        self.target_with("done", "")
+    }
+
+    /// [`Self::target`] with another value of a query field.
+    pub fn target_with(&self, name: &str, value: &str) -> String {
+        let query = self.query.with(name, value).with("done", "").to_query();
         if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }
     }
 }

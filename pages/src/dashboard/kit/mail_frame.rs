@@ -50,19 +50,15 @@ impl Renderable for MailFrame<'_> {
         let request = self.context.request;
         let is_remote = request.query.get(REMOTE) == "show";
         let source = if is_remote { format!("{}?{REMOTE}=show", self.path) } else { self.path.to_owned() };
-        let link = |value: &str| {
-            let query = request.query.with(REMOTE, value).with("done", "").to_query();
-            if query.is_empty() { request.path.clone() } else { format!("{}?{query}", request.path) }
-        };
         maud! {
             div.mail-frame {
                 @if self.has_remote {
                     p.small.soft {
                         @if is_remote {
-                            "Remote images are shown. " a href=(link("")) { "Hide them" }
+                            "Remote images are shown. " a href=(request.target_with(REMOTE, "")) { "Hide them" }
                         } @else {
                             "Remote images are not loaded: their hosts would learn that you have opened this email. "
-                            a href=(link("show")) { "Show images" }
+                            a href=(request.target_with(REMOTE, "show")) { "Show images" }
                         }
                     }
                 }

@@ -14,23 +14,20 @@ pub struct Pager<'c> {
 impl Pager<'_> {
     /// The path of the page that begins at a cursor; an empty one is the first page.
     pub fn path(&self, cursor: &str) -> String {
-        let request = self.context.request;
-        let query = request.query.with("cursor", cursor).with("done", "").to_query();
-        if query.is_empty() { request.path.clone() } else { format!("{}?{query}", request.path) }
+        self.context.request.target_with("cursor", cursor)
     }
 }
 
 impl Renderable for Pager<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let is_first = self.context.query().get("cursor").is_empty();
-        let link = |cursor: &str| self.path(cursor);
         if is_first && self.next_cursor.is_none() {
             return;
         }
         maud! {
             nav.pager aria-label="Pages" {
-                @if !is_first { a.button href=(link("")) { "First page" } }
-                @if let Some(cursor) = self.next_cursor { a.button href=(link(cursor)) rel="next" { "Next page" } }
+                @if !is_first { a.button href=(self.path("")) { "First page" } }
+                @if let Some(cursor) = self.next_cursor { a.button href=(self.path(cursor)) rel="next" { "Next page" } }
             }
         }
         .render_to(buffer);

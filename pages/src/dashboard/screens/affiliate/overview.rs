@@ -7,6 +7,7 @@ use super::program::{
 };
 use super::terms::Campaign;
 use super::{PATH, processor, sentence, setup};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
@@ -24,11 +25,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let state = match load_program(context).await {
-        Ok(state) => state,
-        Err(failure) if failure.status == 404 => return Ok(setup::first_step(context)),
-        Err(failure) => return Err(failure),
-    };
+    let Some(state) = if_found(load_program(context).await)? else { return Ok(setup::first_step(context)) };
     if state.program.status == "setup" {
         return Ok(setup::steps(context, &state).await);
     }

@@ -3,6 +3,7 @@
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
 use super::{PATH, PartnerNames, or_set_up};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
@@ -88,19 +89,12 @@ fn decision_badge(status: &str) -> Badge {
     }
 }
 
-/// Finds a referral's review; `None` if it was never held.
-async fn find_review(context: &Context<'_>, id: &str) -> Result<Option<ReviewRow>, Failure> {
-    match context.read_field::<ReviewRow>("review", &Call::new("get_affiliate_review").id(id)).await {
-        Ok(review) => Ok(Some(review)),
-        Err(failure) if failure.status == 404 => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
 async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let found: ReferralAnswer = context.read(&Call::new("get_affiliate_referral").id(context.id())).await?;
     let referral = &found.referral;
-    let review = find_review(context, &referral.id).await?;
+    // A referral that was never held has no review.
+    let call = Call::new("get_affiliate_review").id(&referral.id);
+    let review: Option<ReviewRow> = if_found(context.read_field("review", &call).await)?;
     let call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
     let lines: List<CommissionRow> = context.read_list("data", &call).await?;
     let ids = lines.entries.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);

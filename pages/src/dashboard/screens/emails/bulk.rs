@@ -5,22 +5,10 @@ use std::collections::BTreeMap;
 use super::change::resend_call;
 use super::object::{EmailItem, WholeEmail};
 use super::{LIST, email_path, listed};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
-
-/// Most emails of one action: a page of the list.
-const EMAILS_MAX: usize = 50;
-
-/// The ids of a query or form, each once.
-fn ids<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut ids: Vec<&str> = Vec::new();
-    for id in all {
-        if ids.len() < EMAILS_MAX && !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    ids
-}
+use crate::dashboard::request::marked_ids;
 
 /// The marked emails. The form of the list sends the list's own address, so one call reads those that are still on that
 /// page; the others are read one by one.
@@ -30,17 +18,13 @@ async fn read(context: &Context<'_>) -> Result<Vec<EmailItem>, Failure> {
     let page: List<EmailItem> = context.read_filtered("emails", &call).await?;
     let mut listed: BTreeMap<_, _> = page.entries.into_iter().map(|email| (email.id.clone(), email)).collect();
     let mut emails = Vec::new();
-    for id in ids(query.all("id")) {
+    for id in marked_ids(query.all("id")) {
         if let Some(email) = listed.remove(id) {
             emails.push(email);
             continue;
         }
-        match WholeEmail::read(context, id).await {
-            Ok(email) => emails.push(email.item),
-            // An email that is gone by now is left out.
-            Err(failure) if failure.status == 404 => {}
-            Err(failure) => return Err(failure),
-        }
+        // An email that is gone by now is left out.
+        emails.extend(if_found(WholeEmail::read(context, id).await)?.map(|email| email.item));
     }
     Ok(emails)
 }
@@ -118,7 +102,7 @@ pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Calls an operation for each email; the page says what came of each.
 async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) -> Result<Outcome, Failure> {
     let mut table = Table::new("Results", &["Email", "Result", "Why"]);
-    let ids = ids(context.form().get("ids").split_whitespace());
+    let ids = marked_ids(context.form().get("ids").split_whitespace());
     let mut failed = 0;
     for id in &ids {
         let (badge, reason) = match context.perform(&call(id)).await {

@@ -3,26 +3,15 @@
 use super::detail::{COMPLAINT, force_field, remove_call};
 use super::object::{Suppression, reason_badge};
 use super::{LIST, suppression_path};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
-
-/// Most suppressions of one action: a page of the list.
-const SELECTED_MAX: usize = 50;
+use crate::dashboard::request::marked_ids;
 
 /// The suppressions of ids, each once; those that are gone are left out.
 async fn read_all<'i>(context: &Context<'_>, ids: impl Iterator<Item = &'i str>) -> Result<Vec<Suppression>, Failure> {
-    let mut unique: Vec<&str> = Vec::new();
-    for id in ids {
-        if unique.len() < SELECTED_MAX && !unique.contains(&id) {
-            unique.push(id);
-        }
-    }
     let mut found = Vec::new();
-    for id in unique {
-        match Suppression::read(context, id).await {
-            Ok(suppression) => found.push(suppression),
-            Err(failure) if failure.status == 404 => {}
-            Err(failure) => return Err(failure),
-        }
+    for id in marked_ids(ids) {
+        found.extend(if_found(Suppression::read(context, id).await)?);
     }
     Ok(found)
 }

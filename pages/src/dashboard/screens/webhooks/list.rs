@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 
 use super::object::{Delivery, Webhook};
 use super::{EVENTS, LIST, delivery_path, webhook_path};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -33,11 +34,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 /// The newest delivery of an endpoint. An endpoint that was deleted meanwhile has none.
 async fn last_delivery(context: &Context<'_>, id: &str) -> Result<Option<Delivery>, Failure> {
     let call = Call::new("list_webhook_deliveries").id(id).query("limit", "1");
-    match context.read_list::<Delivery>("deliveries", &call).await {
-        Ok(list) => Ok(list.entries.into_iter().next()),
-        Err(failure) if failure.status == 404 => Ok(None),
-        Err(failure) => Err(failure),
-    }
+    let found: Option<List<Delivery>> = if_found(context.read_list("deliveries", &call).await)?;
+    Ok(found.and_then(|list| list.entries.into_iter().next()))
 }
 
 fn row(webhook: &Webhook, last: Option<&Delivery>) -> Row {
