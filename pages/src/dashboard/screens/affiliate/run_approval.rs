@@ -72,46 +72,43 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let audit = if run.status == "draft" { Some(run_audit(context).await?) } else { None };
     let skipped = whole.skipped.iter().take(100).map(|skipped| skipped.affiliate_id.as_str());
     let partners = PartnerNames::load(context, skipped).await;
-    let view = ApprovalView { context, run: &run, whole: &whole, audit: audit.as_ref(), partners: &partners };
+    let body = match &audit {
+        Some(audit) => Fragment::new(approval_view(context, &run, &whole, audit, &partners)),
+        None => not_a_draft(&run),
+    };
     let call =
         Call::new("approve_affiliate_payout_run").id(&run.id).json(json!({"rev": run.rev, "totals": run.totals}));
-    let page = Page::new("Approve the payout run", &view)
-        .below(PAYOUTS_PATH, "Payouts")
-        .below(run_path(&run.id), "Payout run");
+    let page =
+        Page::new("Approve the payout run", body).below(PAYOUTS_PATH, "Payouts").below(run_path(&run.id), "Payout run");
     Ok(page.same_as(call).into())
 }
 
-struct ApprovalView<'r> {
-    context: &'r Context<'r>,
-    run: &'r PayoutRun,
-    whole: &'r WholePayoutRun,
-    audit: Option<&'r AuditResult>,
-    partners: &'r PartnerNames,
+fn not_a_draft(run: &PayoutRun) -> Fragment {
+    let text = "This run is no longer a draft, so there is nothing to approve.";
+    Fragment::new(
+        maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "Go to the run" } } },
+    )
 }
 
-impl Renderable for ApprovalView<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let Self { run, whole, audit, partners, .. } = *self;
-        let Some(audit) = audit else {
-            let text = "This run is no longer a draft, so there is nothing to approve.";
-            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "Go to the run" } } }
-                .render_to(buffer);
-            return;
-        };
-        maud! {
-            section { h2 { "Audit" } (audit_view(audit)) }
-            section.card {
-                h2 { "What you approve" }
-                p.formula { (totals_view(&run.totals)) }
-                ul { @for sentence in effects(whole) { li { (sentence) } } }
-                p { "This cannot be undone: after approval, the run cannot be cancelled, and refunds no longer change \
-                    it." }
-            }
-            section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
-            section { h2 { "Left out" } (skipped_table(&whole.skipped, partners)) }
-            section.card { h2 { "Confirm" } (Confirmation { view: self, audit }) }
+fn approval_view(
+    context: &Context<'_>,
+    run: &PayoutRun,
+    whole: &WholePayoutRun,
+    audit: &AuditResult,
+    partners: &PartnerNames,
+) -> impl Renderable {
+    maud! {
+        section { h2 { "Audit" } (audit_view(audit)) }
+        section.card {
+            h2 { "What you approve" }
+            p.formula { (totals_view(&run.totals)) }
+            ul { @for sentence in effects(whole) { li { (sentence) } } }
+            p { "This cannot be undone: after approval, the run cannot be cancelled, and refunds no longer change \
+                it." }
         }
-        .render_to(buffer);
+        section { h2 { "By method" } (method_table(&sums_by_method(&whole.payouts))) }
+        section { h2 { "Left out" } (skipped_table(&whole.skipped, partners)) }
+        section.card { h2 { "Confirm" } (confirmation(context, run, audit)) }
     }
 }
 
@@ -135,36 +132,24 @@ fn effects(whole: &WholePayoutRun) -> Vec<String> {
     sentences
 }
 
-struct Confirmation<'r> {
-    view: &'r ApprovalView<'r>,
-    audit: &'r AuditResult,
-}
-
-impl Renderable for Confirmation<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let ApprovalView { context, run, .. } = *self.view;
-        if run.comparing {
-            let text = "The charges are still being compared with the processor. Reload this page in a moment.";
-            Notice { tone: Tone::Active, text }.render_to(buffer);
-            return;
-        }
-        if context.failure_of("approve").is_some_and(|failure| failure.status == 409) {
-            // The form would send what was seen before. The person looks at the run again first.
-            maud! {
-                p { "The run has changed since you saw it. Nothing was approved." }
-                p { a.button.primary href=(context.request.path) { "Show the current version" } }
-            }
-            .render_to(buffer);
-            return;
-        }
-        let form = approve_form(run, self.audit, context.viewer.is_some_and(|viewer| viewer.has_password));
-        maud! {
-            p { "You approve exactly these totals. If the run changes first, for example because of a refund, nothing \
-                is approved and you see the new totals." }
-            (form.within(context))
-        }
-        .render_to(buffer);
+fn confirmation(context: &Context<'_>, run: &PayoutRun, audit: &AuditResult) -> Fragment {
+    if run.comparing {
+        let text = "The charges are still being compared with the processor. Reload this page in a moment.";
+        return Fragment::new(Notice { tone: Tone::Active, text });
     }
+    if context.failure_of("approve").is_some_and(|failure| failure.status == 409) {
+        // The form would send what was seen before. The person looks at the run again first.
+        return Fragment::new(maud! {
+            p { "The run has changed since you saw it. Nothing was approved." }
+            p { a.button.primary href=(context.request.path) { "Show the current version" } }
+        });
+    }
+    let form = approve_form(run, audit, context.viewer.is_some_and(|viewer| viewer.has_password));
+    Fragment::new(maud! {
+        p { "You approve exactly these totals. If the run changes first, for example because of a refund, nothing \
+            is approved and you see the new totals." }
+        (form.within(context))
+    })
 }
 
 async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {

@@ -201,7 +201,7 @@ impl Renderable for StepsEditor<'_> {
                     }
                     (insert_step(card, self.copy.steps.len()))
                 }
-                section data-fragment="changes" { (Changes { automation, copy: self.copy }) }
+                section data-fragment="changes" { (changes(automation, self.copy)) }
                 @if card.may_edit {
                     div.buttons.save-bar {
                         button.button.primary type="submit" name="save" value="1" { (self.save_label()) }
@@ -286,41 +286,29 @@ fn trigger_summary(fields: &Fields) -> String {
 }
 
 /// The changes that saving would make.
-struct Changes<'e> {
-    automation: &'e AutomationDetail,
-    copy: &'e WorkingCopy,
-}
-
-impl Renderable for Changes<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let automation = self.automation;
-        let stored = json!({"name": automation.name, "trigger": automation.trigger, "steps": automation.steps});
-        let before = definition_text(&stored);
-        let after = match self.copy.read() {
-            Ok(definition) => definition_text(&definition),
-            // The form says which field is wrong when it is sent.
-            Err(failure) => {
-                maud! {
-                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
-                }
-                .render_to(buffer);
-                return;
-            }
-        };
-        if before == after {
-            maud! { span #changes {} }.render_to(buffer);
-            return;
+fn changes(automation: &AutomationDetail, copy: &WorkingCopy) -> Fragment {
+    let stored = json!({"name": automation.name, "trigger": automation.trigger, "steps": automation.steps});
+    let before = definition_text(&stored);
+    let after = match copy.read() {
+        Ok(definition) => definition_text(&definition),
+        // The form says which field is wrong when it is sent.
+        Err(failure) => {
+            return Fragment::new(maud! {
+                div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
+            });
         }
-        let title = match automation.status.as_str() {
-            "active" => "Changes against the active version",
-            _ => "Unsaved changes",
-        };
-        maud! {
-            h2 #changes { (title) }
-            (LineDiff { caption: title, before: &before, after: &after })
-        }
-        .render_to(buffer);
+    };
+    if before == after {
+        return Fragment::new(maud! { span #changes {} });
     }
+    let title = match automation.status.as_str() {
+        "active" => "Changes against the active version",
+        _ => "Unsaved changes",
+    };
+    Fragment::new(maud! {
+        h2 #changes { (title) }
+        (LineDiff { caption: title, before: &before, after: &after })
+    })
 }
 
 /// The definition in a form: name, trigger and steps.
