@@ -2,6 +2,7 @@
 
 use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::affiliate::payout_runs::PayoutRun;
 use crate::dashboard::screens::emails::EmailHistory;
 use futures_util::future::{join_all, try_join, try_join3, try_join4};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ pub(super) struct StartReadings {
     pub(super) program: Option<StartProgram>,
     pub(super) has_reviews: bool,
     pub(super) has_applications: bool,
-    pub(super) runs: Vec<StartPayoutRun>,
+    pub(super) runs: Vec<PayoutRun>,
     /// Requests that wait for a decision, the newest first; at most [`APPROVALS_MAX`].
     pub(super) approvals: Vec<StartApproval>,
     /// Automations with the latest run that failed.
@@ -173,15 +174,6 @@ pub(super) struct StartProgram {
 pub(super) struct StartProcessor {
     #[serde(default)]
     pub(super) failed_events: u64,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct StartPayoutRun {
-    pub(super) id: String,
-    pub(super) status: String,
-    pub(super) partial: bool,
-    pub(super) payouts_count: u64,
 }
 
 /// Reads what the role may read and what there is.
