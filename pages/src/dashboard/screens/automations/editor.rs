@@ -24,12 +24,6 @@ struct TemplateName {
     name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct StepCountsAnswer {
-    step_counts: CountedSteps,
-}
-
 /// The runs of the current version by step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -58,8 +52,8 @@ async fn read_counts(context: &Context<'_>, automation: &AutomationDetail) -> Co
     if automation.activated_at.is_none() || !context.allows("count_automation_steps") {
         return CountedSteps::default();
     }
-    let counts = context.read::<StepCountsAnswer>(&call("count_automation_steps", &automation.id)).await;
-    counts.unwrap_or_default().step_counts
+    let counts = context.read_field("step_counts", &call("count_automation_steps", &automation.id)).await;
+    counts.unwrap_or_default()
 }
 
 /// The page.
