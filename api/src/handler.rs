@@ -1,8 +1,8 @@
 //! The adapters that turn typed handlers into operations.
 //!
-//! [`api_key_handler`], [`user_handler`], [`owner_handler`] and [`public_handler`] wrap a free async function from a
-//! [`FromRequest`] type to an [`IntoResponse`] type. Both types describe themselves, so the OpenAPI document always
-//! matches the code. Warnings about unknown body fields are added to the response here.
+//! [`caller_handler`] and [`public_handler`] wrap a free async function from a [`FromRequest`] type to an
+//! [`IntoResponse`] type. Both types describe themselves, so the OpenAPI document always matches the code. Warnings
+//! about unknown body fields are added to the response here.
 
 use std::any::Any;
 use std::future::Future;
@@ -28,8 +28,8 @@ const WARNINGS: &str = "warnings";
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;
 /// Handler of an operation without authentication.
 pub type PublicHandler = Box<dyn Fn(Arc<AppState>, Request) -> HandlerFuture + Send + Sync>;
-/// Handler of an operation for API keys (or sessions).
-pub type ApiKeyHandler = Box<dyn Fn(Arc<AppState>, Tenant, Request) -> HandlerFuture + Send + Sync>;
+/// Handler of an operation whose caller is authenticated: a tenant, a signed-in user or an owner.
+pub type CallerHandler<P> = Box<dyn Fn(Arc<AppState>, P, Request) -> HandlerFuture + Send + Sync>;
 
 /// The future of [`check_request`].
 pub type RequestCheck = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
@@ -37,11 +37,6 @@ pub type RequestCheck = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>
 pub type SendResolver = Box<dyn Fn(Arc<AppState>, Tenant, Request) -> ResolvedSends + Send + Sync>;
 /// The future of a [`SendResolver`].
 pub type ResolvedSends = Pin<Box<dyn Future<Output = Result<Vec<Draft>, Problem>> + Send>>;
-
-/// Handler of an operation for a signed-in user.
-pub type UserHandler = Box<dyn Fn(Arc<AppState>, SignedInUser, Request) -> HandlerFuture + Send + Sync>;
-/// Handler of an operation for an owner.
-pub type OwnerHandler = Box<dyn Fn(Arc<AppState>, Owner, Request) -> HandlerFuture + Send + Sync>;
 
 /// An owner of an account, or the operator on the owner's behalf.
 #[derive(Debug, Clone)]
@@ -75,44 +70,32 @@ where
     })
 }
 
-/// Wraps a handler of an operation for API keys.
-pub fn api_key_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> ApiKeyHandler
-where
-    F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-    Run: Future<Output = Result<O, Problem>> + Send + 'static,
-{
-    Box::new(move |state, tenant, call| {
-        Box::pin(async move {
-            let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(state, tenant, input).await?.into_response()?, ignored)
-        })
-    })
+/// An async function that handles the input of an authenticated caller.
+pub trait Handler<P, I, O>: Copy + Send + Sync + 'static {
+    fn call(self, state: Arc<AppState>, caller: P, input: I) -> impl Future<Output = Result<O, Problem>> + Send;
 }
 
-/// Wraps a handler of an operation for signed-in users.
-pub fn user_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> UserHandler
+impl<P, I, O, F, Run> Handler<P, I, O> for F
 where
-    F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
-    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    F: Fn(Arc<AppState>, P, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<O, Problem>> + Send,
 {
-    Box::new(move |state, user, call| {
-        Box::pin(async move {
-            let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(state, user, input).await?.into_response()?, ignored)
-        })
-    })
+    fn call(self, state: Arc<AppState>, caller: P, input: I) -> impl Future<Output = Result<O, Problem>> + Send {
+        self(state, caller, input)
+    }
 }
 
-/// Wraps a handler of an operation for owners.
-pub fn owner_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> OwnerHandler
+/// Wraps a handler of an operation whose caller is authenticated.
+pub fn caller_handler<P, I, O>(handler: impl Handler<P, I, O>) -> CallerHandler<P>
 where
-    F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
-    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    P: Send + 'static,
+    I: FromRequest,
+    O: IntoResponse,
 {
-    Box::new(move |state, user, call| {
+    Box::new(move |state, caller, call| {
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(state, user, input).await?.into_response()?, ignored)
+            with_warnings(handler.call(state, caller, input).await?.into_response()?, ignored)
         })
     })
 }
@@ -126,15 +109,11 @@ pub fn check_request<I: FromRequest>(call: Request) -> RequestCheck {
 }
 
 /// Wraps a function that builds the emails of a request.
-pub fn send_resolver<I: FromRequest, F, Run>(resolve: F) -> SendResolver
-where
-    F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-    Run: Future<Output = Result<Vec<Draft>, Problem>> + Send + 'static,
-{
+pub fn send_resolver<I: FromRequest>(resolve: impl Handler<Tenant, I, Vec<Draft>>) -> SendResolver {
     Box::new(move |state, tenant, call| {
         Box::pin(async move {
             let (input, _) = extract::<I>(call).await?;
-            resolve(state, tenant, input).await
+            resolve.call(state, tenant, input).await
         })
     })
 }

@@ -19,7 +19,7 @@ use model::idempotency::IdempotencyScope;
 use queue::intake::idempotency::IdempotencyGuard;
 use serde::Deserialize;
 
-use crate::handler::OwnerHandler;
+use crate::handler::CallerHandler;
 use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::prelude::*;
 
@@ -37,7 +37,7 @@ struct StoredOwnerResponse {
 }
 
 /// Wraps an owner's handler with the check of the idempotency key.
-pub(crate) fn make_idempotent(id: &'static str, handler: OwnerHandler) -> OwnerHandler {
+pub(crate) fn make_idempotent(id: &'static str, handler: CallerHandler<Owner>) -> CallerHandler<Owner> {
     let handler = Arc::new(handler);
     Box::new(move |state, user, call| {
         let handler = Arc::clone(&handler);

@@ -10,8 +10,8 @@ use model::idempotency::IdempotencyScope;
 use model::quota::Noun;
 
 use crate::handler::{
-    ApiKeyHandler, OwnerHandler, PublicHandler, RequestCheck, SendResolver, UserHandler, api_key_handler,
-    check_request, owner_handler, public_handler, send_resolver, user_handler,
+    CallerHandler, Handler, PublicHandler, RequestCheck, SendResolver, caller_handler, check_request, public_handler,
+    send_resolver,
 };
 use crate::idempotent_operation;
 use crate::prelude::*;
@@ -21,13 +21,13 @@ use crate::sdk::{SdkAction, SdkMethod};
 pub enum OperationHandler {
     /// No authentication.
     Public(PublicHandler),
-    ApiKey(ApiKeyScope, ApiKeyHandler),
+    ApiKey(ApiKeyScope, CallerHandler<Tenant>),
     /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
-    ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
+    ApiKeyOrSession(ApiKeyScope, CallerHandler<Tenant>),
     /// A signed-in user.
-    Session(SessionSubject, UserHandler),
+    Session(SessionSubject, CallerHandler<SignedInUser>),
     /// A signed-in user whose role permits it, or the operator on the owner's behalf ([`crate::operator`]).
-    Owner(OwnerHandler),
+    Owner(CallerHandler<Owner>),
 }
 
 /// The subject of an operation of a signed-in user.
@@ -119,11 +119,7 @@ impl fmt::Debug for Operation {
 
 impl Operation {
     /// Sets the function that builds the emails of a request. It takes the input of the handler, and changes nothing.
-    pub fn resolved_by<I: FromRequest, F, Run>(mut self, resolve: F) -> Self
-    where
-        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<Vec<Draft>>> + Send + 'static,
-    {
+    pub fn resolved_by<I: FromRequest>(mut self, resolve: impl Handler<Tenant, I, Vec<Draft>>) -> Self {
         self.resolve_sends = Some(send_resolver(resolve));
         self
     }
@@ -276,57 +272,45 @@ impl OperationBuilder {
     }
 
     /// Allows API keys with this scope.
-    pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
-    where
-        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O>> + Send + 'static,
-    {
-        self.build::<I, O>(OperationHandler::ApiKey(scope, api_key_handler(handler)))
+    pub fn api_key<I: FromRequest, O: IntoResponse>(
+        self,
+        scope: ApiKeyScope,
+        handler: impl Handler<Tenant, I, O>,
+    ) -> Operation {
+        self.build::<I, O>(OperationHandler::ApiKey(scope, caller_handler(handler)))
     }
 
     /// Allows API keys with this scope, and signed-in users.
-    pub fn api_key_or_session<I: FromRequest, O: IntoResponse, F, Run>(
+    pub fn api_key_or_session<I: FromRequest, O: IntoResponse>(
         self,
         scope: ApiKeyScope,
-        handler: F,
-    ) -> Operation
-    where
-        F: Fn(State, Tenant, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O>> + Send + 'static,
-    {
-        self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
+        handler: impl Handler<Tenant, I, O>,
+    ) -> Operation {
+        self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, caller_handler(handler)))
     }
 
     /// Allows signed-in users.
-    pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, subject: SessionSubject, handler: F) -> Operation
-    where
-        F: Fn(State, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O>> + Send + 'static,
-    {
-        self.build::<I, O>(OperationHandler::Session(subject, user_handler(handler)))
+    pub fn session<I: FromRequest, O: IntoResponse>(
+        self,
+        subject: SessionSubject,
+        handler: impl Handler<SignedInUser, I, O>,
+    ) -> Operation {
+        self.build::<I, O>(OperationHandler::Session(subject, caller_handler(handler)))
     }
 
     /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
-    pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
-    where
-        F: Fn(State, Owner, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O>> + Send + 'static,
-    {
+    pub fn owner<I: FromRequest, O: IntoResponse>(self, handler: impl Handler<Owner, I, O>) -> Operation {
         if self.method != Method::POST {
-            return self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)));
+            return self.build::<I, O>(OperationHandler::Owner(caller_handler(handler)));
         }
-        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(self.id, owner_handler(handler)));
+        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(self.id, caller_handler(handler)));
         Operation { request_spec: idempotent_operation::describe::<I>, ..self.build::<I, O>(action) }
     }
 
     /// Like [`owner`](Self::owner), but the handler itself stores its response under the key, in the commit of the
     /// change.
-    pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
-    where
-        F: Fn(State, Owner, I) -> Run + Send + Sync + Copy + 'static,
-        Run: Future<Output = Result<O>> + Send + 'static,
-    {
-        self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)))
+    pub fn owner_idempotent<I: FromRequest, O: IntoResponse>(self, handler: impl Handler<Owner, I, O>) -> Operation {
+        self.build::<I, O>(OperationHandler::Owner(caller_handler(handler)))
     }
 
     fn build<I: FromRequest, O: IntoResponse>(self, action: OperationHandler) -> Operation {
