@@ -39,7 +39,7 @@ use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
 use crate::serve::router::RouteMatch;
 use crate::server::ApiServer;
-use crate::{approval_change, dispatch, idempotency, submit_problem};
+use crate::{approval_change, dispatch, idempotency};
 
 /// An execution that takes longer is left to the lease's end, which is later.
 const EXECUTION_TIMEOUT: Duration = Duration::from_secs(100);
@@ -299,7 +299,7 @@ async fn prepare<'a>(
             if used.is_none() {
                 let drafts = resolve(Arc::clone(state), tenant.clone(), request.clone()).await?;
                 if drafts.len() != content.emails.len() || !drafts.iter().all(|draft| approved.include(draft)) {
-                    return Err(submit_problem::from_refusal(SubmitError::NotApproved, state.upgrade_url()));
+                    return Err(SubmitError::NotApproved.into_problem(state));
                 }
             }
             tenant.restricted_to_emails(approved)

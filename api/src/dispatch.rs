@@ -253,11 +253,7 @@ where
     version::check_version(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // A request with a body stores something: it is rejected before reading when the disk is full.
-        state
-            .accounts
-            .intake
-            .check_ready()
-            .map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.intake.check_ready().or_problem(state)?;
     }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),

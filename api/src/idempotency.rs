@@ -177,7 +177,7 @@ pub async fn finish<T: IntoResponse>(
     {
         return Ok(IdempotentResponse::replay(Bytes::from(body)));
     }
-    Err(submit_problem::from_refusal(refusal, state.upgrade_url()))
+    Err(refusal.into_problem(state))
 }
 
 /// Records that the result of these keys is unconfirmed, as soon as the store is available again. The client does not

@@ -17,6 +17,7 @@ use net::limit::memory_budget::MemoryShare;
 use store::access::Denial;
 use tokio::time::Instant;
 
+use crate::access;
 use crate::auth::cookie;
 use crate::dispatch::{self, REQUEST_ID};
 use crate::operation::{Operation, OperationHandler};
@@ -24,7 +25,6 @@ use crate::prelude::*;
 use crate::request_log::{self, RequestLogEntry};
 use crate::server::ApiServer;
 use crate::session_pages::{OperationCall, OperationCaller};
-use crate::{access, submit_problem};
 
 impl OperationCaller for ApiServer {
     fn perform<'a>(&'a self, user: Option<&'a SignedInUser>, call: OperationCall) -> BoxFuture<'a, Result<Response>> {
@@ -138,11 +138,7 @@ async fn run(
             let text = format!("The content is larger than {bytes_max} bytes");
             return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
         }
-        state
-            .accounts
-            .intake
-            .check_ready()
-            .map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.intake.check_ready().or_problem(state)?;
     }
     let OperationCall { path, query, headers, body, client_ip, .. } = call;
     let reserved = match user {

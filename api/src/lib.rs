@@ -41,6 +41,7 @@ mod id_path;
 pub mod idempotency;
 mod idempotent_operation;
 pub mod in_process;
+mod into_problem;
 mod list_response;
 pub mod logs;
 pub mod mounted_service;

@@ -42,7 +42,6 @@ use model::credential::SecretHash;
 
 use self::layout::PageContext;
 use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
-use crate::affiliate::refusal::refusal_problem;
 use crate::auth::login_log::LoginKind;
 use crate::operation::{Operation, OperationBuilder, operation};
 use crate::prelude::*;
@@ -94,14 +93,13 @@ async fn require_partner_session(
     state: &AppState,
     request: &PortalRequest,
 ) -> Result<Result<(PartnerSession, PortalToken), PortalPage>> {
-    let fault = |refusal| refusal_problem(state, refusal);
     let at_host = match &request.host {
-        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.map_err(fault)?,
+        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.or_problem(state)?,
         None => None,
     };
     let token = cookie::token(&request.headers, is_secure(state));
     if let Some(token) = &token {
-        let partner_session = state.affiliate.portal.sessions.authenticate(token).await.map_err(fault)?;
+        let partner_session = state.affiliate.portal.sessions.authenticate(token).await.or_problem(state)?;
         // A program's own host serves only that program's partners.
         let is_of_program = |partner_session: &PartnerSession| {
             at_host.as_ref().is_none_or(|program| program.account == partner_session.program.account)
@@ -161,8 +159,7 @@ pub async fn payout(state: State, PortalPayoutPath(request): PortalPayoutPath) -
         Err(page) => return Ok(page),
     };
     let view = PageContext::new(&partner_session, &token, &request).nested();
-    let receipt = payouts::receipt(&state, &view, &request.path_segment).await;
-    let receipt = receipt.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let receipt = payouts::receipt(&state, &view, &request.path_segment).await.or_problem(&state)?;
     Ok(receipt.map_or_else(|| not_found_page(PARENT_PATH), |receipt| PortalPage::new(StatusCode::OK, receipt)))
 }
 
@@ -221,7 +218,7 @@ async fn sign_in_with_link(
             Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(state))))
         }
         Err(AffiliateError::Conflict(ConflictReason::PortalLinkExpired)) => Ok(refused_link(state, request)),
-        Err(refusal) => Err(refusal_problem(state, refusal)),
+        Err(refusal) => Err(refusal.into_problem(state)),
     }
 }
 
@@ -236,13 +233,7 @@ fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
 /// does not use up the link.
 pub async fn enter_by_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state
-        .affiliate
-        .portal
-        .sessions
-        .find_login_target(&secret)
-        .await
-        .map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.or_problem(&state)?;
     if !request.is_prefetch {
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
@@ -263,13 +254,7 @@ pub async fn enter_by_link(state: State, PortalLinkPath(request): PortalLinkPath
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
 pub async fn show_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state
-        .affiliate
-        .portal
-        .sessions
-        .find_login_target(&secret)
-        .await
-        .map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.or_problem(&state)?;
     Ok(match found.filter(|target| target.link.purpose.signs_in()) {
         Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
@@ -288,13 +273,7 @@ pub async fn use_link(state: State, UsePortalLink(request): UsePortalLink) -> Re
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
 pub async fn show_payout(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let change = state
-        .affiliate
-        .portal
-        .destinations
-        .find_payout_change(&secret)
-        .await
-        .map_err(|refusal| refusal_problem(&state, refusal))?;
+    let change = state.affiliate.portal.destinations.find_payout_change(&secret).await.or_problem(&state)?;
     Ok(match change {
         Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),

@@ -24,7 +24,6 @@ use store::product_event_count::{self, ProductEventCounts};
 use crate::events::counts::{day_start, sum_by_key};
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
-use crate::submit_problem;
 use crate::time_range::TimeRange;
 
 /// The browser script.
@@ -201,8 +200,7 @@ pub async fn record_visit(state: State, report: ReportSiteVisit) -> Result<Visit
     };
     state.visits.pages.check_site(account.id, now).map_err(rate_limited)?;
     if let Some(visit) = from_page(&report.visitor_id, &report.url, &report.referrer, now) {
-        let ingested = state.accounts.product_events.ingest_visit(account.id, visit).await;
-        ingested.map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.product_events.ingest_visit(account.id, visit).await.or_problem(&state)?;
     }
     Ok(VisitReportAccepted)
 }

@@ -12,7 +12,6 @@ use message::address_pattern::AddressPattern;
 use model::quota::Noun;
 use model::webhook::{DisabledReason, Webhook};
 
-use self::error::webhook_error_problem;
 use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::operation::{Operation, operation};
@@ -131,8 +130,7 @@ pub async fn create(state: State, tenant: Tenant, input: CreateWebhook) -> Resul
     if input.enabled == Some(false) {
         settings.set_disabled(Some(DisabledReason::Customer));
     }
-    let made = state.accounts.webhooks.create_webhook(settings).await;
-    let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &state))?;
+    let (webhook, secret) = state.accounts.webhooks.create_webhook(settings).await.or_problem(&state)?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }
 
@@ -150,7 +148,7 @@ pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<
 /// `GET /webhooks/{id}`.
 pub async fn get(state: State, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<WebhookResponse> {
     let found = state.accounts.webhooks.webhook(tenant.account().id, id).await;
-    Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &state))?))
+    Ok(WebhookResponse::from_webhook(&found.or_problem(&state)?))
 }
 
 /// `PATCH /webhooks/{id}`.
@@ -193,13 +191,12 @@ pub async fn update(
             _ => {}
         }
     });
-    Ok(WebhookResponse::from_webhook(&changed.await.map_err(|error| webhook_error_problem(error, &state))?))
+    Ok(WebhookResponse::from_webhook(&changed.await.or_problem(&state)?))
 }
 
 /// `DELETE /webhooks/{id}`.
 pub async fn delete(state: State, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse> {
-    let deleted = state.accounts.webhooks.delete_webhook(tenant.account().id, id).await;
-    deleted.map_err(|error| webhook_error_problem(error, &state))?;
+    state.accounts.webhooks.delete_webhook(tenant.account().id, id).await.or_problem(&state)?;
     Ok(OkResponse::OK)
 }
 
@@ -210,7 +207,7 @@ pub async fn rotate_secret(
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
 ) -> Result<WebhookWithSecretResponse> {
     let grace = Duration::from_secs(grace_hours * 3_600);
-    let rotated = state.accounts.webhooks.rotate_webhook_secret(tenant.account().id, id, grace).await;
-    let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;
+    let (webhook, secret) =
+        state.accounts.webhooks.rotate_webhook_secret(tenant.account().id, id, grace).await.or_problem(&state)?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }

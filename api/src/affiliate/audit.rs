@@ -3,7 +3,6 @@
 use ::affiliate::audit::report::AuditReport;
 use ::affiliate::audit::runner::AuditWait;
 
-use super::refusal::refusal_problem;
 use super::request::ReadRequest;
 use crate::prelude::*;
 
@@ -40,5 +39,5 @@ pub async fn get(state: State, owner: Owner, request: ReadRequest<AuditQuery>) -
         .audits
         .audit(state.affiliate.ledger.context.clone(), request.program.account, request.input.wait)
         .await;
-    report.map_err(|fault| refusal_problem(&state, fault))
+    report.or_problem(&state)
 }

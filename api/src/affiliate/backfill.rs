@@ -8,7 +8,6 @@ use ::affiliate::error::AffiliateNoun;
 
 use super::fields::TimeOrUnix;
 use super::path::BackfillPath;
-use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{ResponseObject, ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
@@ -145,5 +144,5 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 pub async fn get(state: State, owner: Owner, request: ReadRequest<BackfillPath>) -> Result<BackfillResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let found = state.affiliate.backfills.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
-    found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&state, refusal))
+    found.map(BackfillResponse::from).or_problem(&state)
 }

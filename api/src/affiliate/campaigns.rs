@@ -10,7 +10,6 @@ use model::idempotency::IdempotencyScope;
 
 use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
 use super::path::CampaignPath;
-use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
@@ -49,12 +48,11 @@ pub async fn list(
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let found = state.affiliate.campaigns.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
-    for campaign in found.map_err(|refusal| refusal_problem(&state, refusal))? {
+    for campaign in found.or_problem(&state)? {
         if campaign.archived_at.is_some() && !input.with_archived {
             continue;
         }
-        let partners = state.affiliate.campaigns.count_partners(&campaign).await;
-        let partners = partners.map_err(|refusal| refusal_problem(&state, refusal))?;
+        let partners = state.affiliate.campaigns.count_partners(&campaign).await.or_problem(&state)?;
         campaigns.push(CampaignObject::of(&campaign, &program, Some(partners)));
     }
     Ok(ListResponse::new(campaigns, None))
@@ -68,7 +66,7 @@ pub async fn get(
 ) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let found = state.affiliate.campaigns.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
-    found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&state, refusal))
+    found.map(|campaign| campaign_response(&(campaign, program))).or_problem(&state)
 }
 
 /// `POST /affiliate-campaigns`.
@@ -105,7 +103,7 @@ pub async fn update(
         .campaigns
         .change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before))
         .await;
-    changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&state, refusal))
+    changed.map(|changed| campaign_response(&changed)).or_problem(&state)
 }
 
 /// `PUT …/campaigns/default`.
@@ -122,5 +120,5 @@ pub async fn set_default(
     let new: &::affiliate::program::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");
     let change: ::affiliate::program::campaigns::CampaignChange<'_> = &|before| fields.update_draft(before);
     let set = state.affiliate.campaigns.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
-    set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&state, refusal))
+    set.map(|set| campaign_response(&set)).or_problem(&state)
 }

@@ -14,7 +14,6 @@ use super::calculation::CommissionDetail;
 use super::fields::{Multiline, parse_word};
 use super::list_query::page_query;
 use super::path::CommissionPath;
-use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::{CommissionResponse, ListResponse};
@@ -152,7 +151,7 @@ pub async fn reverse(
     let id = target.id(AffiliateNoun::Commission)?;
     let reversal = CommissionReversal { reason, note, seen };
     let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;
-    done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&state, refusal))
+    done.map(|line| commission_response(&line)).or_problem(&state)
 }
 
 /// `POST /dashboard/api/affiliate-program/commissions/{id}/reinstate`.

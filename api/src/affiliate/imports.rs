@@ -3,7 +3,6 @@
 use ::affiliate::partners::imports::{ImportOptions, PartnerImportResult};
 use model::affiliate::partner_import;
 
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::prelude::*;
 
@@ -63,6 +62,5 @@ impl FromRequest for ImportPartners {
 pub async fn import(state: State, owner: Owner, request: ReadRequest<ImportPartners>) -> Result<PartnerImportResult> {
     let ResolvedRequest { program, input: ImportPartners { list, options }, .. } =
         request.require_program(&state, owner.tenant()).await?;
-    let done = state.affiliate.imports.import_partners(program.account, list, options).await;
-    done.map_err(|refusal| refusal_problem(&state, refusal))
+    state.affiliate.imports.import_partners(program.account, list, options).await.or_problem(&state)
 }

@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::api_objects::CommissionObject;
-use ::affiliate::error::AffiliateNoun;
-use ::affiliate::error::LedgerError;
+use ::affiliate::error::{AffiliateError, AffiliateNoun};
 use httpd::paging::KIND_LEDGER;
 use model::affiliate::balance::BalancePart;
 use model::affiliate::commission::Commission;
@@ -19,7 +18,6 @@ use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
 
 use super::path::PartnerPath;
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::prelude::*;
@@ -85,8 +83,7 @@ pub async fn list(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (partner, page) = input;
     let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);
-    let view = state.affiliate.lookup.get_partner_view(account, partner).await;
-    view.map_err(|refusal| refusal_problem(&state, refusal))?;
+    state.affiliate.lookup.get_partner_view(account, partner).await.or_problem(&state)?;
     let (before, mut sums) = match page.bytes_after(KIND_LEDGER)? {
         Some(bytes) => {
             let (last, sums) = EarnedSums::from_cursor(&bytes).ok_or_else(paging::invalid_cursor)?;
@@ -94,7 +91,7 @@ pub async fn list(
         }
         None => {
             let balances = state.affiliate.ledger.sums.balances((account, partner)).await;
-            let balances = balances.map_err(|fault: LedgerError| refusal_problem(&state, fault.into()))?;
+            let balances = balances.map_err(AffiliateError::from).or_problem(&state)?;
             let earned = balances.into_iter().map(|(currency, balance)| {
                 let parts = [balance.pending, balance.earned, balance.in_payout, balance.paid];
                 (currency, parts.into_iter().fold(0, i64::saturating_add))

@@ -11,7 +11,6 @@ use net::http_client::URL_BYTES_MAX;
 use super::fields::ClearableLine;
 use super::partners::LinkTokenText;
 use super::path::{PartnerLinkPath, PartnerPath};
-use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
@@ -27,7 +26,7 @@ pub async fn list(
 ) -> Result<ListResponse<LinkObject>> {
     let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
-    let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let view = view.or_problem(&state)?;
     let (links, next) = page.paginate(view.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &view.partner, &view.program);
     Ok(ListResponse::new(links.iter().map(object).collect(), next))
@@ -86,5 +85,5 @@ pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<Partner
     let id = target.id(AffiliateNoun::Partner)?;
     let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.word()))?;
     let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
-    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
+    deleted.map(|()| OkResponse::OK).or_problem(&state)
 }

@@ -8,7 +8,6 @@ use ::affiliate::portal::login::NewLink;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 
 use super::path::PartnerPath;
-use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
 use crate::idempotency::{self, RequestDecision};
@@ -53,7 +52,7 @@ pub async fn create(
     let (account, partner) = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let again = async |sealed: &str| {
         let link = state.affiliate.portal.sessions.open_login_link(partner, sealed).await;
-        Ok::<_, Problem>(login_link_response(&link.map_err(|refusal| refusal_problem(&state, refusal))?).as_replayed())
+        Ok::<_, Problem>(login_link_response(&link.or_problem(&state)?).as_replayed())
     };
     let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
         RequestDecision::Replay(sealed) => return again(&String::from_utf8_lossy(&sealed)).await,
@@ -79,5 +78,5 @@ pub async fn create(
     {
         return again(&sealed).await;
     }
-    Err(refusal_problem(&state, refusal))
+    Err(refusal.into_problem(&state))
 }

@@ -11,7 +11,6 @@ use model::affiliate::program::PayoutMethod;
 
 use super::fields::parse_multiline_text;
 use super::path::PartnerPath;
-use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
@@ -29,7 +28,7 @@ pub async fn get(
 ) -> Result<VersionedResponse<OwnerPartnerDetail>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let view = state.affiliate.lookup.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
-    let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let view = view.or_problem(&state)?;
     let partner = &view.partner;
     let detail = OwnerPartnerDetail {
         affiliate: view.object(),
@@ -110,5 +109,5 @@ pub async fn set_payout_method(
         .partners
         .set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension)
         .await;
-    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
+    view.map(|view| partner_response(&view)).or_problem(&state)
 }

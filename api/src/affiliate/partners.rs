@@ -16,7 +16,6 @@ use net::http_client::URL_BYTES_MAX;
 use super::fields::{ClearableLine, EmailAddress, Multiline, parse_word};
 use super::list_query::page_query;
 use super::path::PartnerPath;
-use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
@@ -61,8 +60,8 @@ pub async fn list(
 ) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
     let page_request = page_query(&input.page, KIND_PARTNER)?;
-    let found = state.affiliate.partners.list_partners(&program, &input.query, page_request).await;
-    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found =
+        state.affiliate.partners.list_partners(&program, &input.query, page_request).await.or_problem(&state)?;
     let next = found.next.map(|id| paging::after_id(KIND_PARTNER, id));
     Ok(ListResponse::new(found.rows.iter().map(PartnerView::object).collect(), next))
 }
@@ -75,7 +74,7 @@ pub async fn get(
 ) -> Result<VersionedResponse<PartnerResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Partner)?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, id).await;
-    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
+    view.map(|view| partner_response(&view)).or_problem(&state)
 }
 
 pub(super) struct LinkTokenText;
@@ -368,7 +367,7 @@ pub async fn update(
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id(AffiliateNoun::Partner)?;
     let view = state.affiliate.partners.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
-    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
+    view.map(|view| partner_response(&view)).or_problem(&state)
 }
 
 /// `DELETE /affiliates/{id}`.
@@ -379,7 +378,7 @@ pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<Partner
     let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
     let (account, id) = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
     let deleted = state.affiliate.partners.delete_partner(account, id, if_match.as_ref()).await;
-    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
+    deleted.map(|()| OkResponse::OK).or_problem(&state)
 }
 
 /// Options of a status change.

@@ -5,7 +5,6 @@ use ::affiliate::payouts::results::{PayoutResults, apply_result_file};
 use model::affiliate::payout::results::{self, PayoutResultRow};
 
 use super::path::PayoutRunPath;
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use crate::prelude::*;
 
@@ -50,6 +49,5 @@ pub async fn mark_payouts(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, PayoutResultsFile(rows)) = input;
     let id = run.id(AffiliateNoun::Run)?;
-    let marked = apply_result_file(&state.affiliate.ledger.payouts, program.account, id, rows).await;
-    marked.map_err(|refusal| refusal_problem(&state, refusal))
+    apply_result_file(&state.affiliate.ledger.payouts, program.account, id, rows).await.or_problem(&state)
 }

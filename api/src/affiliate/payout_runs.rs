@@ -25,7 +25,6 @@ use super::fields::{TimeOrUnix, parse_integer};
 use super::list_query::page_query;
 use super::path::PayoutRunPath;
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
-use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{REPLAYED, ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
@@ -231,7 +230,7 @@ pub async fn draft(
         },
     };
     let draft = state.affiliate.finish_draft(program.account, run).await;
-    let response = respond_to_draft(&state, draft.map_err(|refusal| refusal_problem(&state, refusal))?).await?;
+    let response = respond_to_draft(&state, draft.or_problem(&state)?).await?;
     if guard.is_some() {
         // Releases the key, so that the response can be stored. A request that acquires it meanwhile continues the same
         // run.
@@ -264,7 +263,7 @@ async fn begin_draft(
     {
         return Ok(Err(stored.into()));
     }
-    Err(refusal_problem(state, refusal))
+    Err(refusal.into_problem(state))
 }
 
 async fn respond_to_draft(state: &State, draft: DraftResult) -> Result<DraftPayoutRunResponse> {
@@ -328,7 +327,7 @@ pub async fn list(
 pub async fn get(state: State, owner: Owner, request: ReadRequest<PayoutRunPath>) -> Result<PayoutRunDetailResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let found = state.affiliate.ledger.runs.get_run(program.account, input.id(AffiliateNoun::Run)?).await;
-    stream_run(&state, found.map_err(|refusal| refusal_problem(&state, refusal))?).await
+    stream_run(&state, found.or_problem(&state)?).await
 }
 
 fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
@@ -488,7 +487,7 @@ pub async fn get_file(
     let ResolvedRequest { program, input: (run, input), .. } = request.require_program(&state, owner.tenant()).await?;
     let id = run.id(AffiliateNoun::Run)?;
     let file = state.affiliate.ledger.files.get_file(program.account, id, &input.selection, input.part).await;
-    let file = file.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let file = file.or_problem(&state)?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
 
@@ -504,7 +503,6 @@ pub async fn list_files(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, ListPayoutFiles(selection)) = input;
     let id = run.id(AffiliateNoun::Run)?;
-    let files = state.affiliate.ledger.files.list_files(program.account, id, &selection).await;
-    let files = files.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let files = state.affiliate.ledger.files.list_files(program.account, id, &selection).await.or_problem(&state)?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

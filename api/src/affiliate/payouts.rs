@@ -11,7 +11,6 @@ use model::idempotency::IdempotencyScope;
 use super::list_query::page_query;
 use super::path::PayoutPath;
 use super::payout_view::PayoutResponse;
-use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
@@ -66,7 +65,7 @@ pub async fn get(
 ) -> Result<VersionedResponse<PayoutResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Payout)?;
     let found = state.affiliate.ledger.payouts.get_payout(tenant.account().id, id).await;
-    found.map(|view| payout_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
+    found.map(|view| payout_response(&view)).or_problem(&state)
 }
 
 /// A line with at least one character other than a space.

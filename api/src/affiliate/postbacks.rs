@@ -8,7 +8,6 @@ use httpd::paging::KIND_POSTBACK;
 use model::webhook_delivery::WebhookDeliveryStatus;
 
 use super::path::PartnerPath;
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::prelude::*;
@@ -65,10 +64,10 @@ pub async fn list(
     let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let found = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
-    let partner = found.map_err(|refusal| refusal_problem(&state, refusal))?.partner;
+    let partner = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
+    let partner = partner.or_problem(&state)?.partner;
     let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
-    let (sent, next) = sent.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let (sent, next) = sent.or_problem(&state)?;
     let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
     Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))
 }

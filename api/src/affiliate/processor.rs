@@ -6,7 +6,6 @@ use ::affiliate::processor::signature::HEADER;
 use httpd::paging::KIND_PROCESSOR_EVENT;
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::prelude::*;
@@ -81,7 +80,7 @@ pub async fn receive_event(state: State, input: SignedProcessorEvent) -> Result<
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
     let received = state.affiliate.events.receive_webhook(program, &signature, &body).await;
-    match received.map_err(|refusal| refusal_problem(&state, refusal))? {
+    match received.or_problem(&state)? {
         IngestOutcome::Done => Ok(EventAcknowledgement::processed()),
         IngestOutcome::Duplicate => Ok(EventAcknowledgement::duplicate()),
         IngestOutcome::Ignored(reason) => Ok(EventAcknowledgement::ignored(reason)),
@@ -145,8 +144,8 @@ pub async fn list(
         .affiliate
         .events
         .list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit)
-        .await;
-    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
+        .await
+        .or_problem(&state)?;
     let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, at, &id));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
 }
@@ -176,8 +175,8 @@ pub async fn replay(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
     let id = input.0.ok_or_else(unknown)?;
-    let replayed = state.affiliate.events.replay_event(program.account, &id).await;
-    let event = replayed.map_err(|refusal| refusal_problem(&state, refusal))?.ok_or_else(unknown)?;
+    let event =
+        state.affiliate.events.replay_event(program.account, &id).await.or_problem(&state)?.ok_or_else(unknown)?;
     Ok(ProcessorEventResponse { event: event.into() })
 }
 

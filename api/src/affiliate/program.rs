@@ -10,7 +10,6 @@ use model::affiliate::program::{AffiliateProgram, ProcessorMode, WEBHOOK_SECRETS
 
 use super::fields::CurrencyCode;
 use super::program_fields::PageUrl;
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
@@ -26,7 +25,7 @@ async fn program_response(
     state: &AppState,
     changed: Result<AffiliateProgram, AffiliateError>,
 ) -> Result<VersionedResponse<ProgramResponse>> {
-    let program = changed.map_err(|refusal| refusal_problem(state, refusal))?;
+    let program = changed.or_problem(state)?;
     Ok(VersionedResponse::new(&ProgramResponse { program: program_object(state, &program).await? })
         .with_etag(program.rev))
 }
@@ -68,8 +67,8 @@ pub async fn enable(
             .with_upgrade_url(state.upgrade_url())
             .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
-    let made = state.affiliate.onboarding.enable_program(account, website_url, currency, mode).await;
-    let program = made.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let program =
+        state.affiliate.onboarding.enable_program(account, website_url, currency, mode).await.or_problem(&state)?;
     Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&state, &program).await? })
         .with_etag(program.rev))
 }
@@ -91,12 +90,7 @@ pub async fn get(
 }
 
 async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>> {
-    let summary = state
-        .affiliate
-        .events
-        .processor_event_summary(program.account)
-        .await
-        .map_err(|refusal| refusal_problem(state, refusal))?;
+    let summary = state.affiliate.events.processor_event_summary(program.account).await.or_problem(state)?;
     let base_url = &state.options.base_url;
     Ok(program.processor.as_ref().map(|processor| ProcessorObject::of(processor, program, summary, base_url)))
 }
@@ -112,8 +106,7 @@ pub async fn update(
 ) -> Result<VersionedResponse<ProgramResponse>> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     if let Some(Some(sender)) = input.mail_from() {
-        let checked = state.affiliate.onboarding.check_sender(program.account, sender).await;
-        checked.map_err(|refusal| refusal_problem(&state, refusal))?;
+        state.affiliate.onboarding.check_sender(program.account, sender).await.or_problem(&state)?;
     }
     let change = |settings: &mut _| {
         input.apply(settings);
@@ -210,7 +203,7 @@ pub async fn connect(
 ) -> Result<VersionedResponse<ProcessorResponse>> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     let connected = state.affiliate.onboarding.connect_processor(program.account, if_match.as_ref(), &input.0).await;
-    let program = connected.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let program = connected.or_problem(&state)?;
     let processor = processor_object(&state, &program).await?;
     let processor = processor.ok_or_else(|| Problem::internal("the connected payment processor is missing"))?;
     Ok(VersionedResponse::new(&ProcessorResponse { processor }).with_etag(program.rev))
@@ -226,15 +219,9 @@ pub async fn test_processor(
     request: ReadRequest<NoInput>,
 ) -> Result<TestProcessorResponse> {
     let program = request.require_program(&state, owner.tenant()).await?.program;
-    let processor_account = state.affiliate.onboarding.test_processor(program.account).await;
-    let processor_account = processor_account.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let processor_account = state.affiliate.onboarding.test_processor(program.account).await.or_problem(&state)?;
     let account_id = Some(processor_account.id).filter(|id| !id.is_empty());
-    let summary = state
-        .affiliate
-        .events
-        .processor_event_summary(program.account)
-        .await
-        .map_err(|refusal| refusal_problem(&state, refusal))?;
+    let summary = state.affiliate.events.processor_event_summary(program.account).await.or_problem(&state)?;
     let last_event_at = summary.last_event_at.map(ApiTimestamp);
     Ok(TestProcessorResponse { ok: true, account_id, livemode: processor_account.livemode, last_event_at })
 }

@@ -12,7 +12,6 @@ use store::affiliate::referral::ReferralFilter;
 use super::fields::{ClearableLine, EmailAddress};
 use super::list_query::page_query;
 use super::path::ReferralPath;
-use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{ResponseWriter, VersionedResponse, once};
 use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
@@ -55,7 +54,7 @@ pub async fn list(
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_REFERRAL)?;
     let found = state.affiliate.ledger.referrals.list_referrals(tenant.account().id, &input.filter, page_request).await;
-    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = found.or_problem(&state)?;
     let next = found.next.map(|id| paging::after_id(KIND_REFERRAL, id));
     Ok(ListResponse::new(found.rows.iter().map(ReferralObject::from).collect(), next))
 }
@@ -67,8 +66,7 @@ pub async fn get(
     request: ReadRequest<ReferralPath>,
 ) -> Result<VersionedResponse<ReferralResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Referral)?;
-    let found = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await;
-    let referral = found.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let referral = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await.or_problem(&state)?;
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
 

@@ -11,7 +11,6 @@ use http::header::IF_MATCH;
 use model::affiliate::program::AffiliateProgram;
 use queue::intake::idempotency::IdempotencyKey;
 
-use super::refusal::refusal_problem;
 use crate::idempotency;
 use crate::prelude::*;
 
@@ -49,7 +48,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// 404 if there is no program or set-up steps are missing; then the error of the input.
     pub async fn require_set_up_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
         let program = state.affiliate.programs.require_set_up(tenant.account().id).await;
-        self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
+        self.validate(program.or_problem(state)?)
     }
 
     /// Loads the program in any state, then reports errors of the input.
@@ -58,7 +57,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// 404 if there is no program; then the error of the input.
     pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
         let program = state.affiliate.programs.get_program(tenant.account().id).await;
-        self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
+        self.validate(program.or_problem(state)?)
     }
 
     fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>> {

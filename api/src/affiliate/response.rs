@@ -14,7 +14,6 @@ use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::intake::idempotency::IdempotencyKey;
 use serde::Deserialize;
 
-use super::refusal::refusal_problem;
 use crate::idempotency::{self, RequestDecision};
 use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
@@ -159,5 +158,5 @@ where
     {
         return VersionedResponse::from_stored(stored.as_bytes());
     }
-    Err(refusal_problem(state, refusal))
+    Err(refusal.into_problem(state))
 }

@@ -9,7 +9,6 @@ use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStat
 
 use super::list_query::page_query;
 use super::path::ReferralPath;
-use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use crate::prelude::*;
@@ -115,13 +114,13 @@ async fn decide(
 ) -> Result<DecideReviewResponse> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Referral)?;
-    let decided = state
+    let referral = state
         .affiliate
         .ledger
         .actions
         .decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension)
-        .await;
-    let referral = decided.map_err(|refusal| refusal_problem(state, refusal))?;
+        .await
+        .or_problem(state)?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),
         referral: ReferralObject::from(&referral),

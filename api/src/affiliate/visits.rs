@@ -33,7 +33,6 @@ use self::request::{
     BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, URL_CHARS_MAX, truncated_text_schema,
 };
 use self::response::VisitResponse;
-use super::refusal::refusal_problem;
 use crate::operation::{Operation, OperationBuilder, operation};
 use crate::prelude::*;
 
@@ -166,8 +165,7 @@ pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<V
     let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
     let now = state.services.clock.now();
     state.visits.referrals.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
-    let found = state.affiliate.programs.find_program_by_key(&key).await;
-    let Some(program) = found.map_err(|refusal| refusal_problem(&state, refusal))? else {
+    let Some(program) = state.affiliate.programs.find_program_by_key(&key).await.or_problem(&state)? else {
         return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
     if !caller.is_from_program_page(&program) {
@@ -192,7 +190,7 @@ pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<V
             Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits today; retry later")
                 .with_header(RETRY_AFTER, "3600".to_owned()))
         }
-        Err(refusal) => Err(refusal_problem(&state, refusal)),
+        Err(refusal) => Err(refusal.into_problem(&state)),
     }
 }
 

@@ -28,9 +28,9 @@ use store::client_sends::{self, LimitedClient, SendReservation};
 use super::content;
 use super::view::approval_url;
 use crate::approvals::policy::SECRET_FIELDS;
+use crate::idempotency;
 use crate::operation::Operation;
 use crate::prelude::*;
-use crate::{idempotency, submit_problem};
 
 /// The owner gets no further mail while this many requests of the last hour are pending.
 const MAILED_PENDING_MAX: usize = 10;
@@ -110,8 +110,7 @@ async fn check(state: &State, tenant: &Tenant, operation: &Operation, call: Requ
     let drafts = resolve(Arc::clone(state), tenant.clone(), call).await?;
     let mut emails = Vec::with_capacity(drafts.len());
     for draft in &drafts {
-        let checked = state.accounts.intake.check_draft(tenant, draft).await;
-        checked.map_err(|refusal| submit_problem::from_refusal(refusal, state.upgrade_url()))?;
+        state.accounts.intake.check_draft(tenant, draft).await.or_problem(state)?;
         let email = HeldEmail::from_draft(draft);
         emails.push(email.ok_or_else(|| Problem::internal("a held email is not composed of fields"))?);
     }

@@ -10,7 +10,6 @@ use store::automation::TriggerRole;
 use store::product_event::ProductEventFilter;
 
 use crate::prelude::*;
-use crate::submit_problem;
 
 /// Prefix of the names of the service's own email events.
 const EMAIL_EVENT_PREFIX: &str = "email.";
@@ -149,7 +148,7 @@ async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -
     };
     let refused = state.accounts.intake.authorize_sender(tenant, &author.address).await.err();
     match refused {
-        Some(refusal) if refusal.is_transient() => Err(submit_problem::from_refusal(refusal, state.upgrade_url())),
+        Some(refusal) if refusal.is_transient() => Err(refusal.into_problem(state)),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
     }
 }

@@ -7,7 +7,6 @@ use queue::intake::RescheduleError;
 use super::path::{EmailPath, email_not_found, find, find_without_recipients};
 use crate::emails::view::{EmailDetail, EmailResponse};
 use crate::prelude::*;
-use crate::submit_problem;
 
 /// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -77,6 +76,6 @@ fn reschedule_error_problem(error: RescheduleError, state: &AppState) -> Problem
         RescheduleError::Conflict => {
             Problem::new(ErrorCode::CONFLICT, "The email was sent or changed at the same time")
         }
-        RescheduleError::Refused(refusal) => submit_problem::from_refusal(refusal, state.upgrade_url()),
+        RescheduleError::Refused(refusal) => refusal.into_problem(state),
     }
 }

@@ -147,8 +147,7 @@ async fn queue_test_deliveries(
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
     let queued_deliveries = state.accounts.webhooks.send_test_deliveries(&subscribed, id, payload.r#type, &text).await;
-    let queued_deliveries =
-        queued_deliveries.map_err(|error| crate::webhooks::error::webhook_error_problem(error, state))?;
+    let queued_deliveries = queued_deliveries.or_problem(state)?;
     let queued = queued_deliveries.into_iter().zip(subscribed).map(|(delivery, endpoint)| QueuedTestDelivery {
         id: delivery.id,
         webhook_id: endpoint.id,

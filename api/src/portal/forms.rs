@@ -23,7 +23,6 @@ use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
 use super::{cookie, join, postbacks};
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Longest destination URL and note of a link.
@@ -48,13 +47,7 @@ pub(super) async fn submit(
 ) -> Result<PortalPage> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
-        state
-            .affiliate
-            .portal
-            .sessions
-            .sign_out(&partner_session.session)
-            .await
-            .map_err(|refusal| refusal_problem(state, refusal))?;
+        state.affiliate.portal.sessions.sign_out(&partner_session.session).await.or_problem(state)?;
         let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
         return Ok(to.with_cookie(cookie::clear_cookie(is_secure(state))));
@@ -73,8 +66,7 @@ pub(super) async fn submit(
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(notice)) => {
-            let changed = state.affiliate.portal.sessions.authenticate(token).await;
-            let changed = changed.map_err(|refusal| refusal_problem(state, refusal))?;
+            let changed = state.affiliate.portal.sessions.authenticate(token).await.or_problem(state)?;
             let partner_session = changed.as_ref().unwrap_or(partner_session);
             let view = PageContext::new(partner_session, token, request).with_notice(notice);
             Ok(PortalPage::new(StatusCode::OK, render_page(state, page, &view).await?))

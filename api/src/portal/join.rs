@@ -49,7 +49,7 @@ async fn find_open_campaign(
         Ok(id) => state.affiliate.portal.applications.campaign_to_join(&program, id).await,
         Err(_) => Ok(None),
     };
-    let found = found.map_err(|refusal| crate::affiliate::refusal::refusal_problem(state, refusal))?;
+    let found = found.or_problem(state)?;
     Ok(found.map(|campaign| (program.clone(), campaign)).ok_or_else(|| {
         let text = format!("The partner program of {} does not accept applications here.", website_host(&program));
         PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Applications closed", &text))

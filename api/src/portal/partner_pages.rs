@@ -4,7 +4,6 @@ use html::document::RenderedPage;
 
 use super::layout::PageContext;
 use super::{earnings, home, links, payouts, referrals, settings};
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Renders a page of a signed-in partner.
@@ -17,5 +16,5 @@ pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext
         "settings" => settings::show(state, view).await,
         _ => home::show(state, view).await,
     };
-    rendered.map_err(|refusal| refusal_problem(state, refusal))
+    rendered.or_problem(state)
 }

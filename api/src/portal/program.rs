@@ -5,7 +5,6 @@ use model::affiliate::program::AffiliateProgram;
 use super::layout;
 use super::page::PortalPage;
 use super::request::PortalRequest;
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// The program of a page without a session: by the publishable key in the URL, else by the host.
@@ -14,12 +13,11 @@ pub(super) async fn find_program(
     request: &PortalRequest,
     key: &str,
 ) -> Result<Option<AffiliateProgram>> {
-    let fault = |refusal| refusal_problem(state, refusal);
     if !key.is_empty() {
-        return state.affiliate.programs.find_portal_by_key(key).await.map_err(fault);
+        return state.affiliate.programs.find_portal_by_key(key).await.or_problem(state);
     }
     match &request.host {
-        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.map_err(fault),
+        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.or_problem(state),
         None => Ok(None),
     }
 }

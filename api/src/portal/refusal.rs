@@ -3,7 +3,6 @@
 use ::affiliate::error::{AffiliateError, ConflictReason};
 
 use super::texts;
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Status and text of an error that the visitor can correct; other errors become a `Problem`.
@@ -24,6 +23,6 @@ pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<
             Ok((StatusCode::FORBIDDEN, texts::to_sentence(&refusal.to_string())))
         }
         AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, texts::to_sentence(&refusal.to_string()))),
-        _ => Err(refusal_problem(state, refusal)),
+        _ => Err(refusal.into_problem(state)),
     }
 }

@@ -15,7 +15,6 @@ use super::layout::{self, submit_button};
 use super::page::PortalPage;
 use super::program::{find_program, no_program_page};
 use super::request::PortalRequest;
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Minimum duration of the response; it hides whether a commit was made.
@@ -84,7 +83,7 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
         state.affiliate.portal.sessions.request_login_link(&program, &email),
         tokio::time::sleep(RESPONSE_DELAY)
     );
-    sent.map_err(|refusal| refusal_problem(state, refusal))?;
+    sent.or_problem(state)?;
     let content = maud! {
         p {
             "If " strong { (email.to_string()) } " is a partner of " (website_host(&program))

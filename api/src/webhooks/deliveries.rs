@@ -4,7 +4,6 @@ use events::webhooks::ReplaySelection;
 use httpd::request_value::Time;
 use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 
-use super::error::webhook_error_problem;
 use super::request::{WebhookPath, event_names, events_schema, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
@@ -51,8 +50,7 @@ pub async fn list(
     (WebhookPath(webhook), input): (WebhookPath, ListDeliveries),
 ) -> Result<WebhookDeliveryList> {
     let account = tenant.account().id;
-    let found = state.accounts.webhooks.webhook(account, webhook).await;
-    found.map_err(|error| webhook_error_problem(error, &state))?;
+    state.accounts.webhooks.webhook(account, webhook).await.or_problem(&state)?;
     let mut before = input.page.before_id(paging::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
     if let Some(at) = input.created_before {
         let first_excluded = DeliveryId::new(at, 0);
@@ -97,12 +95,7 @@ impl FromRequest for WebhookDeliveryPath {
 /// `GET /webhooks/{id}/deliveries/{delivery_id}`.
 pub async fn get(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Result<WebhookDeliveryResponse> {
     let (store, account) = (&state.services.store, tenant.account().id);
-    state
-        .accounts
-        .webhooks
-        .webhook(account, input.webhook)
-        .await
-        .map_err(|error| webhook_error_problem(error, &state))?;
+    state.accounts.webhooks.webhook(account, input.webhook).await.or_problem(&state)?;
     let found = store::webhook_delivery::get(store, account, input.webhook, input.id).await?;
     let delivery = found.ok_or_else(|| Problem::not_found("delivery"))?;
     let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
@@ -115,8 +108,8 @@ pub async fn get(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Re
 /// # Errors
 /// The delivery does not exist; 400 while it is pending or the endpoint is disabled; the store cannot be written.
 pub async fn replay(state: State, tenant: Tenant, input: WebhookDeliveryPath) -> Result<QueuedDeliveryResponse> {
-    let replayed = state.accounts.webhooks.replay_delivery(tenant.account().id, input.webhook, input.id).await;
-    let delivery = replayed.map_err(|error| webhook_error_problem(error, &state))?;
+    let delivery = state.accounts.webhooks.replay_delivery(tenant.account().id, input.webhook, input.id).await;
+    let delivery = delivery.or_problem(&state)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
 
@@ -170,7 +163,7 @@ pub async fn replay_many(
     // Deliveries that are created from now on are not replayed.
     let until = until.unwrap_or_else(|| state.services.clock.now());
     let range = ReplaySelection { since, until, status, events };
-    let replayed = state.accounts.webhooks.replay_deliveries(tenant.account().id, webhook, &range).await;
-    let (queued, next) = replayed.map_err(|error| webhook_error_problem(error, &state))?;
+    let (queued, next) =
+        state.accounts.webhooks.replay_deliveries(tenant.account().id, webhook, &range).await.or_problem(&state)?;
     Ok(QueuedDeliveriesResponse { queued, next_since: next.map(JsonTimestamp) })
 }

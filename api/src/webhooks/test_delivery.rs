@@ -1,6 +1,6 @@
 //! Tests an endpoint: sends one example event, with a single attempt.
 
-use super::error::{endpoint_disabled, webhook_error_problem, webhook_not_found};
+use super::error::{endpoint_disabled, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
 use crate::emails::test_event::example_event::ExampleEvent;
@@ -25,8 +25,7 @@ pub async fn send_test(
     tenant: Tenant,
     (WebhookPath(webhook), test): (WebhookPath, TestedEvent),
 ) -> Result<QueuedDeliveryResponse> {
-    let webhook = state.accounts.webhooks.webhook(tenant.account().id, webhook).await;
-    let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
+    let webhook = state.accounts.webhooks.webhook(tenant.account().id, webhook).await.or_problem(&state)?;
     if !webhook.enabled {
         return Err(endpoint_disabled());
     }
@@ -40,7 +39,7 @@ pub async fn send_test(
         model::webhook::WebhookBody { r#type: event, created_at: model::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
     let queued = state.accounts.webhooks.send_test_deliveries(std::slice::from_ref(&webhook), id, event, &body).await;
-    let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
+    let queued = queued.or_problem(&state)?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })
 }

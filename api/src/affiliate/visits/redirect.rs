@@ -11,7 +11,6 @@ use model::affiliate::partner::PartnerLinkToken;
 use model::affiliate::program::AffiliateProgram;
 
 use super::request::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text};
-use crate::affiliate::refusal::refusal_problem;
 use crate::prelude::*;
 
 /// Page for browsers if the link belongs to no program.
@@ -118,7 +117,7 @@ async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<A
         (None, Some(host)) => state.affiliate.portal.hosts.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
-    found.map_err(|refusal| refusal_problem(state, refusal))
+    found.or_problem(state)
 }
 
 /// `GET /r/{token}`.
@@ -146,7 +145,7 @@ pub async fn follow(state: State, request: FollowLink) -> Result<LinkRedirect> {
         sub_id: request.sub_id,
         from: request.caller.client_ip,
     });
-    let outcome = state.affiliate.ledger.visits.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
-    let LinkTarget { location, .. } = outcome.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let found = state.affiliate.ledger.visits.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
+    let LinkTarget { location, .. } = found.or_problem(&state)?;
     Ok(LinkRedirect::Location(HeaderValue::from_str(&location).map_err(Problem::internal)?))
 }
