@@ -74,6 +74,13 @@ pub fn operations() -> Vec<Operation> {
     .collect()
 }
 
+/// A path of the owner's operations.
+macro_rules! owner_path {
+    ($path:literal) => {
+        concat!("/dashboard/api/affiliate-program", $path)
+    };
+}
+
 /// Starts an operation that is answered 404 if the account has no program.
 fn affiliate_operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     operation(method, path, id).errors(&[ErrorCode::NOT_FOUND])
@@ -81,20 +88,19 @@ fn affiliate_operation(method: Method, path: &'static str, id: &'static str) -> 
 
 fn partner_operations() -> Vec<Operation> {
     let (full, tag) = (ApiKeyScope::Full, "affiliates");
-    let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
-        affiliate_operation(get.clone(), "/affiliates", "list_affiliates")
+        affiliate_operation(Method::GET, "/affiliates", "list_affiliates")
             .about(tag, "List partners, newest first")
             .sdk("affiliates.list")
             .api_key_or_session(full, partners::list),
-        affiliate_operation(post.clone(), "/affiliates", "create_affiliate")
+        affiliate_operation(Method::POST, "/affiliates", "create_affiliate")
             .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .sdk("affiliates.create")
             .moves_money()
             .mails_later()
             .api_key_or_session(full, partners::create),
-        affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
+        affiliate_operation(Method::GET, "/affiliates/{id}", "get_affiliate")
             .about(tag, "Get a partner with all its links")
             .sdk("affiliates.get")
             .api_key_or_session(full, partners::get),
@@ -103,37 +109,37 @@ fn partner_operations() -> Vec<Operation> {
             .sdk("affiliates.update")
             .moves_money()
             .api_key_or_session(full, partners::update),
-        affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
+        affiliate_operation(Method::DELETE, "/affiliates/{id}", "delete_affiliate")
             .about(tag, "Delete a partner that has never been paid")
             .sdk("affiliates.delete")
             .moves_money()
             .api_key_or_session(full, partners::delete),
-        affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
+        affiliate_operation(Method::POST, "/affiliates/{id}/approve", "approve_affiliate")
             .about(tag, "Approve a partner")
             .sdk("affiliates.approve")
             .moves_money()
             .mails_later()
             .api_key_or_session(full, partners::approve),
-        affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
+        affiliate_operation(Method::POST, "/affiliates/{id}/reject", "reject_affiliate")
             .about(tag, "Reject a partner")
             .sdk("affiliates.reject")
             .mails_later()
             .api_key_or_session(full, partners::reject),
-        affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
+        affiliate_operation(Method::POST, "/affiliates/{id}/suspend", "suspend_affiliate")
             .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")
             .sdk("affiliates.suspend")
             .moves_money()
             .api_key_or_session(full, partners::suspend),
-        affiliate_operation(get, "/affiliates/{id}/links", "list_affiliate_links")
+        affiliate_operation(Method::GET, "/affiliates/{id}/links", "list_affiliate_links")
             .about(tag, "List a partner's links, newest first")
             .sdk("affiliates.links.list")
             .api_key_or_session(full, links::list),
-        affiliate_operation(post, "/affiliates/{id}/links", "create_affiliate_link")
+        affiliate_operation(Method::POST, "/affiliates/{id}/links", "create_affiliate_link")
             .about(tag, "Create a link for a partner")
             .idempotent_storage_cost(IdempotencyScope::CreateLink, &[(Quota::AffiliateLinks, 1)])
             .sdk("affiliates.links.create")
             .api_key_or_session(full, links::create),
-        affiliate_operation(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
+        affiliate_operation(Method::DELETE, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
             .about(tag, "Delete a link other than the primary one")
             .sdk("affiliates.links.delete")
             .api_key_or_session(full, links::delete),
@@ -214,51 +220,39 @@ fn commission_operations() -> Vec<Operation> {
             .sdk("affiliateCommissions.reverse")
             .risk(Risk::Money)
             .api_key_or_session(full, commissions::reverse),
-        affiliate_operation(
-            Method::POST,
-            "/dashboard/api/affiliate-program/commissions/{id}/reinstate",
-            "reinstate_affiliate_commission",
-        )
-        .about(OWNER_NOUN, "Reinstate a reversed commission")
-        .risk(Risk::Money)
-        .owner_idempotent(commissions::reinstate),
-        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews", "list_affiliate_reviews")
+        affiliate_operation(Method::POST, owner_path!("/commissions/{id}/reinstate"), "reinstate_affiliate_commission")
+            .about(OWNER_NOUN, "Reinstate a reversed commission")
+            .risk(Risk::Money)
+            .owner_idempotent(commissions::reinstate),
+        affiliate_operation(Method::GET, owner_path!("/reviews"), "list_affiliate_reviews")
             .about(OWNER_NOUN, "List referrals held for review, newest first")
             .owner(reviews::list),
-        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews/{id}", "get_affiliate_review")
+        affiliate_operation(Method::GET, owner_path!("/reviews/{id}"), "get_affiliate_review")
             .about(OWNER_NOUN, "Get the review of a referral")
             .owner(reviews::get),
-        affiliate_operation(
-            Method::POST,
-            "/dashboard/api/affiliate-program/reviews/{id}/allow",
-            "allow_affiliate_referral",
-        )
-        .about(OWNER_NOUN, "Allow a referral that is held for review")
-        .risk(Risk::Money)
-        .owner(reviews::allow),
-        affiliate_operation(
-            Method::POST,
-            "/dashboard/api/affiliate-program/reviews/{id}/reject",
-            "reject_affiliate_referral",
-        )
-        .about(OWNER_NOUN, "Reject a referral and reverse its commissions")
-        .risk(Risk::Money)
-        .owner(reviews::reject),
-        affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/backfill", "begin_affiliate_backfill")
+        affiliate_operation(Method::POST, owner_path!("/reviews/{id}/allow"), "allow_affiliate_referral")
+            .about(OWNER_NOUN, "Allow a referral that is held for review")
+            .risk(Risk::Money)
+            .owner(reviews::allow),
+        affiliate_operation(Method::POST, owner_path!("/reviews/{id}/reject"), "reject_affiliate_referral")
+            .about(OWNER_NOUN, "Reject a referral and reverse its commissions")
+            .risk(Risk::Money)
+            .owner(reviews::reject),
+        affiliate_operation(Method::POST, owner_path!("/backfill"), "begin_affiliate_backfill")
             .about(OWNER_NOUN, "Start a backfill of past invoices from the payment processor")
             .risk(Risk::Money)
             .owner_idempotent(backfill::start),
-        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill", "list_affiliate_backfills")
+        affiliate_operation(Method::GET, owner_path!("/backfill"), "list_affiliate_backfills")
             .about(OWNER_NOUN, "List backfills, newest first")
             .owner(backfill::list),
-        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill/{id}", "get_affiliate_backfill")
+        affiliate_operation(Method::GET, owner_path!("/backfill/{id}"), "get_affiliate_backfill")
             .about(OWNER_NOUN, "Get the progress of a backfill")
             .owner(backfill::get),
-        affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/imports", "import_affiliates")
+        affiliate_operation(Method::POST, owner_path!("/imports"), "import_affiliates")
             .about(OWNER_NOUN, "Import a list of partners, or preview the import")
             .risk(Risk::Money)
             .owner(imports::import),
-        affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/audit", "audit_affiliate_program")
+        affiliate_operation(Method::GET, owner_path!("/audit"), "audit_affiliate_program")
             .about(OWNER_NOUN, "Check the invariants of the ledger")
             .owner(audit::get),
     ]
@@ -266,92 +260,62 @@ fn commission_operations() -> Vec<Operation> {
 
 fn payout_operations() -> Vec<Operation> {
     let (full, tag) = (ApiKeyScope::Full, "affiliate_payouts");
-    let (get, post) = (Method::GET, Method::POST);
     vec![
-        affiliate_operation(get.clone(), "/affiliate-payouts", "list_affiliate_payouts")
+        affiliate_operation(Method::GET, "/affiliate-payouts", "list_affiliate_payouts")
             .about(tag, "List payouts, newest first")
             .sdk("affiliatePayouts.list")
             .api_key_or_session(full, payouts::list),
-        affiliate_operation(get.clone(), "/affiliate-payouts/{id}", "get_affiliate_payout")
+        affiliate_operation(Method::GET, "/affiliate-payouts/{id}", "get_affiliate_payout")
             .about(tag, "Get a payout")
             .sdk("affiliatePayouts.get")
             .api_key_or_session(full, payouts::get),
-        affiliate_operation(post.clone(), "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
+        affiliate_operation(Method::POST, "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
             .about(tag, "Mark a manual payout as paid, with its proof")
             .sdk("affiliatePayouts.markPaid")
             .risk(Risk::Money)
             .api_key_or_session(full, payouts::mark_paid),
-        affiliate_operation(
-            post.clone(),
-            "/dashboard/api/affiliate-program/payouts/{id}/fail",
-            "fail_affiliate_payout",
-        )
-        .about(OWNER_NOUN, "Mark a payout as failed: its commissions return to the next run")
-        .risk(Risk::Money)
-        .owner_idempotent(payouts::fail),
-        affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/payout-runs", "draft_affiliate_payout_run")
+        affiliate_operation(Method::POST, owner_path!("/payouts/{id}/fail"), "fail_affiliate_payout")
+            .about(OWNER_NOUN, "Mark a payout as failed: its commissions return to the next run")
+            .risk(Risk::Money)
+            .owner_idempotent(payouts::fail),
+        affiliate_operation(Method::POST, owner_path!("/payout-runs"), "draft_affiliate_payout_run")
             .about(OWNER_NOUN, "Draft a payout run of all payable commissions")
             .risk(Risk::Money)
             .owner_idempotent(payout_runs::draft),
-        affiliate_operation(get.clone(), "/dashboard/api/affiliate-program/payout-runs", "list_affiliate_payout_runs")
+        affiliate_operation(Method::GET, owner_path!("/payout-runs"), "list_affiliate_payout_runs")
             .about(OWNER_NOUN, "List payout runs, newest first")
             .owner(payout_runs::list),
-        affiliate_operation(
-            get.clone(),
-            "/dashboard/api/affiliate-program/payout-runs/{id}",
-            "get_affiliate_payout_run",
-        )
-        .about(OWNER_NOUN, "Get a payout run with its payouts and skipped partners")
-        .owner(payout_runs::get),
-        affiliate_operation(
-            post.clone(),
-            "/dashboard/api/affiliate-program/payout-runs/{id}/approve",
-            "approve_affiliate_payout_run",
-        )
-        .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
-        .risk(Risk::Payout)
-        .owner_idempotent(payout_runs::approve),
-        affiliate_operation(
-            post,
-            "/dashboard/api/affiliate-program/payout-runs/{id}/cancel",
-            "cancel_affiliate_payout_run",
-        )
-        .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
-        .risk(Risk::Money)
-        .owner_idempotent(payout_runs::cancel),
+        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}"), "get_affiliate_payout_run")
+            .about(OWNER_NOUN, "Get a payout run with its payouts and skipped partners")
+            .owner(payout_runs::get),
+        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/approve"), "approve_affiliate_payout_run")
+            .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
+            .risk(Risk::Payout)
+            .owner_idempotent(payout_runs::approve),
+        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/cancel"), "cancel_affiliate_payout_run")
+            .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
+            .risk(Risk::Money)
+            .owner_idempotent(payout_runs::cancel),
     ]
 }
 
 /// Files that owners exchange with the payment provider.
 fn payout_file_operations() -> Vec<Operation> {
-    let get = Method::GET;
     vec![
-        affiliate_operation(
-            Method::POST,
-            "/dashboard/api/affiliate-program/payout-runs/{id}/results",
-            "mark_affiliate_payouts",
-        )
-        .about(OWNER_NOUN, "Import the results of a run's payouts from the payment provider's file")
-        .risk(Risk::Money)
-        .owner(payout_results::mark_payouts),
-        affiliate_operation(
-            get.clone(),
-            "/dashboard/api/affiliate-program/payout-runs/{id}/csv",
-            "get_affiliate_payout_file",
-        )
-        .about(OWNER_NOUN, "Get the payment file of a run for one payout method")
-        .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
-        .risk(Risk::Money)
-        .owner(payout_runs::get_file),
-        affiliate_operation(
-            get,
-            "/dashboard/api/affiliate-program/payout-runs/{id}/files",
-            "list_affiliate_payout_files",
-        )
-        .about(OWNER_NOUN, "Get all payment files of a run")
-        .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
-        .risk(Risk::Money)
-        .owner(payout_runs::list_files),
+        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/results"), "mark_affiliate_payouts")
+            .about(OWNER_NOUN, "Import the results of a run's payouts from the payment provider's file")
+            .risk(Risk::Money)
+            .owner(payout_results::mark_payouts),
+        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}/csv"), "get_affiliate_payout_file")
+            .about(OWNER_NOUN, "Get the payment file of a run for one payout method")
+            .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
+            .risk(Risk::Money)
+            .owner(payout_runs::get_file),
+        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}/files"), "list_affiliate_payout_files")
+            .about(OWNER_NOUN, "Get all payment files of a run")
+            .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
+            .risk(Risk::Money)
+            .owner(payout_runs::list_files),
     ]
 }
 
@@ -361,16 +325,12 @@ fn processor_operations() -> Vec<Operation> {
             .about(OWNER_NOUN, "Receive a Stripe event")
             .errors(processor::RECEIVE_ERRORS)
             .public(processor::receive_event),
-        affiliate_operation(
-            Method::GET,
-            "/dashboard/api/affiliate-program/processor/events",
-            "list_affiliate_processor_events",
-        )
-        .about(OWNER_NOUN, "List events received from the payment processor, newest first")
-        .owner(processor::list),
+        affiliate_operation(Method::GET, owner_path!("/processor/events"), "list_affiliate_processor_events")
+            .about(OWNER_NOUN, "List events received from the payment processor, newest first")
+            .owner(processor::list),
         affiliate_operation(
             Method::POST,
-            "/dashboard/api/affiliate-program/processor/events/{id}/replay",
+            owner_path!("/processor/events/{id}/replay"),
             "replay_affiliate_processor_event",
         )
         .about(OWNER_NOUN, "Retry a failed event")
@@ -379,78 +339,60 @@ fn processor_operations() -> Vec<Operation> {
 }
 
 fn owner_operations() -> Vec<Operation> {
-    let (get, post, put) = (Method::GET, Method::POST, Method::PUT);
     vec![
-        affiliate_operation(post.clone(), "/dashboard/api/affiliate-program", "enable_affiliate_program")
+        affiliate_operation(Method::POST, owner_path!(""), "enable_affiliate_program")
             .about(OWNER_NOUN, "Enable the account's affiliate program")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .risk(Risk::Money)
             .owner(program::enable),
-        affiliate_operation(get.clone(), "/dashboard/api/affiliate-program", "get_affiliate_program")
+        affiliate_operation(Method::GET, owner_path!(""), "get_affiliate_program")
             .about(OWNER_NOUN, "Get the program, its payment processor and missing setup steps")
             .owner(program::get),
-        affiliate_operation(Method::PATCH, "/dashboard/api/affiliate-program", "update_affiliate_program")
+        affiliate_operation(Method::PATCH, owner_path!(""), "update_affiliate_program")
             .about(OWNER_NOUN, "Change settings (all or nothing)")
             .risk(Risk::Money)
             .owner(program::update),
-        affiliate_operation(
-            put.clone(),
-            "/dashboard/api/affiliate-program/campaigns/default",
-            "set_default_affiliate_campaign",
-        )
-        .about(OWNER_NOUN, "Create or update the default campaign")
-        .risk(Risk::Money)
-        .owner(campaigns::set_default),
-        affiliate_operation(put.clone(), "/dashboard/api/affiliate-program/processor", "connect_affiliate_processor")
+        affiliate_operation(Method::PUT, owner_path!("/campaigns/default"), "set_default_affiliate_campaign")
+            .about(OWNER_NOUN, "Create or update the default campaign")
+            .risk(Risk::Money)
+            .owner(campaigns::set_default),
+        affiliate_operation(Method::PUT, owner_path!("/processor"), "connect_affiliate_processor")
             .about(OWNER_NOUN, "Connect a payment processor, replacing the previous one")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
             .risk(Risk::Money)
             .owner(program::connect),
-        affiliate_operation(
-            post.clone(),
-            "/dashboard/api/affiliate-program/processor/test",
-            "test_affiliate_processor",
-        )
-        .about(OWNER_NOUN, "Test the payment processor's key")
-        .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
-        .owner(program::test_processor),
-        affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/go-live", "start_affiliate_program")
+        affiliate_operation(Method::POST, owner_path!("/processor/test"), "test_affiliate_processor")
+            .about(OWNER_NOUN, "Test the payment processor's key")
+            .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
+            .owner(program::test_processor),
+        affiliate_operation(Method::POST, owner_path!("/go-live"), "start_affiliate_program")
             .about(OWNER_NOUN, "Start the program")
             .risk(Risk::Money)
             .owner(program::go_live),
-        affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/pause", "pause_affiliate_program")
+        affiliate_operation(Method::POST, owner_path!("/pause"), "pause_affiliate_program")
             .about(OWNER_NOUN, "Pause the program: visits and new referrals are no longer recorded")
             .risk(Risk::Money)
             .owner(program::pause),
-        affiliate_operation(get, "/dashboard/api/affiliate-program/partners/{id}", "get_affiliate_inside")
+        affiliate_operation(Method::GET, owner_path!("/partners/{id}"), "get_affiliate_inside")
             .about(OWNER_NOUN, "Get a partner including its postback secret")
             .risk(Risk::Secret)
             .owner(owner_partners::get),
-        affiliate_operation(
-            Method::GET,
-            "/dashboard/api/affiliate-program/partners/{id}/ledger",
-            "list_affiliate_ledger",
-        )
-        .about(OWNER_NOUN, "List a partner's commissions with their formulas and the balance after each, newest first")
-        .owner(ledger::list),
-        affiliate_operation(
-            Method::GET,
-            "/dashboard/api/affiliate-program/partners/{id}/postbacks",
-            "list_affiliate_postbacks",
-        )
-        .about(OWNER_NOUN, "List a partner's postbacks of the last 30 days, newest first")
-        .owner(postbacks::list),
-        affiliate_operation(post, "/dashboard/api/affiliate-program/partners/{id}/reactivate", "reactivate_affiliate")
+        affiliate_operation(Method::GET, owner_path!("/partners/{id}/ledger"), "list_affiliate_ledger")
+            .about(
+                OWNER_NOUN,
+                "List a partner's commissions with their formulas and the balance after each, newest first",
+            )
+            .owner(ledger::list),
+        affiliate_operation(Method::GET, owner_path!("/partners/{id}/postbacks"), "list_affiliate_postbacks")
+            .about(OWNER_NOUN, "List a partner's postbacks of the last 30 days, newest first")
+            .owner(postbacks::list),
+        affiliate_operation(Method::POST, owner_path!("/partners/{id}/reactivate"), "reactivate_affiliate")
             .about(OWNER_NOUN, "Reactivate a suspended partner")
             .owner_idempotent(owner_partners::reactivate),
-        affiliate_operation(
-            put,
-            "/dashboard/api/affiliate-program/partners/{id}/payout-method",
-            "set_affiliate_payout_method",
-        )
-        .about(OWNER_NOUN, "Set a partner's payout method")
-        .risk(Risk::Money)
-        .owner(owner_partners::set_payout_method),
+        affiliate_operation(Method::PUT, owner_path!("/partners/{id}/payout-method"), "set_affiliate_payout_method")
+            .about(OWNER_NOUN, "Set a partner's payout method")
+            .risk(Risk::Money)
+            .owner(owner_partners::set_payout_method),
     ]
 }
 
