@@ -53,6 +53,10 @@ enum RetentionError {
     Commit(#[from] CommitError),
 }
 
+/// Deletes up to a number of rows in a batch; returns how many it found.
+type Purge<'p> =
+    dyn for<'a> Fn(&'a Store, &'a mut Batch, usize) -> BoxFuture<'a, Result<usize, ReadError>> + Send + Sync + 'p;
+
 /// Purges expired rows.
 pub(crate) struct RetentionJob {
     services: Services,
@@ -120,38 +124,20 @@ impl RetentionJob {
     async fn purge_shared_rows(&self) -> Result<(), RetentionError> {
         let now = self.services.clock.now();
         let (keys, tls) = (oldest(now, model::idempotency::RETENTION), oldest(now, message::tls_report::RETENTION));
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::idempotency::purge_before(store, batch, keys, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::sign_in_link::purge_expired(store, batch, now, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::oauth::token::purge_expired(store, batch, now, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::oauth::code::purge_expired(store, batch, now, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::oauth::device::purge_expired(store, batch, now, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::oauth::client::purge_expired(store, batch, now, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::tls_daily_stats::purge_before(store, batch, tls, limit))
-        })
-        .await?;
-        self.purge(BATCH_ROWS, |store, batch, limit| {
-            Box::pin(store::tls_report_received::purge_before(store, batch, tls, limit))
-        })
-        .await
+        let purges: [&Purge<'_>; 8] = [
+            &|store, batch, limit| Box::pin(store::idempotency::purge_before(store, batch, keys, limit)),
+            &|store, batch, limit| Box::pin(store::sign_in_link::purge_expired(store, batch, now, limit)),
+            &|store, batch, limit| Box::pin(store::oauth::token::purge_expired(store, batch, now, limit)),
+            &|store, batch, limit| Box::pin(store::oauth::code::purge_expired(store, batch, now, limit)),
+            &|store, batch, limit| Box::pin(store::oauth::device::purge_expired(store, batch, now, limit)),
+            &|store, batch, limit| Box::pin(store::oauth::client::purge_expired(store, batch, now, limit)),
+            &|store, batch, limit| Box::pin(store::tls_daily_stats::purge_before(store, batch, tls, limit)),
+            &|store, batch, limit| Box::pin(store::tls_report_received::purge_before(store, batch, tls, limit)),
+        ];
+        for purge in purges {
+            self.purge(BATCH_ROWS, purge).await?;
+        }
+        Ok(())
     }
 
     /// Purges expired rows of an account that no one renews.
