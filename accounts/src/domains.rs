@@ -24,7 +24,7 @@ use events::subsystems::EventSubsystems;
 use futures_util::future::BoxFuture;
 use message::address::{DomainName, NAME_BYTES_MAX};
 use message::address_pattern::AddressPattern;
-use model::domain::{DeliverySettings, DomainState, SendingDomain};
+use model::domain::{DeliverySettings, SendingDomain};
 use model::domain_setup::{DomainSetup, ServiceHosts};
 use model::id::{AccountId, DomainId};
 pub use provider::Publisher;
@@ -188,24 +188,7 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
             self.check_can_add(account, &new.name, limit).await?;
-            let now = self.rows.services.clock.now();
-            let id = DomainId::new(now, self.rows.services.entropy.unique_bits());
-            let dkim = self.rows.make_keys(id, new.selector, new.rsa).await?;
-            let domain = SendingDomain {
-                id,
-                account,
-                name: new.name,
-                state: DomainState::Unverified,
-                dkim,
-                next_dkim: None,
-                former_dkim: None,
-                delivery: new.delivery,
-                inbound_enabled: new.inbound_enabled,
-                inbound_addresses: new.inbound_addresses,
-                created_at: now,
-                verified_at: None,
-                updated_at: now,
-            };
+            let domain = self.rows.new_domain(account, new).await?;
             // RFC 1035 2.3.4: a record with a longer name cannot be published.
             let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
             if let Some(name) = self.rows.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {

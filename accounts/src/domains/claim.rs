@@ -18,12 +18,12 @@ use events::subsystems::EventSubsystems;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use message::address::DomainName;
-use model::domain::{DomainState, SendingDomain};
+use model::domain::SendingDomain;
 use model::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use model::domain_setup::{RecordFinding, RecordStatus};
 use model::email::EmailStatus;
 use model::email_index::EmailFilter;
-use model::id::{AccountId, ClaimId, DomainId, EventId};
+use model::id::{AccountId, ClaimId, EventId};
 use model::owner_alert::{AlertSubject, OwnerAlert};
 use store::engine::Batch;
 use store::task::PARTITIONS;
@@ -325,24 +325,7 @@ impl DomainClaims {
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
         let limit_check = self.rows.check_domain_limit(before.account, limit).await?;
-        let now = self.rows.services.clock.now();
-        let id = DomainId::new(now, self.rows.services.entropy.unique_bits());
-        let new = NewDomain::with_name(before.name.clone());
-        let domain = SendingDomain {
-            id,
-            account: before.account,
-            name: new.name,
-            state: DomainState::Unverified,
-            dkim: self.rows.make_keys(id, None, None).await?,
-            next_dkim: None,
-            former_dkim: None,
-            delivery: new.delivery,
-            inbound_enabled: false,
-            inbound_addresses: Vec::new(),
-            created_at: now,
-            verified_at: None,
-            updated_at: now,
-        };
+        let domain = self.rows.new_domain(before.account, NewDomain::with_name(before.name.clone())).await?;
         let setup = self.rows.initial_setup(domain);
         (after.status, after.block) = (ClaimStatus::Completed, None);
         let mut batch = Batch::progress();

@@ -13,7 +13,7 @@ use queue::services::Services;
 use serde_json::json;
 use store::engine::{Batch, CommitError, Store};
 
-use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup};
+use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, NewDomain};
 
 /// Reads and commits domains.
 pub(super) struct DomainRows {
@@ -58,6 +58,27 @@ impl DomainRows {
             Some(limit) => Err(DomainError::Limit { limit, used: count.number }),
             None => Ok(count),
         }
+    }
+
+    /// A new domain with its keys; nothing is stored.
+    pub(super) async fn new_domain(&self, account: AccountId, new: NewDomain) -> Result<SendingDomain, DomainError> {
+        let now = self.services.clock.now();
+        let id = DomainId::new(now, self.services.entropy.unique_bits());
+        Ok(SendingDomain {
+            id,
+            account,
+            name: new.name,
+            state: DomainState::Unverified,
+            dkim: self.make_keys(id, new.selector, new.rsa).await?,
+            next_dkim: None,
+            former_dkim: None,
+            delivery: new.delivery,
+            inbound_enabled: new.inbound_enabled,
+            inbound_addresses: new.inbound_addresses,
+            created_at: now,
+            verified_at: None,
+            updated_at: now,
+        })
     }
 
     /// A new domain and its first setup; verified at once if domains are verified automatically.
