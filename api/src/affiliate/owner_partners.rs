@@ -3,22 +3,18 @@
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::PartnerStatusChange;
-use ::affiliate::partners::lookup::PartnerView;
 use httpd::request_object::bounded_text_schema;
 use model::affiliate::partner::{PartnerAction, PayoutDestination};
 use model::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use model::affiliate::program::PayoutMethod;
 
 use super::fields::parse_multiline_text;
+use super::partners::partner_response;
 use super::path::PartnerPath;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
 use crate::prelude::*;
-
-fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
-    VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
-}
 
 /// `GET …/partners/{id}`.
 pub async fn get(

@@ -25,7 +25,7 @@ const REASON_BYTES_MAX: usize = 1_000;
 /// Statuses that a new partner can have.
 const INITIAL_STATUSES: &[&str] = &["active", "pending", "invited"];
 
-fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
+pub(super) fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
     VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
 }
 

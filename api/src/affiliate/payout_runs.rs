@@ -369,14 +369,6 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     Ok(totals)
 }
 
-/// Requires a recent proof of identity, because approval moves money. The operator is exempt.
-fn require_recent_authentication(owner: &Owner) -> Result<()> {
-    match owner {
-        Owner::SignedIn(signed_in) => access::require_recent_authentication(signed_in.tenant()),
-        Owner::Operator(_) => Ok(()),
-    }
-}
-
 /// `POST …/payout-runs/{id}/approve`.
 ///
 /// # Errors
@@ -387,7 +379,8 @@ pub async fn approve(
     request: CreateRequest<(PayoutRunPath, ReviewedRun)>,
 ) -> Result<VersionedResponse<PayoutRunResponse>> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
-    require_recent_authentication(&owner)?;
+    // Approval moves money. The operator needs no proof.
+    access::require_recent_authentication(owner.tenant())?;
     let (run, reviewed) = input;
     let id = run.id(AffiliateNoun::Run)?;
     let service = &state.affiliate;
