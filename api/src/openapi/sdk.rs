@@ -11,7 +11,7 @@ use model::event::EventKind;
 use provider::Provider;
 use serde_json::{Map, Value, json};
 
-use super::document;
+use super::{collect_components, document};
 use crate::operation::Operation;
 use crate::sdk::{Risk, SdkAction, SdkMethod};
 use crate::version;
@@ -91,7 +91,7 @@ pub fn operations_document(operations: &[Operation]) -> Value {
         described.extend(actions);
     }
     let mut used = BTreeSet::new();
-    collect_references(&json!(described), &document["components"]["schemas"], &mut used);
+    collect_components(&json!(described), &document["components"]["schemas"], &mut used);
     let schemas: Map<String, Value> =
         used.iter().map(|name| (name.clone(), document["components"]["schemas"][name].clone())).collect();
     let events: Vec<Value> =
@@ -210,21 +210,4 @@ fn webhook_event(kind: EventKind, entry: &Value) -> Value {
         "schema": content["schema"],
         "example": content["example"],
     })
-}
-
-/// Adds the components that `value` refers to, and those that they refer to.
-fn collect_references(value: &Value, schemas: &Value, used: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            let reference = fields.get("$ref").and_then(Value::as_str);
-            if let Some(name) = reference.and_then(|one| one.strip_prefix("#/components/schemas/"))
-                && used.insert(name.to_owned())
-            {
-                collect_references(&schemas[name], schemas, used);
-            }
-            fields.values().for_each(|one| collect_references(one, schemas, used));
-        }
-        Value::Array(entries) => entries.iter().for_each(|one| collect_references(one, schemas, used)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
