@@ -10,9 +10,10 @@ use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
 
-use super::client::{self, ClientError};
+use super::client;
 use super::decision::{
-    ClientView, Decision, ScopeView, approved_scopes, client_problem, decided_policy, grantor, kept_policy, scope_views,
+    ClientView, Decision, ScopeView, approved_scopes, client_problem, decided_policy, failure_problem, grantor,
+    kept_policy, scope_views,
 };
 use super::error::{OAuthError, OAuthErrorCode};
 use super::form::OAuthParameters;
@@ -214,10 +215,7 @@ async fn check(
 ) -> Result<Result<AuthorizationRequest, RefusedAuthorization>> {
     let shown = |error: OAuthError| client_problem(error.description.replace('`', ""));
     let client_id = parameters.require("client_id").map_err(shown)?;
-    let client = client::resolve(state, client_id).await.map_err(|error| match error {
-        ClientError::Unknown(text) => client_problem(text),
-        ClientError::Problem(problem) => problem,
-    })?;
+    let client = client::resolve(state, client_id).await.map_err(failure_problem)?;
     let redirect_uri = parameters.require("redirect_uri").map_err(shown)?.to_owned();
     if !client.has_redirect_uri(&redirect_uri) {
         return Err(client_problem("The redirect URI is not one of the app's: go back and start again"));

@@ -2,6 +2,7 @@
 
 use model::oauth::{ClientReference, OAuthClient};
 
+use super::error::{OAuthError, OAuthErrorCode, OAuthFailure};
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::prelude::*;
 
@@ -12,22 +13,17 @@ const CLI_REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1/callback", "http://[::1]
 /// Longer ids belong to no client.
 const CLIENT_ID_BYTES_MAX: usize = 512;
 
-/// Why a client id leads to no client.
-#[derive(Debug)]
-pub enum ClientError {
-    /// A sentence for the client's developer.
-    Unknown(String),
-    Problem(Problem),
+fn invalid_client(description: impl Into<String>) -> OAuthFailure {
+    OAuthError::new(OAuthErrorCode::InvalidClient, description).into()
 }
 
 /// Finds a client. A metadata document is fetched, unless it is cached.
 ///
 /// # Errors
-/// There is no such client, or its document is unusable; the store cannot be read.
-pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient, ClientError> {
-    let unknown = |text: &str| Err(ClientError::Unknown(text.to_owned()));
+/// `invalid_client` if there is no such client, or its document is unusable; the store cannot be read.
+pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient, OAuthFailure> {
     if client_id.len() > CLIENT_ID_BYTES_MAX {
-        return unknown("The client id is too long");
+        return Err(invalid_client("The client id is too long"));
     }
     if client_id == CLI_CLIENT_ID {
         return Ok(ResolvedClient {
@@ -39,20 +35,19 @@ pub async fn resolve(state: &AppState, client_id: &str) -> Result<ResolvedClient
     }
     if client_id.contains("://") {
         let (http, now) = (state.queue.events.webhooks.client(), state.services.clock.now());
-        return state.oauth.documents.client(http, client_id, now).await.map_err(ClientError::Unknown);
+        return state.oauth.documents.client(http, client_id, now).await.map_err(invalid_client);
     }
     let Ok(id) = client_id.parse::<OAuthClientId>() else {
-        return unknown("The client id is unknown; register the client again");
+        return Err(invalid_client("The client id is unknown; register the client again"));
     };
-    let found = store::oauth::client::get(&state.services.store, id).await;
-    match found.map_err(|error| ClientError::Problem(error.into()))? {
+    match store::oauth::client::get(&state.services.store, id).await? {
         Some(client) if state.services.clock.now() < client.expires_at => Ok(ResolvedClient {
             reference: ClientReference { id: client_id.to_owned(), name: client.name },
             identity: ClientIdentity::Registered,
             redirect_uris: client.redirect_uris,
             uses_device_codes: client.uses_device_codes,
         }),
-        _ => unknown("The client id is unknown or was deleted; register the client again"),
+        _ => Err(invalid_client("The client id is unknown or was deleted; register the client again")),
     }
 }
 

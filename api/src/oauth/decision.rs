@@ -6,6 +6,7 @@ use model::oauth::scope::{OAuthScope, ScopeSet};
 use model::oauth::{ClientReference, Grantor};
 use model::user::UserRole;
 
+use super::error::OAuthFailure;
 use super::resolved_client::{ClientIdentity, ResolvedClient};
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, read_policy};
@@ -146,4 +147,12 @@ pub(super) fn grantor(user: &SignedInUser) -> Grantor {
 /// A problem for the person, who cannot repair the client's request.
 pub(super) fn client_problem(text: impl Into<String>) -> Problem {
     Problem::new(ErrorCode::VALIDATION_ERROR, text)
+}
+
+/// The same for a failure of an OAuth endpoint.
+pub(super) fn failure_problem(failure: OAuthFailure) -> Problem {
+    match failure {
+        OAuthFailure::Refused(error) => client_problem(error.description),
+        OAuthFailure::Problem(problem) => problem,
+    }
 }

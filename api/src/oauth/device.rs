@@ -8,9 +8,10 @@ use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecisio
 
 use super::DEVICE_PAGE;
 use super::authorization::{requested_scopes, resource_words};
-use super::client::{self, ClientError};
+use super::client;
 use super::decision::{
-    ClientView, Decision, ScopeView, approved_scopes, client_problem, decided_policy, grantor, kept_policy, scope_views,
+    ClientView, Decision, ScopeView, approved_scopes, decided_policy, failure_problem, grantor, kept_policy,
+    scope_views,
 };
 use super::device_polls::POLL_INTERVAL;
 use super::error::{OAuthError, OAuthErrorCode, OAuthFailure, OAuthResponse};
@@ -66,10 +67,7 @@ pub async fn begin(state: State, form: OAuthForm<DeviceFields>) -> Result<OAuthR
 async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<DeviceResponse, OAuthFailure> {
     let now = state.services.clock.now();
     state.sign_in.limiter.count_oauth_request(form.client_ip, "device", now)?;
-    let client = client::resolve(state, form.parameters.require("client_id")?).await.map_err(|error| match error {
-        ClientError::Unknown(text) => OAuthFailure::from(OAuthError::new(OAuthErrorCode::InvalidClient, text)),
-        ClientError::Problem(problem) => problem.into(),
-    })?;
+    let client = client::resolve(state, form.parameters.require("client_id")?).await?;
     if !client.uses_device_codes {
         let text = "The client did not register the grant type of RFC 8628";
         return Err(OAuthError::new(OAuthErrorCode::UnauthorizedClient, text).into());
@@ -93,20 +91,16 @@ async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<
         };
         let mut batch = Batch::intake();
         store::oauth::device::create(&mut batch, &secret, &device);
-        match state.services.store.commit(batch).await {
-            Ok(()) => {
-                let verification_uri = format!("{base_url}{DEVICE_PAGE}");
-                return Ok(DeviceResponse {
-                    device_code: secret.text(),
-                    verification_uri_complete: format!("{verification_uri}?code={shown}"),
-                    user_code: shown,
-                    verification_uri,
-                    expires_in: DEVICE_CODE_TTL.as_secs(),
-                    interval: POLL_INTERVAL.as_secs(),
-                });
-            }
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if state.commit(batch).await? {
+            let verification_uri = format!("{base_url}{DEVICE_PAGE}");
+            return Ok(DeviceResponse {
+                device_code: secret.text(),
+                verification_uri_complete: format!("{verification_uri}?code={shown}"),
+                user_code: shown,
+                verification_uri,
+                expires_in: DEVICE_CODE_TTL.as_secs(),
+                interval: POLL_INTERVAL.as_secs(),
+            });
         }
     }
     Err(OAuthFailure::Problem(Problem::busy()))
@@ -174,10 +168,7 @@ async fn find_pending(
     let found = found.filter(|device| now < device.expires_at && device.decision == DeviceDecision::Pending);
     let device = found.ok_or_else(unknown)?;
     attempt.discard();
-    let client = client::resolve(state, &device.client.id).await.map_err(|error| match error {
-        ClientError::Unknown(text) => client_problem(text),
-        ClientError::Problem(problem) => problem,
-    })?;
+    let client = client::resolve(state, &device.client.id).await.map_err(failure_problem)?;
     Ok((device, client))
 }
 

@@ -7,7 +7,6 @@ use model::oauth::OAuthGrant;
 use model::oauth::scope::OAuthScope;
 
 use super::authorization::resource_words;
-use super::error::OAuthFailure;
 use super::token::end_grant;
 use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
@@ -93,11 +92,8 @@ pub async fn get(state: State, tenant: Tenant, GrantPath(id): GrantPath) -> Resu
 }
 
 async fn end(state: &AppState, grant: &OAuthGrant) -> Result<OkResponse> {
-    match end_grant(state, grant.grantor.account, grant.id).await {
-        Ok(()) => Ok(OkResponse::OK),
-        Err(OAuthFailure::Problem(problem)) => Err(problem),
-        Err(OAuthFailure::Refused(error)) => Err(Problem::new(ErrorCode::CONFLICT, error.description)),
-    }
+    end_grant(state, grant.grantor.account, grant.id).await.map_err(Problem::outage)?;
+    Ok(OkResponse::OK)
 }
 
 /// `DELETE /grants/{id}`.

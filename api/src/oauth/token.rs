@@ -89,15 +89,11 @@ async fn exchange_code(state: &State, form: &OAuthParameters) -> Result<TokenRes
         let mut batch = Batch::progress();
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
         store::oauth::code::use_up(&mut batch, &secret, &code, grant);
-        match state.services.store.commit(batch).await {
-            Ok(()) => {
-                notify_granted(state, code.grantor.account, grant).await;
-                return Ok(response);
-            }
-            // Another request used the code at the same moment, or the user changed: the next turn tells.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if state.commit(batch).await? {
+            notify_granted(state, code.grantor.account, grant).await;
+            return Ok(response);
         }
+        // Another request used the code at the same moment, or the user changed: the next turn tells.
     }
     Err(OAuthFailure::Problem(Problem::busy()))
 }
@@ -153,10 +149,8 @@ async fn exchange_refresh_token(state: &State, form: &OAuthParameters) -> Result
         }
         let mut batch = Batch::progress();
         let response = refresh_grant(state, &mut batch, &grant, scopes, audience).await?;
-        match store.commit(batch).await {
-            Ok(()) => return Ok(response),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if state.commit(batch).await? {
+            return Ok(response);
         }
     }
     Err(OAuthFailure::Problem(Problem::busy()))
@@ -212,13 +206,9 @@ async fn exchange_device_code(state: &State, form: &OAuthParameters) -> Result<T
         };
         let (grant, response) = create_grant(state, &mut batch, &user, terms).await?;
         store::oauth::device::consume(&mut batch, &secret, &device);
-        match state.services.store.commit(batch).await {
-            Ok(()) => {
-                notify_granted(state, grantor.account, grant).await;
-                return Ok(response);
-            }
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if state.commit(batch).await? {
+            notify_granted(state, grantor.account, grant).await;
+            return Ok(response);
         }
     }
     Err(OAuthFailure::Problem(Problem::busy()))
@@ -230,13 +220,13 @@ async fn end_reused(
     account: AccountId,
     grant: GrantId,
     secret: &'static str,
-) -> Result<(), OAuthFailure> {
+) -> Result<(), CommitError> {
     tracing::warn!(%account, %grant, secret, "a secret of a grant was used twice: the grant ends");
     end_grant(state, account, grant).await
 }
 
 /// Ends a grant, and the streams of its access tokens.
-pub(super) async fn end_grant(state: &AppState, account: AccountId, grant: GrantId) -> Result<(), OAuthFailure> {
+pub(super) async fn end_grant(state: &AppState, account: AccountId, grant: GrantId) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     store::oauth::grant::delete(&mut batch, account, grant);
     state.services.store.commit(batch).await?;
