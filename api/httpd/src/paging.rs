@@ -108,7 +108,7 @@ impl PageParameters {
 
     /// The time in a cursor of this kind, and the text that orders entries of the same time.
     pub fn cursor_time(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
-        let Some(position) = self.decode_cursor(kind)? else { return Ok(None) };
+        let Some(position) = self.bytes_after(kind)? else { return Ok(None) };
         let (time, text) = position.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
         let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid_cursor())?;
         let text = std::str::from_utf8(text).map_err(|_| invalid_cursor())?;
@@ -133,19 +133,15 @@ impl PageParameters {
         let mut page = entries.split_off(start);
         page.reverse();
         let next = u32::try_from(start).ok().filter(|n| *n > 0);
-        Ok((page, next.map(|n| encode_cursor(KIND_OFFSET, &n.to_be_bytes()))))
+        Ok((page, next.map(|n| after_bytes(KIND_OFFSET, &n.to_be_bytes()))))
+    }
+
+    fn cursor_bytes<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
+        self.bytes_after(kind)?.map(|position| position.try_into().map_err(|_| invalid_cursor())).transpose()
     }
 
     /// The position in a cursor of this kind that [`after_bytes`] made.
     pub fn bytes_after(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
-        self.decode_cursor(kind)
-    }
-
-    fn cursor_bytes<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
-        self.decode_cursor(kind)?.map(|position| position.try_into().map_err(|_| invalid_cursor())).transpose()
-    }
-
-    fn decode_cursor(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         let Some(text) = &self.cursor else { return Ok(None) };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
         match bytes.split_first() {
@@ -157,22 +153,24 @@ impl PageParameters {
 
 /// The cursor of a page that ends at this position.
 pub fn after_bytes(kind: u8, position: &[u8]) -> String {
-    encode_cursor(kind, position)
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(position);
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The cursor of a page whose last entry has this id.
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
-    encode_cursor(kind, &id)
+    after_bytes(kind, &id)
 }
 
 /// The cursor of a page whose last entry has this number.
 pub fn after_number(kind: u8, number: u64) -> String {
-    encode_cursor(kind, &number.to_be_bytes())
+    after_bytes(kind, &number.to_be_bytes())
 }
 
 /// The cursor of a page whose last entry has this time and text.
 pub fn after_time(kind: u8, time: Timestamp, text: &str) -> String {
-    encode_cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
+    after_bytes(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 
 /// The number in a cursor of this kind; `None` for an invalid cursor.
@@ -183,7 +181,7 @@ pub fn decode_number(kind: u8, cursor: &str) -> Option<u64> {
 
 /// The cursor of a page whose last entry is this version of a template.
 pub fn after_template_version(number: u32) -> String {
-    encode_cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
+    after_bytes(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
 }
 
 /// A timestamp, ISO 8601 with an offset. A space counts as `+`, because clients forget to escape it as `%2B`.
@@ -199,12 +197,6 @@ pub fn parse_time(parameters: &[(String, String)], name: &str) -> Result<Option<
     parsed.map(Some).ok_or_else(|| {
         Problem::field(name, "must be a time with an offset, like `2026-01-01T10:00:00Z` (escape `+` as `%2B`)")
     })
-}
-
-fn encode_cursor(kind: u8, position: &[u8]) -> String {
-    let mut bytes = vec![kind];
-    bytes.extend_from_slice(position);
-    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The error for a cursor that this list did not issue.
