@@ -90,13 +90,9 @@ impl IntoResponse for UnsubscribePage {
 #[derive(Debug)]
 pub struct UnsubscribeTokenPath(String);
 
-fn token_parameter() -> Value {
-    schema::path_parameter(TOKEN, "The signed token of the link in the email")
-}
-
 impl FromRequest for UnsubscribeTokenPath {
     fn parameters() -> Vec<Value> {
-        vec![token_parameter()]
+        vec![schema::path_parameter(TOKEN, "The signed token of the link in the email")]
     }
 
     fn read(call: &Request) -> Result<Self> {
@@ -106,7 +102,7 @@ impl FromRequest for UnsubscribeTokenPath {
 
 /// An unsubscribe request. The body is ignored: the POST itself unsubscribes.
 #[derive(Debug)]
-pub struct OneClickUnsubscribe(String);
+pub struct OneClickUnsubscribe;
 
 impl FromRequest for OneClickUnsubscribe {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
@@ -116,21 +112,14 @@ impl FromRequest for OneClickUnsubscribe {
         json!({"type": "object", "properties": {"List-Unsubscribe": one_click}})
     });
 
-    fn parameters() -> Vec<Value> {
-        vec![token_parameter()]
-    }
-
-    fn read(call: &Request) -> Result<Self> {
-        Ok(Self(call.path_parameter(TOKEN).to_owned()))
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
     }
 }
 
 /// The submitted preferences.
 #[derive(Debug)]
-pub struct SetPreferences {
-    token: String,
-    preferences: SubscriptionPreferences,
-}
+pub struct SetPreferences(SubscriptionPreferences);
 
 const PRODUCT: &str = "product";
 const NEWSLETTER: &str = "newsletter";
@@ -145,10 +134,6 @@ impl FromRequest for SetPreferences {
         }})
     });
 
-    fn parameters() -> Vec<Value> {
-        vec![token_parameter()]
-    }
-
     fn read(call: &Request) -> Result<Self> {
         let form = std::str::from_utf8(&call.body).unwrap_or_default();
         let fields = paging::parse_query(form)?;
@@ -156,12 +141,11 @@ impl FromRequest for SetPreferences {
             return Err(Problem::field(FORM.0, "must be `preferences`, as the form of the page sends it"));
         }
         let is_checked = |name: &str| Some(fields.iter().any(|(n, _)| n == name));
-        let preferences = SubscriptionPreferences {
+        Ok(Self(SubscriptionPreferences {
             unsubscribe_all: is_checked(NOTHING),
             product: is_checked(PRODUCT),
             newsletter: is_checked(NEWSLETTER),
-        };
-        Ok(Self { token: call.path_parameter(TOKEN).to_owned(), preferences })
+        }))
     }
 }
 
@@ -208,7 +192,10 @@ pub async fn confirm_page(state: State, UnsubscribeTokenPath(token): Unsubscribe
 }
 
 /// `POST /u/{token}`.
-pub async fn unsubscribe(state: State, OneClickUnsubscribe(token): OneClickUnsubscribe) -> Result<UnsubscribePage> {
+pub async fn unsubscribe(
+    state: State,
+    (UnsubscribeTokenPath(token), OneClickUnsubscribe): (UnsubscribeTokenPath, OneClickUnsubscribe),
+) -> Result<UnsubscribePage> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     SuppressionService::new(&state.services)
         .apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope))
@@ -230,8 +217,10 @@ pub async fn preferences_page(
 ///
 /// # Errors
 /// The body is not from the form; the store cannot be read or written.
-pub async fn set_preferences(state: State, input: SetPreferences) -> Result<UnsubscribePage> {
-    let SetPreferences { token, preferences } = input;
+pub async fn set_preferences(
+    state: State,
+    (UnsubscribeTokenPath(token), SetPreferences(preferences)): (UnsubscribeTokenPath, SetPreferences),
+) -> Result<UnsubscribePage> {
     let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
     SuppressionService::new(&state.services)
         .apply_preference(&bound, preferences)
