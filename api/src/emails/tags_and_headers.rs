@@ -45,13 +45,8 @@ fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag
     let mut tags = Vec::with_capacity(entries.len());
     for (n, entry) in entries.iter().enumerate() {
         let path = format!("tags[{n}]");
-        let object = match fields::parse_object(entry) {
-            Ok(object) => object,
-            Err(text) => {
-                notes.errors.add(&path, text);
-                continue;
-            }
-        };
+        let object = fields::parse_object(entry).map_err(|text| notes.errors.add(&path, text));
+        let Ok(object) = object else { continue };
         let fields = ObjectFields::from_object(object, &TAG_NAMES, &format!("{path}."), notes);
         let mut part = |name: &str| match fields.value(name) {
             Some(value) => fields::parse_header_line(value, TAG_BYTES_MAX)
@@ -76,17 +71,11 @@ fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag
 /// Parses `headers`.
 pub fn read_headers(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<CustomHeader> {
     let Some(value) = fields.value("headers") else { return Vec::new() };
-    let object = match fields::parse_object(value) {
-        Ok(object) if object.0.len() <= HEADERS_MAX => object,
-        Ok(_) => {
-            notes.errors.add("headers", format!("has more than {HEADERS_MAX} entries"));
-            return Vec::new();
-        }
-        Err(text) => {
-            notes.errors.add("headers", text);
-            return Vec::new();
-        }
-    };
+    let object = fields::parse_object(value).and_then(|object| match object.0.len() {
+        0..=HEADERS_MAX => Ok(object),
+        _ => Err(format!("has more than {HEADERS_MAX} entries")),
+    });
+    let Ok(object) = object.map_err(|text| notes.errors.add("headers", text)) else { return Vec::new() };
     let mut headers = Vec::with_capacity(object.0.len());
     let mut names: Vec<Cow<'_, str>> = Vec::with_capacity(object.0.len());
     for (name, value) in object.0 {

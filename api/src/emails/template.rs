@@ -50,13 +50,9 @@ fn read_template_object<'a>(
     value: &'a RawValue,
     notes: &mut FieldDiagnostics,
 ) -> (Option<TemplateRef>, Option<VariablesField<'a>>) {
-    let fields = match fields::parse_object(value) {
-        Ok(object) => ObjectFields::from_object(object, &OBJECT_NAMES, "template.", notes),
-        Err(text) => {
-            notes.errors.add("template", text);
-            return (None, None);
-        }
-    };
+    let object = fields::parse_object(value).map_err(|text| notes.errors.add("template", text));
+    let Ok(object) = object else { return (None, None) };
+    let fields = ObjectFields::from_object(object, &OBJECT_NAMES, "template.", notes);
     let reference = match (fields.value("id"), fields.value("alias")) {
         (Some(id), None) => parse_template_ref(id, "template.id", notes),
         (None, Some(alias)) => parse_template_ref(alias, "template.alias", notes),
@@ -87,13 +83,8 @@ fn parse_template_ref(value: &RawValue, name: &str, notes: &mut FieldDiagnostics
         1..=ALIAS_BYTES_MAX => Ok(text),
         _ => Err(format!("is longer than {ALIAS_BYTES_MAX} bytes")),
     });
-    match text {
-        Ok(text) => Some(TemplateRef { key: TemplateKey::parse(&text), version: None }),
-        Err(text) => {
-            notes.errors.add(name, text);
-            None
-        }
-    }
+    let text = text.map_err(|error| notes.errors.add(name, error)).ok()?;
+    Some(TemplateRef { key: TemplateKey::parse(&text), version: None })
 }
 
 /// Parses the number of a version.
