@@ -376,10 +376,7 @@ pub async fn duplicate(
 
 fn copy_name(name: &str) -> String {
     const SUFFIX: &str = " (copy)";
-    let mut end = name.len().min(NAME_BYTES_MAX - SUFFIX.len());
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = name.floor_char_boundary(NAME_BYTES_MAX - SUFFIX.len());
     format!("{}{SUFFIX}", name.get(..end).unwrap_or_default())
 }
 

@@ -181,21 +181,17 @@ impl Exchange {
         let status = response.status().as_u16();
         record_metrics(operation, id, status, started);
         if let Some(actor) = context.actor {
-            let (duration, address) = (started.elapsed(), access::client_ip(&head));
-            let surface = access::surface(&head);
-            let is_audited = context.is_audited;
-            let approved = None;
             let entry = RequestLogEntry {
                 id,
                 actor,
                 operation,
                 status,
                 error_code,
-                duration,
-                surface,
-                address,
-                is_audited,
-                approved,
+                duration: started.elapsed(),
+                surface: access::surface(&head),
+                address: access::client_ip(&head),
+                is_audited: context.is_audited,
+                approved: None,
             };
             state.request_log.record(entry, &head.method, head.uri.path(), &content);
             if request_log::is_written_first(risk) {

@@ -254,9 +254,6 @@ async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTe
 
 fn copy_name(name: &str, number: usize) -> String {
     let suffix = if number == 1 { " (copy)".to_owned() } else { format!(" (copy {number})") };
-    let mut end = name.len().min(NAME_BYTES_MAX - suffix.len());
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = name.floor_char_boundary(NAME_BYTES_MAX - suffix.len());
     format!("{}{suffix}", name.get(..end).unwrap_or_default())
 }

@@ -26,10 +26,10 @@ use super::list_query::page_query;
 use super::path::PayoutRunPath;
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
-use super::response::{REPLAYED, ResponseWriter, VersionedResponse, once, owner_claim};
+use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
 use crate::access;
-use crate::idempotency::{self, RequestDecision};
+use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::prelude::*;
 
 /// Payouts per chunk of a streamed response.

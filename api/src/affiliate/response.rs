@@ -8,18 +8,15 @@
 use std::marker::PhantomData;
 
 use ::affiliate::error::AffiliateError;
-use http::header::{ETAG, HeaderName, HeaderValue};
+use http::header::{ETAG, HeaderValue};
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::intake::idempotency::IdempotencyKey;
 use serde::Deserialize;
 
-use crate::idempotency::{self, RequestDecision};
+use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
-
-/// Marks a response that is replayed for a repeated idempotency key.
-pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The JSON object of a response.
 pub trait ResponseObject: ToSchema + Send + 'static {

@@ -156,14 +156,11 @@ async fn store_held(
         };
         state.queue.events.owner_alerts.put(&mut batch, partition, account, about);
     }
-    match store.commit(batch).await {
-        Ok(()) => {
-            alert.into_iter().for_each(|partition| state.queue.events.owner_alerts.notify(partition));
-            Ok(true)
-        }
-        Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::outage(error)),
+    let is_stored = state.commit(batch).await?;
+    if is_stored {
+        alert.into_iter().for_each(|partition| state.queue.events.owner_alerts.notify(partition));
     }
+    Ok(is_stored)
 }
 
 /// Checks the limits of the account and of the client.

@@ -8,14 +8,6 @@ use store::automation::StoredAutomation;
 pub struct AutomationPath(pub(super) Option<AutomationId>);
 
 impl AutomationPath {
-    pub(super) fn parameter() -> Value {
-        schema::path_parameter("id", "The automation's id (`aut_…`)")
-    }
-
-    pub(super) fn from_request(call: &Request) -> Self {
-        Self(call.path_parameter("id").parse().ok())
-    }
-
     pub(super) fn id(self) -> Result<AutomationId> {
         self.0.ok_or_else(automation_not_found)
     }
@@ -23,11 +15,11 @@ impl AutomationPath {
 
 impl FromRequest for AutomationPath {
     fn parameters() -> Vec<Value> {
-        vec![Self::parameter()]
+        vec![schema::path_parameter("id", "The automation's id (`aut_…`)")]
     }
 
     fn read(call: &Request) -> Result<Self> {
-        Ok(Self::from_request(call))
+        Ok(Self(call.path_parameter("id").parse().ok()))
     }
 }
 

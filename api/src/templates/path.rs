@@ -10,23 +10,13 @@ const ID_OR_ALIAS: &str = "id_or_alias";
 #[derive(Debug, Clone)]
 pub struct TemplatePath(pub(super) TemplateKey);
 
-impl TemplatePath {
-    pub(super) fn parameter() -> Value {
-        schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
+impl FromRequest for TemplatePath {
+    fn parameters() -> Vec<Value> {
+        vec![schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")]
     }
 
     /// Any text is a key: an unknown one is answered 404 later.
-    pub(super) fn from_request(call: &Request) -> Self {
-        Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS)))
-    }
-}
-
-impl FromRequest for TemplatePath {
-    fn parameters() -> Vec<Value> {
-        vec![Self::parameter()]
-    }
-
     fn read(call: &Request) -> Result<Self> {
-        Ok(Self::from_request(call))
+        Ok(Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS))))
     }
 }

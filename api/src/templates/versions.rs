@@ -157,7 +157,7 @@ impl FromRequest for TemplateVersionPath {
     }
 
     fn read(call: &Request) -> Result<Self> {
-        let TemplatePath(key) = TemplatePath::from_request(call);
+        let TemplatePath(key) = TemplatePath::read(call)?;
         // Text that is not a positive number is answered 404.
         Ok(Self(key, call.path_parameter(NUMBER).parse().ok().filter(|n| *n > 0)))
     }

@@ -23,7 +23,6 @@ use super::response::{BatchEntry, BatchResponse, batch_outcome};
 use crate::emails::send::{SendRequest, SendResponse};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
 use crate::prelude::*;
-use crate::submit_problem;
 
 /// An email of the batch before the intake's result.
 enum BatchItem {
@@ -52,7 +51,7 @@ impl BatchSubmission<'_> {
             BatchItem::Settled(result) => Some(result.clone()),
             BatchItem::Submitted(warnings, _) => outcomes.next().map(|outcome| match outcome {
                 Ok(accepted) => Ok(BatchEntry::from_accepted(index, accepted, warnings)),
-                Err(refusal) => Err(submit_problem::from_refusal(refusal.clone(), self.state.upgrade_url())),
+                Err(refusal) => Err(refusal.clone().into_problem(self.state)),
             }),
         };
         self.items.iter().enumerate().filter_map(entry).collect()
@@ -63,10 +62,7 @@ impl BatchSubmission<'_> {
         let mut outcomes = outcomes.iter();
         let problem = |(index, item): (usize, &BatchItem)| match item {
             BatchItem::Settled(result) => Some((index, result.clone().err()?)),
-            BatchItem::Submitted(..) => {
-                let refusal = outcomes.next()?.clone().err()?;
-                Some((index, submit_problem::from_refusal(refusal, self.state.upgrade_url())))
-            }
+            BatchItem::Submitted(..) => Some((index, outcomes.next()?.clone().err()?.into_problem(self.state))),
         };
         let problems: Vec<_> = self.items.iter().enumerate().filter_map(problem).collect();
         (self.strict && !problems.is_empty()).then(|| Problem::from_batch(&problems))
