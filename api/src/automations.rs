@@ -311,9 +311,7 @@ async fn apply_edit(
     let definition = edit.apply(&version.definition)?;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     after.updated_at = now;
-    if let Some(name) = &edit.name {
-        after.name.clone_from(name);
-    }
+    set_given(&mut after.name, &edit.name);
     let mut current = version.clone();
     if definition != version.definition {
         activation_check::check_text_messages(state, &definition)?;

@@ -269,16 +269,10 @@ pub async fn update<K: CredentialKind>(
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
         let parts = credential.fields_mut();
         let (terms, was_enabled) = (parts.terms.clone(), *parts.enabled);
-        if let Some(name) = &request.name {
-            parts.name.clone_from(name);
-        }
-        if let Some(allowed) = &request.allowed {
-            parts.terms.allowed.clone_from(allowed);
-        }
+        set_given(parts.name, &request.name);
+        set_given(&mut parts.terms.allowed, &request.allowed);
         *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
-        if let Some(policy) = &request.policy {
-            parts.terms.client.clone_from(policy);
-        }
+        set_given(&mut parts.terms.client, &request.policy);
         // A change that permits more gives access, as a new credential does.
         if parts.terms.loosens(&terms) || (*parts.enabled && !was_enabled) {
             access::require_recent_authentication(&tenant)?;

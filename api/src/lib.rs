@@ -64,6 +64,7 @@ pub mod sdk;
 pub mod serve;
 pub mod server;
 pub mod session_pages;
+mod set_given;
 pub mod state;
 mod submit_problem;
 pub mod suppressions;

@@ -12,10 +12,11 @@ use httpd::paging::KIND_STREAM;
 use httpd::response::{ExtraResponse, IntoResponse, Response};
 use store::event_log::CHUNKS_MAX;
 
-use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
+use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection};
 use self::view::WebhookEventView;
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
+use crate::webhooks::request::event_names;
 
 /// Longest wait of a request for the outbox, so that events just committed are in the stream.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -66,7 +67,7 @@ impl IntoResponse for WebhookEventsResponse {
                 "An event, as in a webhook body",
                 [
                     ("id", schema::string("Id (`evt_…`)")),
-                    ("type", schema::string_enum(&event_kind_words(), "Type")),
+                    ("type", schema::string_enum(&event_names(), "Type")),
                     ("created_at", schema::time("Time of the event")),
                     ("data", json!({"type": "object", "description": "The `data` of the webhook body"})),
                 ],

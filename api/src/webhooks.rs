@@ -169,21 +169,11 @@ pub async fn update(
         check_addresses(&state, &tenant, addresses).await?;
     }
     let changed = state.accounts.webhooks.change_webhook(tenant.account().id, id, |webhook| {
-        if let Some(url) = &url {
-            webhook.url.clone_from(url);
-        }
-        if let Some(events) = &input.events {
-            webhook.events.clone_from(events);
-        }
-        if let Some(description) = &input.description {
-            webhook.description.clone_from(description);
-        }
-        if let Some(domains) = &domains {
-            webhook.domains.clone_from(domains);
-        }
-        if let Some(addresses) = &input.inbound_addresses {
-            webhook.addresses.clone_from(addresses);
-        }
+        set_given(&mut webhook.url, &url);
+        set_given(&mut webhook.events, &input.events);
+        set_given(&mut webhook.description, &input.description);
+        set_given(&mut webhook.domains, &domains);
+        set_given(&mut webhook.addresses, &input.inbound_addresses);
         webhook.retry = input.retry_policy.unwrap_or(webhook.retry);
         match input.enabled {
             Some(true) if !webhook.enabled => webhook.set_disabled(None),

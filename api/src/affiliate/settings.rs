@@ -98,31 +98,26 @@ impl UpdateProgramSettings {
 
     /// Applies the given settings.
     pub(super) fn apply(&self, settings: &mut ProgramSettings) {
-        fn set<T: Clone>(field: &mut T, value: Option<&T>) {
-            if let Some(new) = value {
-                field.clone_from(new);
-            }
-        }
-        set(&mut settings.website_url, self.website_url.as_ref());
-        set(&mut settings.currency, self.currency.as_ref());
-        set(&mut settings.mode, self.mode.as_ref());
-        set(&mut settings.attribution, self.attribution.as_ref());
-        set(&mut settings.new_customers_only, self.new_customers_only.as_ref());
-        set(&mut settings.metadata_key, self.metadata_key.as_ref());
-        set(&mut settings.exclude_key, self.exclude_key.as_ref());
-        set(&mut settings.min_payout, self.min_payout.as_ref());
-        set(&mut settings.allowed_methods, self.allowed_methods.as_ref());
-        set(&mut settings.payout_after_refund, self.payout_after_refund.as_ref());
-        set(&mut settings.count_invoiceless_payments, self.count_invoiceless_payments.as_ref());
-        set(&mut settings.share_customer_email, self.share_customer_email.as_ref());
-        set(&mut settings.suspended_accrue, self.suspended_accrue.as_ref());
-        set(&mut settings.allowed_origins, self.allowed_origins.as_ref());
-        set(&mut settings.banned_referrers, self.banned_referrers.as_ref());
-        set(&mut settings.portal_domain, self.portal_domain.as_ref());
-        set(&mut settings.terms_url, self.terms_url.as_ref());
-        set(&mut settings.mail_from, self.mail_from.as_ref());
-        set(&mut settings.velocity_per_hour, self.velocity_per_hour.as_ref());
-        set(&mut settings.max_bounties_per_day, self.max_bounties_per_day.as_ref());
+        set_given(&mut settings.website_url, &self.website_url);
+        set_given(&mut settings.currency, &self.currency);
+        set_given(&mut settings.mode, &self.mode);
+        set_given(&mut settings.attribution, &self.attribution);
+        set_given(&mut settings.new_customers_only, &self.new_customers_only);
+        set_given(&mut settings.metadata_key, &self.metadata_key);
+        set_given(&mut settings.exclude_key, &self.exclude_key);
+        set_given(&mut settings.min_payout, &self.min_payout);
+        set_given(&mut settings.allowed_methods, &self.allowed_methods);
+        set_given(&mut settings.payout_after_refund, &self.payout_after_refund);
+        set_given(&mut settings.count_invoiceless_payments, &self.count_invoiceless_payments);
+        set_given(&mut settings.share_customer_email, &self.share_customer_email);
+        set_given(&mut settings.suspended_accrue, &self.suspended_accrue);
+        set_given(&mut settings.allowed_origins, &self.allowed_origins);
+        set_given(&mut settings.banned_referrers, &self.banned_referrers);
+        set_given(&mut settings.portal_domain, &self.portal_domain);
+        set_given(&mut settings.terms_url, &self.terms_url);
+        set_given(&mut settings.mail_from, &self.mail_from);
+        set_given(&mut settings.velocity_per_hour, &self.velocity_per_hour);
+        set_given(&mut settings.max_bounties_per_day, &self.max_bounties_per_day);
     }
 }
 

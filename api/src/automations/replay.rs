@@ -57,20 +57,16 @@ pub struct ReplayAutomation {
     limit: Option<usize>,
 }
 
-/// The effect that an event would have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ReplayEffect {
-    /// It starts a run.
-    Run,
-    /// The trigger's filter refuses it.
-    Filtered,
-    /// The person had a run before, and may have one only.
-    Repeated,
-}
-
-impl ReplayEffect {
-    const WORDS: &'static [&'static str] = &["run", "filtered", "repeated"];
+message::words! {
+    /// The effect that an event would have.
+    ReplayEffect {
+        /// It starts a run.
+        Run = "run",
+        /// The trigger's filter refuses it.
+        Filtered = "filtered",
+        /// The person had a run before, and may have one only.
+        Repeated = "repeated",
+    }
 }
 
 /// A message that would be sent, unless it is suppressed

@@ -1,5 +1,6 @@
 //! Bodies of `POST /automations` and `POST /automations/{id}`.
 
+use httpd::model_values::parse_word;
 use httpd::request_object::bounded_text_schema;
 use model::automation::parse::{self, ParseNotes as ReadNotes};
 use model::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
@@ -17,29 +18,16 @@ pub struct CreateAutomation {
     pub definition: AutomationDefinition,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AutomationAction {
-    /// Events start new runs.
-    Activate,
-    /// Events start no new runs; existing runs pause.
-    Pause,
-    /// Events start no new runs; existing runs are cancelled.
-    Archive,
-    /// All runs are cancelled.
-    CancelRuns,
-}
-
-impl AutomationAction {
-    const WORDS: &'static [&'static str] = &["activate", "pause", "archive", "cancel_runs"];
-
-    fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "activate" => Some(Self::Activate),
-            "pause" => Some(Self::Pause),
-            "archive" => Some(Self::Archive),
-            "cancel_runs" => Some(Self::CancelRuns),
-            _ => None,
-        }
+message::words! {
+    AutomationAction {
+        /// Events start new runs.
+        Activate = "activate",
+        /// Events start no new runs; existing runs pause.
+        Pause = "pause",
+        /// Events start no new runs; existing runs are cancelled.
+        Archive = "archive",
+        /// All runs are cancelled.
+        CancelRuns = "cancel_runs",
     }
 }
 
@@ -202,8 +190,7 @@ struct AutomationChangeFields {
 }
 
 fn parse_action(value: &RawValue) -> Result<AutomationAction, String> {
-    let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
-    AutomationAction::from_word(&fields::parse_text(value)?).ok_or_else(text)
+    parse_word(AutomationAction::WORDS, AutomationAction::from_word, value)
 }
 
 impl AutomationChangeFields {

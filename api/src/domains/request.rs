@@ -93,12 +93,8 @@ impl DomainSettings {
         delivery.click_tracking = self.click_tracking.unwrap_or(delivery.click_tracking);
         delivery.tls_mode = self.tls_mode.unwrap_or(delivery.tls_mode);
         *inbound_enabled = self.inbound_enabled.unwrap_or(*inbound_enabled);
-        if let Some(addresses) = &self.inbound_addresses {
-            inbound_addresses.clone_from(addresses);
-        }
-        if let Some(host) = &self.tracking_host {
-            delivery.tracking_host.clone_from(host);
-        }
+        set_given(inbound_addresses, &self.inbound_addresses);
+        set_given(&mut delivery.tracking_host, &self.tracking_host);
     }
 }
 

@@ -172,26 +172,21 @@ impl TemplateEdit {
     }
 
     fn apply(&self, compiled: Option<&String>, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
-        fn set<T: Clone>(field: &mut T, value: &Option<T>) {
-            if let Some(value) = value {
-                field.clone_from(value);
-            }
-        }
-        set(&mut settings.category, &self.category);
-        set(&mut settings.unsubscribe_enabled, &self.unsubscribe_enabled);
-        set(&mut settings.from, &self.from);
-        set(&mut settings.reply_to, &self.reply_to);
-        set(&mut settings.subject, &self.subject);
-        set(&mut settings.preheader, &self.preheader);
-        set(&mut settings.variables, &self.variables);
-        set(&mut bodies.text, &self.text);
+        set_given(&mut settings.category, &self.category);
+        set_given(&mut settings.unsubscribe_enabled, &self.unsubscribe_enabled);
+        set_given(&mut settings.from, &self.from);
+        set_given(&mut settings.reply_to, &self.reply_to);
+        set_given(&mut settings.subject, &self.subject);
+        set_given(&mut settings.preheader, &self.preheader);
+        set_given(&mut settings.variables, &self.variables);
+        set_given(&mut bodies.text, &self.text);
         if compiled.is_some() {
             bodies.html = compiled.cloned();
             bodies.mjml = self.mjml_source().cloned();
         } else {
             // The HTML of a source that is sent back unchanged does not replace the source.
             let is_other = self.html.as_ref().is_some_and(|html| *html != bodies.html);
-            set(&mut bodies.html, &self.html);
+            set_given(&mut bodies.html, &self.html);
             if is_other || self.mjml.is_some() {
                 bodies.mjml = None;
             }
@@ -480,12 +475,8 @@ impl DraftUpdate {
     ) -> Result<(Template, TemplateBodies)> {
         let (mut after, mut bodies) = (Template { updated_at: now, ..before.0.clone() }, before.1.clone());
         change.apply(&mut after.draft, &mut bodies);
-        if let Some(name) = &change.edit.name {
-            after.name.clone_from(name);
-        }
-        if let Some(alias) = &change.edit.alias {
-            after.alias.clone_from(alias);
-        }
+        set_given(&mut after.name, &change.edit.name);
+        set_given(&mut after.alias, &change.edit.alias);
         if let Some(status) = self.status {
             after.archived = status == TemplateStatus::Archived;
             if after.status() != status {

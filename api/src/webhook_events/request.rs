@@ -6,6 +6,7 @@ use model::event::EventKind;
 use store::event_log::EventLogEntry;
 
 use crate::prelude::*;
+use crate::webhooks::request::event_names;
 
 /// The media type of server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -14,10 +15,6 @@ pub(super) const EVENT_STREAM: &str = "text/event-stream";
 pub(super) enum SortDirection {
     OldestFirst,
     NewestFirst,
-}
-
-pub(super) fn event_kind_words() -> Vec<&'static str> {
-    EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
 /// The query of `GET /webhook-events`.
@@ -31,7 +28,7 @@ struct EventStreamQuery {
 impl RequestQuery for EventStreamQuery {
     fn read_query(query: &mut Query) -> Result<Self> {
         let page = query.page()?;
-        let words = || event_kind_words().join(", ");
+        let words = || event_names().join(", ");
         let about = format!("Any of these, separated by commas: {}", words());
         query.describe("types", &about, || json!({"type": "string"}));
         let kinds = query.given_words("types", words, EventKind::from_name)?;

@@ -15,7 +15,7 @@ const GRACE_HOURS: u64 = 24;
 /// Longest grace period in hours: a week.
 const GRACE_HOURS_MAX: i64 = 168;
 
-pub(super) fn event_names() -> Vec<&'static str> {
+pub(crate) fn event_names() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
