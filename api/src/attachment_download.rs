@@ -1,10 +1,26 @@
-//! The answer with one attachment of an email.
+//! An attachment of an email: its path, and the answer with it.
 
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
 use httpd::response::{IntoResponse, Response, attachment_disposition};
+use model::received::attachment_index;
 
 use crate::prelude::*;
+
+/// The path of an attachment of the email in a path. The index is `None` for an id that no attachment has.
+#[derive(Debug)]
+pub struct AttachmentPath<P>(pub(crate) P, pub(crate) Option<usize>);
+
+impl<P: FromRequest> FromRequest for AttachmentPath<P> {
+    fn parameters() -> Vec<Value> {
+        let attachment = schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)");
+        [P::parameters(), vec![attachment]].concat()
+    }
+
+    fn read(call: &Request) -> Result<Self> {
+        Ok(Self(P::read(call)?, attachment_index(call.path_parameter("att_id"))))
+    }
+}
 
 /// An attachment. It is always sent as a download of an opaque type, so that a browser does not render it.
 #[derive(Debug)]

@@ -12,12 +12,11 @@ pub mod view;
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
 use httpd::response::IntoResponse;
 use inbound::service::parser;
-use model::received::attachment_index;
 use store::received_email;
 
 use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
-use crate::attachment_download::AttachmentDownload;
+use crate::attachment_download::{AttachmentDownload, AttachmentPath};
 use crate::operation::{Operation, operation};
 use crate::prelude::*;
 use crate::suppressions::commit_error::commit_error_problem;
@@ -151,28 +150,8 @@ pub async fn raw(
     load_message(&state, &received).await.map(|bytes| permit.attach_to(RawReceivedMessage(bytes)))
 }
 
-/// Parameters of `GET /received-emails/{id}/attachments/{att_id}`.
-#[derive(Debug)]
-pub struct GetAttachment {
-    id: ReceivedEmailPath,
-    index: usize,
-}
-
 fn attachment_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "The received email has no such attachment")
-}
-
-impl FromRequest for GetAttachment {
-    fn parameters() -> Vec<Value> {
-        let attachment = schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)");
-        [ReceivedEmailPath::parameters(), vec![attachment]].concat()
-    }
-
-    fn read(call: &Request) -> Result<Self> {
-        let id = ReceivedEmailPath::read(call)?;
-        let index = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
-        Ok(Self { id, index })
-    }
 }
 
 /// `GET /received-emails/{id}/attachments/{att_id}`.
@@ -182,9 +161,9 @@ impl FromRequest for GetAttachment {
 pub async fn attachment(
     state: State,
     tenant: Tenant,
-    input: GetAttachment,
+    AttachmentPath(ReceivedEmailPath(id), index): AttachmentPath<ReceivedEmailPath>,
 ) -> Result<LargeResponse<AttachmentDownload>> {
-    let GetAttachment { id: ReceivedEmailPath(id), index } = input;
+    let index = index.ok_or_else(attachment_not_found)?;
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     let found = parser::parse_attachment(load_message(&state, &received).await?, index).await;

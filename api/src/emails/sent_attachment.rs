@@ -2,33 +2,13 @@
 
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
 use model::parsed_body::parse_attachment;
-use model::received::attachment_index;
 
 use super::path::{EmailPath, find_without_recipients};
-use crate::attachment_download::AttachmentDownload;
+use crate::attachment_download::{AttachmentDownload, AttachmentPath};
 use crate::prelude::*;
-
-#[derive(Debug)]
-pub struct SentAttachmentPath {
-    id: EmailPath,
-    index: usize,
-}
 
 fn attachment_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "The email has no such attachment, or its content is no longer stored")
-}
-
-impl FromRequest for SentAttachmentPath {
-    fn parameters() -> Vec<Value> {
-        let attachment = schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)");
-        [EmailPath::parameters(), vec![attachment]].concat()
-    }
-
-    fn read(call: &Request) -> Result<Self> {
-        let id = EmailPath::read(call)?;
-        let index = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
-        Ok(Self { id, index })
-    }
 }
 
 /// `GET /emails/{id}/attachments/{att_id}`.
@@ -39,8 +19,9 @@ impl FromRequest for SentAttachmentPath {
 pub async fn get(
     state: State,
     tenant: Tenant,
-    SentAttachmentPath { id: EmailPath(id), index }: SentAttachmentPath,
+    AttachmentPath(EmailPath(id), index): AttachmentPath<EmailPath>,
 ) -> Result<LargeResponse<AttachmentDownload>> {
+    let index = index.ok_or_else(attachment_not_found)?;
     let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {
         return Err(attachment_not_found());
