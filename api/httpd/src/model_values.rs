@@ -27,17 +27,18 @@ impl RequestValue for BasisPoints {
 }
 
 /// Implements [`RequestValue`] for enums of words.
+#[macro_export]
 macro_rules! word_readers {
     ($($type:ty),* $(,)?) => {$(
-        impl RequestValue for $type {
+        impl $crate::request_object::RequestValue for $type {
             type Value = Self;
 
-            fn schema(_: &mut Schemas) -> Value {
-                json!({"type": "string", "enum": Self::WORDS})
+            fn schema(_: &mut ::schema::Schemas) -> ::serde_json::Value {
+                ::serde_json::json!({"type": "string", "enum": Self::WORDS})
             }
 
-            fn parse(value: &RawValue) -> Result<Self, String> {
-                parse_word(Self::WORDS, Self::from_word, value)
+            fn parse(value: &::serde_json::value::RawValue) -> Result<Self, String> {
+                $crate::model_values::parse_word(Self::WORDS, Self::from_word, value)
             }
         }
     )*};

@@ -1,6 +1,5 @@
 //! Bodies of `POST /automations` and `POST /automations/{id}`.
 
-use httpd::model_values::parse_word;
 use httpd::request_object::bounded_text_schema;
 use model::automation::parse::{self, ParseNotes as ReadNotes};
 use model::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
@@ -30,6 +29,8 @@ message::words! {
         CancelRuns = "cancel_runs",
     }
 }
+
+httpd::word_readers!(AutomationAction);
 
 /// A method of the SDKs for each action.
 pub const SDK_ACTIONS: &[SdkAction] = &[
@@ -176,9 +177,7 @@ impl FromRequest for CreateAutomation {
 #[schema(name = "UpdateAutomation", examples = [{"action": "activate"}])]
 struct AutomationChangeFields {
     /// The action to perform
-    #[field(
-        foreign = ["Action"], parse = parse_action, schema = json!({"type": "string", "enum": AutomationAction::WORDS}),
-    )]
+    #[field(foreign = ["Action"])]
     action: Option<AutomationAction>,
     /// The name
     #[field(foreign = ["Name"], parse = parse_name, schema = name_schema)]
@@ -187,10 +186,6 @@ struct AutomationChangeFields {
     trigger: Option<Value>,
     #[field(foreign = ["Steps"], read = read_steps, schema = steps_schema)]
     steps: Option<Value>,
-}
-
-fn parse_action(value: &RawValue) -> Result<AutomationAction, String> {
-    parse_word(AutomationAction::WORDS, AutomationAction::from_word, value)
 }
 
 impl AutomationChangeFields {

@@ -43,17 +43,7 @@ message::words! {
     }
 }
 
-impl RequestValue for CommissionType {
-    type Value = Self;
-
-    fn schema(_: &mut Schemas) -> Value {
-        json!({"type": "string", "enum": Self::WORDS})
-    }
-
-    fn parse(value: &RawValue) -> Result<Self, String> {
-        parse_word(Self::WORDS, Self::from_word, value)
-    }
-}
+httpd::word_readers!(CommissionType);
 
 impl CommissionType {
     fn from_rate(rate: CommissionRate) -> Self {
