@@ -19,10 +19,9 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use httpd::body::{self, ResponseBody};
+use httpd::body::{self, RequestBody, ResponseBody};
 use httpd::response::{CookiePolicy, Response};
 use httpd::{header_limits, origin};
-use hyper::body::Body;
 use model::oauth::OAuthResource;
 use net::limit::memory_budget::{MemoryAllowance, MemoryHolder, MemoryShare};
 use net::limit::rate_limit::RateLimitStatus;
@@ -84,11 +83,10 @@ struct Exchange {
 }
 
 /// Handles a request and returns its response.
-pub async fn dispatch<B>(server: Arc<ApiServer>, request: http::Request<B>) -> http::Response<ResponseBody>
-where
-    B: Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+pub async fn dispatch<B: RequestBody + Send + 'static>(
+    server: Arc<ApiServer>,
+    request: http::Request<B>,
+) -> http::Response<ResponseBody> {
     let (started, id) = (Instant::now(), server.state.next_request_id());
     let (head, mut body) = request.into_parts();
     let mut exchange = Exchange { server: Arc::clone(&server), id, started, head, context: RequestContext::default() };
@@ -123,16 +121,12 @@ enum RequestOutcome {
 }
 
 /// Finds the operation of a request, and reads the request up to its handling. Returns the operation's name and risk.
-async fn read_request<B>(
+async fn read_request<B: RequestBody + Send>(
     server: &ApiServer,
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> ((&'static str, Risk), Result<RequestOutcome>)
-where
-    B: Body<Data = Bytes> + Unpin + Send,
-    B::Error: std::fmt::Display,
-{
+) -> ((&'static str, Risk), Result<RequestOutcome>) {
     let state = &server.state;
     let route = header_limits::check_head(head).map(|()| server.router.find(&head.method, head.uri.path()));
     let preflight = (head.method == Method::OPTIONS).then(|| cross_origin::preflight(head.uri.path())).flatten();
@@ -225,17 +219,13 @@ async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext,
 }
 
 /// Authenticates and authorizes a request, and reads its body.
-async fn read_call<B>(
+async fn read_call<B: RequestBody + Send>(
     state: &State,
     found: MatchedOperation<'_>,
     head: &Parts,
     body: &mut B,
     context: &mut RequestContext,
-) -> Result<ReadyRequest>
-where
-    B: Body<Data = Bytes> + Unpin + Send,
-    B::Error: std::fmt::Display,
-{
+) -> Result<ReadyRequest> {
     if found.operation.changes_session() {
         origin::check_same_site(&head.headers, &state.options.base_url)?;
     }

@@ -48,22 +48,23 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     }
 }
 
+/// The body of a request.
+pub trait RequestBody: Body<Data = Bytes, Error: std::fmt::Display> + Unpin {}
+
+impl<B: Body<Data = Bytes, Error: std::fmt::Display> + Unpin> RequestBody for B {}
+
 /// Reads and decompresses a body. The media type of an empty body is not checked.
 ///
 /// # Errors
 /// 400, 413, 415, 408, or 503 when the memory budget is exhausted. With [`Media::Any`] an unreadable body counts as
 /// empty, so only 408 and 503 remain.
-pub async fn read_body<B>(
+pub async fn read_body<B: RequestBody>(
     body: B,
     headers: &HeaderMap,
     bytes_max: usize,
     media: Media,
     allowance: &MemoryAllowance,
-) -> Result<(Bytes, MemoryShare), Problem>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+) -> Result<(Bytes, MemoryShare), Problem> {
     let body_errors = [400, 413, 415];
     match read_and_decode(body, headers, bytes_max, media, allowance).await {
         Err(problem) if media == Media::Any && body_errors.contains(&problem.status().as_u16()) => {
@@ -77,33 +78,25 @@ where
 ///
 /// # Errors
 /// 413, 408, or 503 when the memory budget is exhausted.
-pub async fn read_form<B>(
+pub async fn read_form<B: RequestBody>(
     body: B,
     headers: &HeaderMap,
     bytes_max: usize,
     allowance: &MemoryAllowance,
-) -> Result<(Bytes, MemoryShare), Problem>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+) -> Result<(Bytes, MemoryShare), Problem> {
     if body.is_end_stream() {
         return Ok((Bytes::new(), MemoryShare::default()));
     }
     BodyReader::new(body, headers, bytes_max, allowance)?.read_all().await
 }
 
-async fn read_and_decode<B>(
+async fn read_and_decode<B: RequestBody>(
     body: B,
     headers: &HeaderMap,
     bytes_max: usize,
     media: Media,
     allowance: &MemoryAllowance,
-) -> Result<(Bytes, MemoryShare), Problem>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+) -> Result<(Bytes, MemoryShare), Problem> {
     if body.is_end_stream() {
         return Ok((Bytes::new(), MemoryShare::default()));
     }
@@ -131,11 +124,7 @@ struct BodyReader<'a, B> {
     waited: Duration,
 }
 
-impl<'a, B> BodyReader<'a, B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+impl<'a, B: RequestBody> BodyReader<'a, B> {
     fn new(body: B, headers: &HeaderMap, bytes_max: usize, allowance: &'a MemoryAllowance) -> Result<Self, Problem> {
         let content_length = headers
             .get(CONTENT_LENGTH)

@@ -8,9 +8,8 @@ use futures_util::future::BoxFuture;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
-use httpd::body::{self, ResponseBody};
+use httpd::body::{self, RequestBody, ResponseBody};
 use httpd::header_limits;
-use hyper::body::Body;
 use net::limit::memory_budget::{MemoryHolder, MemoryShare};
 
 use crate::access;
@@ -25,15 +24,11 @@ use crate::server::ApiServer;
 const RESPONSE_BYTES_MAX: usize = 8 << 20;
 
 /// Answers a request for the service.
-pub(super) async fn answer<B>(
+pub(super) async fn answer<B: RequestBody + Send + 'static>(
     service: Arc<dyn MountedService>,
     server: Arc<ApiServer>,
     request: http::Request<B>,
-) -> http::Response<ResponseBody>
-where
-    B: Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> http::Response<ResponseBody> {
     let state = Arc::clone(&server.state);
     let (mut head, mut body) = request.into_parts();
     head.extensions.insert(service.surface());

@@ -12,10 +12,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Request;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
-use httpd::body::{self, ResponseBody};
+use httpd::body::{self, RequestBody, ResponseBody};
 use httpd::origin;
 use httpd::response::Response;
-use hyper::body::Body;
 use net::limit::memory_budget::MemoryHolder;
 
 use super::static_pages;
@@ -33,15 +32,11 @@ const ANONYMOUS_FORM_BYTES_MAX: usize = 16 << 10;
 const GZIP_BYTES_MIN: usize = 1 << 10;
 
 /// Answers a request with a page.
-pub(super) async fn answer<B>(
+pub(super) async fn answer<B: RequestBody + Send + 'static>(
     pages: Arc<dyn SessionPages>,
     server: Arc<ApiServer>,
     request: Request<B>,
-) -> http::Response<ResponseBody>
-where
-    B: Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> http::Response<ResponseBody> {
     let is_head = request.method() == Method::HEAD;
     let accepts_gzip = static_pages::accepts_gzip(request.headers());
     let response = match read_request(server, request).await {
@@ -51,14 +46,10 @@ where
     into_http(response, is_head, accepts_gzip)
 }
 
-async fn read_request<B>(
+async fn read_request<B: RequestBody + Send + 'static>(
     server: Arc<ApiServer>,
     request: Request<B>,
-) -> Result<(PageRequest, net::limit::memory_budget::MemoryShare)>
-where
-    B: Body<Data = Bytes> + Unpin + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<(PageRequest, net::limit::memory_budget::MemoryShare)> {
     let state = Arc::clone(&server.state);
     let (head, mut body) = request.into_parts();
     let checked = async {
