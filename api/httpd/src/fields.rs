@@ -245,6 +245,21 @@ pub fn parse_header_line(value: &RawValue, bytes_max: usize) -> Result<String, S
     Ok(text.into_owned())
 }
 
+/// Parses text of several lines; line breaks and tabs are the only control characters allowed.
+///
+/// # Errors
+/// The value is not a string, too long, or has other control characters.
+pub fn parse_multiline_text(value: &RawValue, bytes_max: usize) -> Result<String, String> {
+    let text = parse_text(value)?;
+    if text.len() > bytes_max {
+        return Err(format!("is longer than {bytes_max} bytes"));
+    }
+    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Err("must not contain control characters".to_owned());
+    }
+    Ok(text.into_owned())
+}
+
 /// Parses a list with a maximum length.
 ///
 /// # Errors

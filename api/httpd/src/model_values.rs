@@ -22,7 +22,8 @@ impl RequestValue for BasisPoints {
     }
 
     fn parse(value: &RawValue) -> Result<Self, String> {
-        parse_basis_points(value)
+        let points = parse_integer(value, 0..=Self::ALL.get())?;
+        Self::try_from(points).map_err(|error| error.to_string())
     }
 }
 
@@ -59,10 +60,4 @@ where
 {
     let number = value.get().parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
-}
-
-/// Parses a rate in basis points.
-pub fn parse_basis_points(value: &RawValue) -> Result<BasisPoints, String> {
-    let points = parse_integer(value, 0..=BasisPoints::ALL.get())?;
-    BasisPoints::try_from(points).map_err(|error| error.to_string())
 }

@@ -39,7 +39,7 @@ impl<const BYTES_MAX: usize> RequestValue for Multiline<BYTES_MAX> {
     }
 
     fn parse(value: &RawValue) -> Result<String, String> {
-        parse_multiline_text(value, BYTES_MAX)
+        fields::parse_multiline_text(value, BYTES_MAX)
     }
 }
 
@@ -73,7 +73,7 @@ impl RequestValue for CurrencyCode {
     }
 }
 
-/// A time with its offset, or Unix seconds.
+/// A time with its offset, or Unix seconds as a number or text.
 pub(super) struct TimeOrUnix;
 
 impl RequestValue for TimeOrUnix {
@@ -84,7 +84,10 @@ impl RequestValue for TimeOrUnix {
     }
 
     fn parse(value: &RawValue) -> Result<Timestamp, String> {
-        parse_time_or_unix(value)
+        match value.get().trim_matches('"').parse::<i64>() {
+            Ok(seconds) => Timestamp::from_second(seconds).map_err(|_| "is not a valid time".to_owned()),
+            Err(_) => parse_time(value),
+        }
     }
 }
 
@@ -107,25 +110,4 @@ pub(super) fn parse_currency_text(text: &str) -> Result<Currency, String> {
 pub(super) fn parse_time(value: &RawValue) -> Result<Timestamp, String> {
     let text = fields::parse_text(value)?;
     text.parse().map_err(|_| "must be a time with an offset, like `2026-01-01T10:00:00Z`".to_owned())
-}
-
-/// Parses a time with an offset, or Unix seconds as a number or text.
-pub(super) fn parse_time_or_unix(value: &RawValue) -> Result<Timestamp, String> {
-    let seconds = value.get().trim_matches('"').parse::<i64>();
-    match seconds {
-        Ok(seconds) => Timestamp::from_second(seconds).map_err(|_| "is not a valid time".to_owned()),
-        Err(_) => parse_time(value),
-    }
-}
-
-/// Parses multi-line text; line breaks and tabs are the only control characters allowed.
-pub(super) fn parse_multiline_text(value: &RawValue, bytes_max: usize) -> Result<String, String> {
-    let text = fields::parse_text(value)?;
-    if text.len() > bytes_max {
-        return Err(format!("is longer than {bytes_max} bytes"));
-    }
-    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err("must not contain control characters".to_owned());
-    }
-    Ok(text.into_owned())
 }

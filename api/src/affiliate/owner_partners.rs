@@ -8,7 +8,6 @@ use model::affiliate::partner::{PartnerAction, PayoutDestination};
 use model::affiliate::partner_fields::DESTINATION_BYTES_MAX;
 use model::affiliate::program::PayoutMethod;
 
-use super::fields::parse_multiline_text;
 use super::partners::partner_response;
 use super::path::PartnerPath;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
@@ -73,7 +72,9 @@ struct PayoutMethodFields {
 /// An absent one is empty, which is as invalid.
 fn read_destination(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
     let Some(value) = fields.value("destination") else { return Some(String::new()) };
-    parse_multiline_text(value, DESTINATION_BYTES_MAX).map_err(|text| notes.errors.add("destination", text)).ok()
+    fields::parse_multiline_text(value, DESTINATION_BYTES_MAX)
+        .map_err(|text| notes.errors.add("destination", text))
+        .ok()
 }
 
 /// Body of `PUT …/partners/{id}/payout-method`.

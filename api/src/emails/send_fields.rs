@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use httpd::request_object::RequestValue as _;
+use httpd::request_value::Time;
 use message::attachment_policy::ATTACHMENTS_MAX;
 use message::attachment_policy::filename_policy::EXTENSIONS_BLOCKED;
 use model::draft::OnSuppressed;
@@ -165,7 +167,7 @@ pub(crate) static FIELDS: &[RequestField<SendEmail>] = &[
         description: "When to send the email; attachments are not supported",
         schema: || json!({"type": "string", "format": "date-time"}),
         read: |email, fields, notes| {
-            email.options.scheduled_at = fields.read("scheduled_at", send_options::parse_time, notes);
+            email.options.scheduled_at = fields.read("scheduled_at", Time::parse, notes);
             if email.options.scheduled_at.is_some() && attachments::has_any(fields) {
                 notes.errors.add(ATTACHMENTS, "are not supported on scheduled emails");
             }

@@ -1,21 +1,11 @@
-//! Parsers of send options: scheduled time, lifetime, handling of suppressed recipients.
+//! Parsers of send options: lifetime, handling of suppressed recipients.
 
 use model::draft::OnSuppressed;
-use model::timestamp;
 
 use crate::prelude::*;
 
 /// Maximum of `expires_in`: a week. The operator's retry limit may end delivery earlier.
 pub const EXPIRES_IN_S_MAX: u64 = 7 * 24 * 3600;
-
-/// Parses a timestamp.
-///
-/// # Errors
-/// The value is not a valid timestamp.
-pub fn parse_time(value: &RawValue) -> Result<Timestamp, String> {
-    let text = fields::parse_text(value)?;
-    timestamp::parse(&text).map_err(str::to_owned)
-}
 
 /// Parses `expires_in`.
 pub(super) fn parse_lifetime(value: &RawValue) -> Result<Duration, String> {

@@ -289,13 +289,7 @@ impl RequestValue for Markup {
     }
 
     fn parse(value: &RawValue) -> Result<String, String> {
-        let text = fields::parse_text(value)?;
-        if text.len() > MARKUP_BYTES_MAX {
-            return Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"));
-        }
-        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-            return Err("must not contain control characters".to_owned());
-        }
+        let text = fields::parse_multiline_text(value, MARKUP_BYTES_MAX)?;
         Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
     }
 }
