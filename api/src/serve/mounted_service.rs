@@ -10,6 +10,7 @@ use http::request::Parts;
 use http_body_util::{BodyExt as _, Full, Limited};
 use httpd::body::{self, RequestBody, ResponseBody};
 use httpd::header_limits;
+use hyper::body::Body as _;
 use net::limit::memory_budget::{MemoryHolder, MemoryShare};
 
 use crate::access;

@@ -30,7 +30,7 @@ impl SiteAssets {
     /// Finds a file by its whole path.
     pub fn find(&self, path: &str) -> Option<PageAnswer> {
         let (_, media_type, content) = self.0.iter().find(|(known, ..)| known == path)?;
-        let content = PageContent::Asset { media_type: *media_type, content: content.clone() };
+        let content = PageContent::Asset { media_type, content: content.clone() };
         Some(PageAnswer { status: 200, content, cookies: Vec::new(), fault: None })
     }
 }

@@ -232,13 +232,13 @@ async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {
 async fn install(context: &Context<'_>) -> Result<View, Failure> {
     let state = load_program(context).await?;
     let snippet = install_snippet(context, &state.program);
-    let origins = &state.program.allowed_origins;
+    let (origins, website) = (&state.program.allowed_origins, &state.program.website_url);
     let body = maud! {
         section.card { (snippet) }
         section.card {
             h2 { "Pages that can record visits" }
             @if origins.is_empty() {
-                p { "Only pages of " code { (state.program.website_url) } " may." }
+                p { "Only pages of " code { (website) } " may." }
             } @else {
                 ul { @for origin in origins { li { code { (origin) } } } }
             }
