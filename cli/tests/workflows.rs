@@ -325,6 +325,28 @@ fn suppressions_are_imported_with_the_lines_of_their_file() {
 }
 
 #[test]
+fn an_import_without_the_last_page_of_the_list_is_noticed() {
+    let server = ScriptedServer::start(|request| panic!("{request:?}"));
+    let directory = tempfile::tempdir().unwrap();
+    let page = |name: &str, content: Value| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let row = |email: &str| json!([{"EmailAddress": email, "Reason": "BOUNCE"}]);
+    let first = page("1.json", json!({"SuppressedDestinationSummaries": row("a@example.net"), "NextToken": "t"}));
+    let last = page("2.json", json!({"SuppressedDestinationSummaries": row("b@example.net")}));
+    let resend = page("3.json", json!({"data": [{"email": "c@example.net", "origin": "bounce"}], "has_more": true}));
+    for (arguments, is_missing) in
+        [(vec!["ses", &first], true), (vec!["ses", &first, &last], false), (vec!["resend", &resend], true)]
+    {
+        let run = server.run(&[&["import"], arguments.as_slice(), &["--dry-run"]].concat());
+        assert_eq!((run.status, run.json()["last_page_missing"].as_bool()), (Some(0), Some(is_missing)), "{run:?}");
+        assert_eq!(run.stderr.contains("more pages"), is_missing, "{run:?}");
+    }
+}
+
+#[test]
 fn a_held_call_is_no_result_and_can_be_waited_for() {
     let asked = Arc::new(Mutex::new(0));
     let server = ScriptedServer::start(move |request| match (request.method.as_str(), request.target.as_str()) {

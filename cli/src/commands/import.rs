@@ -77,6 +77,9 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         }
     }
     print_report(&report, run.format())?;
+    if found.is_last_page_missing() {
+        eprintln!("warning: the list has more pages than these files; export the other pages and import them too");
+    }
     let rejected = [&report["import"]["invalid"], &report["import"]["refused"]];
     let failed_templates = report["template_results"].as_array().into_iter().flatten();
     let failed = failed_templates.filter(|result| result["status"] == "failed").count() as u64
@@ -116,6 +119,8 @@ struct ImportedRows {
     duplicates: u64,
     /// Rows that are no suppression, for example contacts that are subscribed.
     skipped: u64,
+    /// For each answer of an API that says it: whether another page follows.
+    next_pages: Vec<bool>,
 }
 
 impl ImportedRows {
@@ -123,7 +128,9 @@ impl ImportedRows {
         let file = ExportFile::read(path)?;
         let mut known: std::collections::HashSet<String> =
             self.suppressions.iter().map(|one| one.email.to_lowercase()).collect();
-        for row in file.rows(service)? {
+        let rows = file.rows(service)?;
+        self.next_pages.extend(rows.next_pages);
+        for row in rows.rows {
             let error = |message: String| RowError { file: path.to_owned(), line: row.line, message };
             let fields = match &row.fields {
                 Ok(fields) => fields,
@@ -155,6 +162,11 @@ impl ImportedRows {
         Ok(())
     }
 
+    /// True if the files have pages of a list, but not its last one.
+    fn is_last_page_missing(&self) -> bool {
+        !self.next_pages.is_empty() && self.next_pages.iter().all(|follows| *follows)
+    }
+
     fn report(&self) -> Value {
         let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
         for one in &self.suppressions {
@@ -166,6 +178,7 @@ impl ImportedRows {
             "by_reason": by_reason,
             "duplicates": self.duplicates,
             "skipped": self.skipped,
+            "last_page_missing": self.is_last_page_missing(),
             "templates": self.templates.iter().map(|template| template["alias"].clone()).collect::<Vec<_>>(),
             "unreadable": self.errors.len(),
             "errors": self.errors.iter().take(ERRORS_SHOWN).map(error).collect::<Vec<_>>(),

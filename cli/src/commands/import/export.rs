@@ -15,6 +15,14 @@ pub(super) struct ExportRow {
     pub(super) fields: Result<Map<String, Value>, String>,
 }
 
+/// The rows of a file, in its order.
+#[derive(Default)]
+pub(super) struct ExportRows {
+    pub(super) rows: Vec<ExportRow>,
+    /// For each answer of an API in the file that says it: whether another page follows.
+    pub(super) next_pages: Vec<bool>,
+}
+
 pub(super) struct ExportFile {
     path: String,
     content: ExportContent,
@@ -40,20 +48,24 @@ impl ExportFile {
     ///
     /// # Errors
     /// It is neither CSV nor JSON with a list that the service writes.
-    pub(super) fn rows(&self, service: Service) -> Result<Vec<ExportRow>, CliError> {
+    pub(super) fn rows(&self, service: Service) -> Result<ExportRows, CliError> {
         let text = match &self.content {
-            ExportContent::Folder(value) => return Ok(vec![json_row(1, value)]),
+            ExportContent::Folder(value) => {
+                return Ok(ExportRows { rows: vec![json_row(1, value)], ..ExportRows::default() });
+            }
             ExportContent::Text(text) => text,
         };
         let invalid = |why: String| CliError::usage(format!("{}: {why}", self.path));
         if !text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']) {
-            return csv_rows(text).map_err(invalid);
+            let rows = csv_rows(text).map_err(invalid)?;
+            return Ok(ExportRows { rows, ..ExportRows::default() });
         }
         let values = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>();
-        let mut rows = Vec::new();
+        let ExportRows { mut rows, mut next_pages } = ExportRows::default();
         for value in values {
             let value = value.map_err(|error| invalid(format!("not valid JSON: {error}")))?;
             let entries = service.lists().iter().find_map(|list| value[*list].as_array());
+            next_pages.extend(entries.and_then(|_| service.has_next_page(&value)));
             match (entries, &value) {
                 (Some(entries), _) | (None, Value::Array(entries)) => {
                     for entry in entries {
@@ -63,7 +75,7 @@ impl ExportFile {
                 (None, value) => rows.push(json_row(rows.len() as u64 + 1, value)),
             }
         }
-        Ok(rows)
+        Ok(ExportRows { rows, next_pages })
     }
 }
 

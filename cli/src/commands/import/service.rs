@@ -79,6 +79,16 @@ impl Service {
         }
     }
 
+    /// Whether another page follows an answer of the service's API with a list. `None` if it does not say.
+    pub(super) fn has_next_page(self, answer: &Value) -> Option<bool> {
+        match self {
+            Self::Resend => answer["has_more"].as_bool(),
+            Self::Ses => Some(answer["NextToken"].is_string()),
+            // A dump has all suppressions, and Mailgun names a next page even at the end.
+            Self::Postmark | Self::Mailgun => None,
+        }
+    }
+
     /// The address and the reason of a row; `None` if the row is no suppression.
     ///
     /// # Errors
