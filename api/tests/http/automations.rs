@@ -620,6 +620,45 @@ async fn events_right_after_a_response_resume_runs() {
     world.end().await;
 }
 
+/// A wait after an email counts the events that came before the email was sent, but none before the run.
+#[tokio::test]
+async fn events_before_the_email_of_the_step_before_a_wait_resume_runs() {
+    let world = World::start().await;
+    let product = Product::new(&world).await;
+    let wait = json!({"type": "wait_for_event", "event": "act", "match": "user_id", "timeout": "1h",
+        "filter": {"field": "event.data.n", "op": "gt", "value": 1}});
+    let id = create_active(&world, json!({"event": "go"}), json!([email_step("x"), wait, wait, email_step("y")])).await;
+    let send = async |name: &str, n: u64| {
+        let event = json!({"name": name, "user_id": "7", "email": "b@example.net", "data": {"n": n}});
+        let response = post(&world, "/events", event).await;
+        assert_eq!(response.status, StatusCode::ACCEPTED, "{response:?}");
+        world.services.clock.advance(Duration::from_secs(1));
+        response.json()["event"]["id"].as_str().unwrap().to_owned()
+    };
+    send("act", 2).await;
+    send("go", 0).await;
+    // The runner has not executed the first step when these events arrive.
+    send("act", 1).await;
+    let counted = send("act", 3).await;
+    world.accounts.automations.run_due().await;
+    let run = product.runs(&id).await.remove(0);
+    let run = world.get(&format!("/automations/{id}/runs/{}", run["id"].as_str().unwrap())).await.json()["run"].clone();
+    assert_eq!(run["steps"][1]["output"], json!({"received": true, "event_id": counted}), "{run}");
+    assert_eq!((&run["current_step_index"], &run["status"]), (&json!(2), &json!("waiting")), "counted once: {run}");
+    product.advance("2h").await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!(run["status"], "completed", "{run}");
+    // Without such an event, the run waits for its time.
+    send("go", 0).await;
+    world.accounts.automations.run_due().await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["current_step_index"], &run["status"]), (&json!(1), &json!("waiting")), "{run}");
+    send("act", 4).await;
+    world.accounts.automations.run_due().await;
+    assert_eq!(product.runs(&id).await.remove(0)["current_step_index"], 2);
+    world.end().await;
+}
+
 /// One event that matches more runs than one commit can change: all are counted and all continue.
 #[tokio::test]
 async fn many_waiting_runs_resume_in_slices() {

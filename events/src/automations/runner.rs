@@ -315,10 +315,24 @@ impl AutomationRunner {
             }
             StepAction::Sms(sms) => return self.run_sms_step(found, &definition, sms, &run_context).await,
             StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
+            StepAction::WaitForEvent(_) if run.waiting.as_ref().is_some_and(|waiting| waiting.unread) => {
+                return self.read_earlier_events(found, sealed).await;
+            }
             StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),
             StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &run_context, now),
         };
         self.commit_run_update(found, update.with_next_steps(&definition, &run_context, now)).await
+    }
+
+    /// Ends a wait by an event that came while the steps before it sent something, if there is one.
+    async fn read_earlier_events(&self, found: &StoredRun, sealed: Option<&[u8]>) -> Result<StepCommit, ReadError> {
+        let mut batch = Batch::progress();
+        if !self.engine.resume_by_earlier_event(found, sealed, &mut batch).await? {
+            let mut run = found.run.clone();
+            run.mark_wait_read();
+            store::automation_run::update(&mut batch, found, &run);
+        }
+        self.commit_step(batch).await
     }
 
     /// Cancels a run whose automation was deleted or archived.

@@ -15,12 +15,13 @@ use model::automation::definition::{MatchBy, Reentry, StepAction};
 use model::automation::job::{AutomationJobKind, SealedBytes};
 use model::automation::run::{AutomationRun, CancelSource, LINEAGE_MAX, NextStep, RunStart, RunWait};
 use model::automation::{AutomationDefinition, AutomationStatus, STARTED_MAX};
-use model::id::{AccountId, AutomationId, RunId};
+use model::id::{AccountId, AutomationId, ProductEventId, RunId};
 use model::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
 use store::engine::{Batch, ReadError, Store};
+use store::product_event::ProductEventFilter;
 
 use super::engine::{AutomationEngine, SignalEffects};
 use super::step;
@@ -36,6 +37,8 @@ const CHANGED_MAX: usize = 1_000;
 const CHANGED_BYTES_MAX: usize = 4 << 20;
 /// Approximate bytes of one change besides the run's context.
 const CHANGE_BYTES: usize = 4 << 10;
+/// Stored events of a person that a wait is matched against when it begins.
+const EARLIER_MAX: usize = 100;
 /// Approximate bytes of the event of a condition that follows a wait.
 const CONDITION_BYTES: usize = 1 << 10;
 
@@ -232,7 +235,8 @@ impl AutomationEngine {
                     if processed.contains(&found.run.id) {
                         continue;
                     }
-                    let Some(definition) = self.find_awaiting(&found.run, &sealed, trigger_signal, &event_json).await?
+                    let Some(definition) =
+                        self.find_awaiting(&found.run, sealed.as_deref(), trigger_signal, &event_json).await?
                     else {
                         continue;
                     };
@@ -263,11 +267,44 @@ impl AutomationEngine {
         Ok(matched_runs)
     }
 
+    /// Resumes a run by the oldest stored product event since the start of its wait that it waits for. Returns whether
+    /// there is one.
+    pub(super) async fn resume_by_earlier_event(
+        &self,
+        found: &StoredRun,
+        sealed: Option<&[u8]>,
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        let run = &found.run;
+        let Some(RunWait { event: Some(name), since, .. }) = &run.waiting else { return Ok(false) };
+        let of_person = ProductEventFilter {
+            name: Some(name.clone()),
+            since: Some(ProductEventId::new(*since, 0)),
+            ..ProductEventFilter::default()
+        };
+        let by_user = run.user_id.clone().map(|id| ProductEventFilter { user_id: Some(id), ..of_person.clone() });
+        let by_email = run.email.clone().map(|email| ProductEventFilter { email: Some(email), ..of_person.clone() });
+        let mut events = Vec::new();
+        for filter in by_user.into_iter().chain(by_email) {
+            events.extend(store::product_event::list(self.store(), run.account, &filter, EARLIER_MAX).await?.events);
+        }
+        events.sort_unstable_by_key(|event| event.id);
+        for event in &events {
+            let trigger_signal = TriggerSignal::from_product_event(&TriggerEvent::from(event));
+            let event_json = context::event_context(&trigger_signal.facts);
+            if let Some(definition) = self.find_awaiting(run, sealed, &trigger_signal, &event_json).await? {
+                self.resume_run(found, Some(&definition), sealed, &trigger_signal, batch)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the definition of a run that waits for this event; `None` if it does not.
     async fn find_awaiting(
         &self,
         run: &AutomationRun,
-        sealed: &Option<bytes::Bytes>,
+        sealed: Option<&[u8]>,
         trigger_signal: &TriggerSignal,
         event_json: &Value,
     ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {

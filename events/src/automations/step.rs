@@ -100,7 +100,7 @@ pub(super) fn delay_step(
             RunUpdate::new(run, facts)
         }
         Ok(until) => {
-            run.wait_for(RunWait { event: None, persons: Vec::new(), since: now, until }, now);
+            run.wait_for(RunWait { event: None, persons: Vec::new(), since: now, until, unread: false }, now);
             RunUpdate::new(run, Vec::new())
         }
         Err(error) => {
@@ -165,7 +165,8 @@ pub(super) fn wait_step(
 fn start_wait(run: &mut AutomationRun, wait: &WaitForEventStep, now: Timestamp) {
     let persons = person_keys(run, wait.by);
     let until = wait.timeout.added_to(now);
-    run.wait_for(RunWait { event: Some(wait.event.clone()), persons, since: now, until }, now);
+    let (since, unread) = run.sending_since().map_or((now, false), |since| (since, true));
+    run.wait_for(RunWait { event: Some(wait.event.clone()), persons, since, until, unread }, now);
 }
 
 fn person_keys(run: &AutomationRun, by: MatchBy) -> Vec<PersonKey> {

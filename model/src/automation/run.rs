@@ -115,6 +115,16 @@ pub struct RunWait {
     pub since: Timestamp,
     /// The timeout.
     pub until: Timestamp,
+    /// True until the stored events since `since` were read: a step that sent something was executed in that time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
+}
+
+impl RunWait {
+    /// When the run continues by itself, at the earliest.
+    fn due(&self) -> Timestamp {
+        if self.unread { self.since } else { self.until }
+    }
 }
 
 /// One person's execution of an automation.
@@ -291,8 +301,31 @@ impl AutomationRun {
             step.status = StepStatus::Waiting;
         }
         self.status = RunStatus::Waiting;
-        self.due = Some(waiting.until);
+        self.due = Some(waiting.due());
         self.waiting = Some(waiting);
+    }
+
+    /// The end of the last wait or delay before the current step, or the start of the run. `None` if no step sent
+    /// anything since: then the run waits when the response to the event before it is given. Conditions are executed in
+    /// the commit that ends the step before them.
+    pub fn sending_since(&self) -> Option<Timestamp> {
+        let mut has_sent = false;
+        for step in self.steps.get(..self.index).unwrap_or_default().iter().rev() {
+            match (step.status, step.r#type.as_str()) {
+                (StepStatus::Completed, "send_email" | "sms") => has_sent = true,
+                (StepStatus::Completed, "delay" | "wait_for_event") => return step.completed_at.filter(|_| has_sent),
+                _ => {}
+            }
+        }
+        has_sent.then_some(self.created_at)
+    }
+
+    /// Notes that the stored events before the wait were read, and none of them ends it.
+    pub fn mark_wait_read(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.unread = false;
+            self.due = Some(waiting.due());
+        }
     }
 
     /// Schedules a retry of the current step.
@@ -313,7 +346,7 @@ impl AutomationRun {
     pub fn release(&mut self, now: Timestamp) {
         if self.held {
             self.held = false;
-            self.due = Some(self.waiting.as_ref().map_or(now, |waiting| waiting.until));
+            self.due = Some(self.waiting.as_ref().map_or(now, RunWait::due));
         }
     }
 
@@ -473,7 +506,7 @@ mod tests {
         let (mut run, started) = run();
         assert_eq!(started.kind, EventKind::AutomationStarted);
         assert_eq!((&started.detail["status"], &started.detail["step_index"]), (&json!("running"), &Value::Null));
-        let waiting = RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20) };
+        let waiting = RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20), unread: false };
         run.wait_for(waiting, at(11));
         assert_eq!((run.status, run.due, run.steps[0].status), (RunStatus::Waiting, Some(at(20)), StepStatus::Waiting));
         let facts = run.complete_step(json!({"a": 1}), NextStep::SkipTo(2), at(20));
@@ -519,7 +552,7 @@ mod tests {
     #[test]
     fn a_held_run_keeps_its_due_time() {
         let (mut run, _) = run();
-        run.wait_for(RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20) }, at(11));
+        run.wait_for(RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20), unread: false }, at(11));
         run.hold();
         assert_eq!(run.due, None);
         run.release(at(15));

@@ -71,7 +71,8 @@ async fn a_run_is_found_by_every_index() {
     store.commit(batch).await.unwrap();
     let (account, automation) = (older.account, older.automation);
     assert_eq!(counts(&store).await, [2, 0, 0, 0, 0]);
-    let waiting = |persons| RunWait { event: Some("b".to_owned()), persons, since: at(11), until: at(50) };
+    let waiting =
+        |persons| RunWait { event: Some("b".to_owned()), persons, since: at(11), until: at(50), unread: false };
     let older = moved(&store, &older, |run| run.wait_for(waiting(vec![person_key::user_key("7")]), at(11))).await;
     assert_eq!(counts(&store).await, [1, 1, 0, 0, 0]);
     let found = wait::list_waiting_for(&store, account, "b", person_key::user_key("7"), None, 9).await.unwrap();
@@ -141,7 +142,8 @@ async fn a_run_can_be_created_waiting_or_ended() {
     let store = Store::memory();
     let (mut waiting, mut ended) = (run(1, "7", "a@x.example"), run(2, "7", "a@x.example"));
     let person = person_key::user_key("7");
-    let wait = RunWait { event: Some("b".to_owned()), persons: vec![person], since: at(10), until: at(50) };
+    let wait =
+        RunWait { event: Some("b".to_owned()), persons: vec![person], since: at(10), until: at(50), unread: false };
     waiting.wait_for(wait, at(10));
     ended.complete_step(json!({}), NextStep::Stop(None), at(10));
     let mut batch = Batch::intake();
