@@ -163,21 +163,43 @@ pub enum AdminRequest {
 impl AdminRequest {
     /// True if the request commits a change to the store.
     pub(super) fn is_change(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::AccountCreate(_)
-                | Self::AccountUpdate(_)
-                | Self::SessionCreate { .. }
-                | Self::UserReset { .. }
-                | Self::DomainCreate(_)
-                | Self::DomainVerify(_)
-                | Self::DomainUpdate { .. }
-                | Self::Queue { .. }
-                | Self::QueueMany { .. }
-                | Self::Destination { .. }
-                | Self::PoolAssign { .. }
-                | Self::PoolWarmUp { .. }
-        )
+            | Self::AccountUpdate(_)
+            | Self::SessionCreate { .. }
+            | Self::UserReset { .. }
+            | Self::DomainCreate(_)
+            | Self::DomainVerify(_)
+            | Self::DomainUpdate { .. }
+            | Self::Queue { .. }
+            | Self::QueueMany { .. }
+            | Self::Destination { .. }
+            | Self::PoolAssign { .. }
+            | Self::PoolWarmUp { .. } => true,
+            Self::Owner { method, .. } => !matches!(method.as_str(), "GET" | "HEAD"),
+            Self::StoreFacts { .. }
+            | Self::AccountList { .. }
+            | Self::AccountShow { .. }
+            | Self::Console
+            | Self::DomainList { .. }
+            | Self::DomainShow { .. }
+            | Self::QueueList { .. }
+            | Self::EmailList { .. }
+            | Self::Status
+            | Self::QueueTop { .. }
+            | Self::QueueCount { .. }
+            | Self::DestinationList
+            | Self::PoolList
+            | Self::Trace { .. }
+            | Self::TlsReports(_)
+            | Self::Reply(_)
+            | Self::CertificateShow
+            | Self::CertificateOrder
+            | Self::Backup { .. }
+            | Self::StoreCheck
+            | Self::ClockShow
+            | Self::ClockAdvance { .. } => false,
+        }
     }
 }
 

@@ -592,7 +592,14 @@ def main():
     if os.geteuid() != 0:
         print("boot: skipped: it needs root")
         return 0
-    fetch_debian()
+    if subprocess.run(["unshare", "--mount", "--net", "true"], capture_output=True).returncode:
+        print("boot: skipped: this machine permits no mounts or cgroups")
+        return 0
+    try:
+        fetch_debian()
+    except Failed as failure:
+        print(f"boot: failed: Debian cannot be fetched: {failure}")
+        return 1
     try:
         own = enter_namespaces()
     except (Failed, OSError) as error:
