@@ -10,10 +10,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::SignedDuration;
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
 use crate::clock;
-use crate::connection::{Connection, lost};
+use crate::connection::{Connection, read_body};
 use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
 use crate::retry_after;
@@ -317,26 +317,6 @@ impl ApiClient {
         }
         Ok(request)
     }
-}
-
-/// A body, or its beginning.
-pub(crate) struct ReadBody {
-    pub(crate) content: Bytes,
-    is_whole: bool,
-}
-
-pub(crate) async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<ReadBody, CliError> {
-    let mut body = response.into_body();
-    let mut content = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
-        if content.len() + chunk.len() > bytes_max {
-            content.extend_from_slice(chunk.get(..bytes_max - content.len()).unwrap_or_default());
-            return Ok(ReadBody { content: content.freeze(), is_whole: false });
-        }
-        content.extend_from_slice(&chunk);
-    }
-    Ok(ReadBody { content: content.freeze(), is_whole: true })
 }
 
 /// The error of an answer that is no success, without the key.

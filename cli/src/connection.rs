@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -107,7 +107,7 @@ pub(crate) async fn connect_tls(stream: BoxedStream, host: &str, what: &str) -> 
     Ok(Box::new(connector.connect(name, stream).await.map_err(failed)?))
 }
 
-pub(crate) fn lost(error: &hyper::Error) -> CliError {
+fn lost(error: &hyper::Error) -> CliError {
     if error.is_parse() {
         return CliError::unexpected_response(0, format!("the response is not HTTP: {error}; is the URL correct?"));
     }
@@ -136,4 +136,25 @@ fn tls_connector() -> Result<TlsConnector, CliError> {
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| CliError::Io(error.to_string()))?.with_root_certificates(roots);
     Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
+}
+
+/// A body, or its beginning.
+pub(crate) struct ReadBody {
+    pub(crate) content: Bytes,
+    pub(crate) is_whole: bool,
+}
+
+/// Reads the body of an answer, at most `bytes_max` bytes of it.
+pub(crate) async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<ReadBody, CliError> {
+    let mut body = response.into_body();
+    let mut content = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
+        if content.len() + chunk.len() > bytes_max {
+            content.extend_from_slice(chunk.get(..bytes_max - content.len()).unwrap_or_default());
+            return Ok(ReadBody { content: content.freeze(), is_whole: false });
+        }
+        content.extend_from_slice(&chunk);
+    }
+    Ok(ReadBody { content: content.freeze(), is_whole: true })
 }

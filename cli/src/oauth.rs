@@ -11,8 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
-use crate::client::read_body;
-use crate::connection::Connection;
+use crate::connection::{Connection, read_body};
 use crate::error::CliError;
 use mcp::arguments::encode;
 
