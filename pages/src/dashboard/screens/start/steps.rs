@@ -11,38 +11,46 @@ pub(super) struct StartStep {
 }
 
 /// The steps that the role can see.
-pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
+pub(super) fn steps(context: &Context<'_>, readings: &StartReadings) -> Vec<StartStep> {
     let step = |title, text, path: &str, is_done: Option<bool>| {
         Some(StartStep { title, text, path: format!("/dashboard{path}"), is_done: is_done? })
     };
-    let domain_path = match readings.unverified.as_deref() {
-        Some([domain, ..]) => format!("/domains/{}", encode(&domain.id)),
-        _ => "/domains/new".into(),
-    };
     let is_domain_done = readings.verified.as_ref().map(|domains| !domains.is_empty());
-    let domain_path = if is_domain_done == Some(true) { "/domains" } else { &domain_path };
-    let key_path = if readings.keys.as_ref().is_some_and(Vec::is_empty) { "/api-keys/new" } else { "/api-keys" };
-    let send_path = if readings.has_sent() == Some(false) { "/emails/new" } else { "/emails" };
-    let hook_path = if readings.webhooks.as_ref().is_some_and(Vec::is_empty) { "/webhooks/new" } else { "/webhooks" };
+    let are_keys_done = readings.keys.as_ref().map(|keys| !keys.is_empty());
+    let are_webhooks_done = readings.webhooks.as_ref().map(|webhooks| !webhooks.is_empty());
+    // The form of a step that is to be done, if the role may send it, or else the list.
+    let form_or_list = |list: &str, operation: &str, is_done: Option<bool>| {
+        let shows_form = is_done == Some(false) && context.allows(operation);
+        if shows_form { format!("{list}/new") } else { list.to_owned() }
+    };
+    let domain_path = match readings.unverified.as_deref() {
+        Some([domain, ..]) if is_domain_done != Some(true) => format!("/domains/{}", encode(&domain.id)),
+        _ => form_or_list("/domains", "create_domain", is_domain_done),
+    };
     let all = [
         step(
             "Verify a domain",
             "Publish its records, so that receivers trust your email.",
-            domain_path,
+            &domain_path,
             is_domain_done,
         ),
         step(
             "Create an API key",
             "Your program signs in with it.",
-            key_path,
-            readings.keys.as_ref().map(|keys| !keys.is_empty()),
+            &form_or_list("/api-keys", "create_api_key", are_keys_done),
+            are_keys_done,
         ),
-        step("Send the first email", "From your program, or from here.", send_path, readings.has_sent()),
+        step(
+            "Send the first email",
+            "From your program, or from here.",
+            &form_or_list("/emails", "send_email", readings.has_sent()),
+            readings.has_sent(),
+        ),
         step(
             "Add a webhook",
             "Your program receives deliveries, bounces and complaints as events.",
-            hook_path,
-            readings.webhooks.as_ref().map(|webhooks| !webhooks.is_empty()),
+            &form_or_list("/webhooks", "create_webhook", are_webhooks_done),
+            are_webhooks_done,
         ),
         step(
             "Choose a plan",

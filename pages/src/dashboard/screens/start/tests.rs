@@ -70,6 +70,28 @@ fn a_role_sees_what_it_may_read() {
 }
 
 #[test]
+fn steps_lead_to_forms_that_the_role_may_send() {
+    let mut account = account("free");
+    account["limits"]["retention_days"] = json!(30);
+    account["usage"]["emails_month"] = json!(0);
+    let forms = [
+        ("create_domain", "/dashboard/domains/new"),
+        ("create_api_key", "/dashboard/api-keys/new"),
+        ("send_email", "/dashboard/emails/new"),
+        ("create_webhook", "/dashboard/webhooks/new"),
+    ];
+    let owner = empty().answer("get_account", account.clone());
+    let page = html(owner.get(""));
+    assert!(forms.iter().all(|(_, path)| page.contains(*path)), "{page}");
+    let viewer = forms.into_iter().fold(owner, |backend, (operation, _)| backend.forbid(operation));
+    let page = html(viewer.get(""));
+    assert!(page.contains("0 of 6 done"), "{page}");
+    for (operation, path) in forms {
+        assert!(!page.contains(path), "{operation}: {page}");
+    }
+}
+
+#[test]
 fn what_waits_for_a_decision_is_named() {
     let approval = |id: &str, hour: u8| json!({"id": id, "operation": "send_email", "expires_at": format!("2026-11-27T{hour:02}:00:00Z")});
     let automation = |id: &str, name: &str, failed: u8| json!({"id": id, "name": name, "counts": {"failed": failed}});
