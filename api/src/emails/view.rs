@@ -45,6 +45,9 @@ pub struct EmailView {
     bounce_reason: Option<String>,
     /// The tags
     tags: Vec<TagView>,
+    /// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    confidential: bool,
     /// When the email is scheduled to be sent
     scheduled_at: Option<JsonTimestamp>,
     /// When it was cancelled
@@ -86,6 +89,7 @@ impl EmailView {
             last_event: last_event(found, &rollup, tally),
             bounce_reason: rollup.bounce_reason,
             tags: email.tags.iter().map(TagView::from_tag).collect(),
+            confidential: email.is_confidential(),
             scheduled_at: found.schedule.as_ref().map(|schedule| JsonTimestamp(schedule.scheduled_at)),
             cancelled_at: cancelled_at.map(JsonTimestamp),
             created_at: JsonTimestamp(email.created_at),

@@ -153,6 +153,7 @@ async fn sending_account_cannot_read_login_links() {
     let listed = world.get("/emails").await.json();
     let id = listed["emails"][0]["id"].as_str().unwrap().to_owned();
     let view = world.get(&format!("/emails/{id}")).await.json();
+    assert!(listed["emails"][0]["confidential"] == true && view["email"]["confidential"] == true, "{view}");
     assert!(view["email"]["text"].is_null() && view["email"]["html"].is_null(), "{view}");
     assert_eq!(world.get(&format!("/emails/{id}/raw")).await.status, StatusCode::NOT_FOUND);
     let resent = world.post(&format!("/emails/{id}/resend"), "").await;
