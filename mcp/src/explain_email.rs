@@ -65,6 +65,8 @@ fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
 fn next_tools(step: NextStep, standing: &RecipientDelivery, email: &Value) -> Value {
     let id = email["id"].as_str().unwrap_or_default();
     match step {
+        // The API refuses to resend what only the recipient may read.
+        NextStep::Resend if email["confidential"] == true => json!([]),
         NextStep::Resend => json!([format!("resend_email id={id} (by call_operation)")]),
         NextStep::ShowSuppression if is_plain(&standing.email) => {
             json!([format!("get_suppression id_or_email={} (by call_operation)", standing.email)])

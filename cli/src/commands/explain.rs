@@ -23,9 +23,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let target = format!("/emails/{}", encode(run.text("id").unwrap_or_default()));
     let answer = client.call(&Call::get(target)).await?.json()?;
     let email = &answer["email"];
-    let last_event = email["last_event"].as_str().unwrap_or_default();
     let recipients = email["recipients"].as_array().into_iter().flatten();
-    let recipients: Vec<Value> = recipients.map(|recipient| explanation(recipient, last_event)).collect();
+    let recipients: Vec<Value> = recipients.map(|recipient| explanation(recipient, email)).collect();
     if run.format() != Format::Text {
         return output::print_json(&json!({"id": email["id"], "status": email["status"], "recipients": recipients}));
     }
@@ -41,10 +40,12 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 }
 
 /// Explains a recipient in the words that the dashboard shows too.
-fn explanation(recipient: &Value, last_event: &str) -> Value {
+fn explanation(recipient: &Value, email: &Value) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
-    let explained = explain(&standing, last_event);
+    let explained = explain(&standing, email["last_event"].as_str().unwrap_or_default());
     let command = match explained.next_step {
+        // The API refuses to resend what only the recipient may read.
+        Some(NextStep::Resend) if email["confidential"] == true => "",
         Some(NextStep::Resend) => " Use `postrider emails resend ID`.",
         Some(NextStep::ShowSuppression) => " Use `postrider suppressions get ADDRESS`.",
         Some(NextStep::Reschedule) => " Use `postrider emails update ID` or `postrider emails cancel ID`.",
@@ -72,10 +73,18 @@ mod tests {
             "next_attempt_at": "2026-01-01T10:00:00.000Z",
             "waits_for": {"cause": "schedule", "text": "the next attempt (number 3)", "until": null},
         });
-        let explained = explanation(&recipient, "email.delivery_delayed");
+        let explained = explanation(&recipient, &json!({"last_event": "email.delivery_delayed"}));
         let text = explained["explanation"].as_str().unwrap();
         assert!(text.starts_with("It is in the queue after 2 attempts."), "{text}");
         assert!(text.ends_with("1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 greylisted”."), "{text}");
         assert!(explained["what_to_do"].as_str().unwrap().ends_with("`postrider emails watch ID` shows each attempt."));
+    }
+
+    #[test]
+    fn a_confidential_email_is_not_resent() {
+        let recipient = json!({"email": "a@example.net", "status": "cancelled"});
+        let advice = |email: Value| explanation(&recipient, &email)["what_to_do"].as_str().unwrap().to_owned();
+        assert!(advice(json!({})).ends_with("Use `postrider emails resend ID`."));
+        assert!(!advice(json!({"confidential": true})).contains("resend"));
     }
 }

@@ -277,6 +277,15 @@ async fn an_email_is_explained_with_what_the_far_end_said() {
     let delivered = FakeBackend::default().with("get_email", 200, &sent);
     let (result, _) = call(delivered, "explain_email", json!({"id": "msg_1"})).await;
     assert_eq!(result.structured.unwrap()["recipients"][0]["next_tools"], json!([]));
+    let mut cancelled = json!({"email": {"id": "msg_1", "status": "cancelled",
+        "recipients": [{"email": "a@example.net", "status": "cancelled"}]}});
+    for tools in [json!(["resend_email id=msg_1 (by call_operation)"]), json!([])] {
+        let backend = FakeBackend::default().with("get_email", 200, &cancelled);
+        let (result, _) = call(backend, "explain_email", json!({"id": "msg_1"})).await;
+        assert_eq!(result.structured.unwrap()["recipients"][0]["next_tools"], tools);
+        // A confidential email cannot be resent.
+        cancelled["email"]["confidential"] = true.into();
+    }
     let without_attempts = FakeBackend::default().with("get_email", 200, &email);
     assert!(!call(without_attempts, "explain_email", json!({"id": "msg_1"})).await.0.is_error);
     assert!(call(FakeBackend::default(), "explain_email", json!({"id": "msg_1"})).await.0.is_error);

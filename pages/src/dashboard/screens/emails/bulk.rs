@@ -34,7 +34,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let scheduled: Vec<_> = emails.iter().filter(|email| email.is_scheduled()).collect();
     let resendable: Vec<_> = emails.iter().filter(|email| email.is_resendable()).collect();
     let is_empty = emails.is_empty();
-    let rest = emails.len() - scheduled.len() - resendable.len();
+    let confidential = emails.iter().filter(|email| email.confidential && !email.is_scheduled()).count();
+    let rest = emails.len() - scheduled.len() - resendable.len() - confidential;
     let empty = EmptyState {
         title: "No emails selected",
         text: "Select emails in the list, then come back here.",
@@ -63,6 +64,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (table("Emails that are sent again", &resendable))
                 (resend.within(context))
             }
+        }
+        @if confidential > 0 {
+            p.soft { "Confidential, so cannot be sent again: " (emails_in_words(confidential)) "." }
         }
         @if rest > 0 { p.soft { "Being sent, so cannot be changed: " (emails_in_words(rest)) "." } }
     };

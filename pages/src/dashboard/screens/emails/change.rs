@@ -25,8 +25,8 @@ fn page(title: &str, email: &WholeEmail, body: impl Renderable) -> Page {
     Page::new(title, content).below(LIST, "Emails").below(email_path(&email.item.id), email.item.title())
 }
 
-/// A page whose form does not fit the email's status any more.
-fn too_late(title: &str, email: &WholeEmail, text: &str) -> View {
+/// A page that says why the email cannot be changed or sent again.
+fn without_form(title: &str, email: &WholeEmail, text: &str) -> View {
     page(title, email, maud! { (Notice { tone: Tone::Warning, text }) }).into()
 }
 
@@ -39,7 +39,7 @@ fn cancel_form() -> Form<'static> {
 pub(super) async fn show_cancel(context: &Context<'_>) -> Result<View, Failure> {
     let email = &WholeEmail::read(context, context.id()).await?;
     if !email.item.is_scheduled() {
-        return Ok(too_late("Cancel the email", email, SENT_ALREADY));
+        return Ok(without_form("Cancel the email", email, SENT_ALREADY));
     }
     let form = cancel_form();
     let body = maud! {
@@ -65,7 +65,7 @@ fn reschedule_form(email: Option<&WholeEmail>) -> Form<'static> {
 pub(super) async fn show_reschedule(context: &Context<'_>) -> Result<View, Failure> {
     let email = &WholeEmail::read(context, context.id()).await?;
     if !email.item.is_scheduled() {
-        return Ok(too_late("Send at another time", email, SENT_ALREADY));
+        return Ok(without_form("Send at another time", email, SENT_ALREADY));
     }
     let form = reschedule_form(Some(email));
     let example = json!({"scheduled_at": email.item.scheduled_at});
@@ -81,8 +81,12 @@ pub(super) async fn reschedule(context: &Context<'_>) -> Result<Outcome, Failure
 pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> {
     let email = &WholeEmail::read(context, context.id()).await?;
     if !email.item.is_resendable() {
-        let text = "This email has not been sent yet. Reschedule or cancel it instead.";
-        return Ok(too_late("Send again", email, text));
+        let text = if email.item.confidential {
+            "This email is confidential: only its recipient may read it, so it cannot be sent again."
+        } else {
+            "This email has not been sent yet. Reschedule or cancel it instead."
+        };
+        return Ok(without_form("Send again", email, text));
     }
     let form = Form::new("resend", "Send it again", vec![form_key::field(context)]);
     let count = email.recipients.len();

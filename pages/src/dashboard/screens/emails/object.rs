@@ -17,6 +17,7 @@ pub(super) struct EmailItem {
     pub status: String,
     pub bounce_reason: Option<String>,
     pub tags: Vec<EmailTag>,
+    pub confidential: bool,
     pub scheduled_at: Option<String>,
     pub created_at: String,
     pub sent_at: Option<String>,
@@ -43,9 +44,9 @@ impl EmailItem {
         self.status == "scheduled"
     }
 
-    /// An email can be sent again unless it is still to be sent.
+    /// An email can be sent again unless it is still to be sent, or only its recipient may read it.
     pub(super) fn is_resendable(&self) -> bool {
-        !matches!(self.status.as_str(), "scheduled" | "queued")
+        !self.confidential && !matches!(self.status.as_str(), "scheduled" | "queued")
     }
 }
 

@@ -60,6 +60,7 @@ impl RecipientCard<'_> {
     fn action(&self) -> Option<(String, &'static str)> {
         let id = self.email.item.id.as_str();
         let (operation, path, label) = match self.explanation.next_step? {
+            NextStep::Resend if !self.email.item.is_resendable() => return None,
             NextStep::Resend => ("resend_email", format!("{}/resend", email_path(id)), "Send it again"),
             NextStep::Reschedule => {
                 ("update_email", format!("{}/reschedule", email_path(id)), "Send it at another time")

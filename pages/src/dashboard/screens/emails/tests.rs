@@ -177,6 +177,21 @@ fn emails_are_changed() {
 }
 
 #[test]
+fn a_confidential_email_is_not_sent_again() {
+    let mut email = whole("bounced");
+    email["email"]["confidential"] = true.into();
+    email["email"]["recipients"][0]["status"] = "bounced".into();
+    let list = json!({"emails": [email["email"].clone()], "next_cursor": null});
+    let backend = with_email("bounced").answer("get_email", email).answer("list_emails", list);
+    let page = html(backend.get("/emails/msg_1"));
+    assert!(page.contains("Why it did not arrive") && !page.contains("msg_1/resend"), "{page}");
+    let page = html(backend.get("/emails/msg_1/resend"));
+    assert!(page.contains("it cannot be sent again") && !page.contains("value=\"resend\""), "{page}");
+    let page = html(backend.get("/emails/selected?id=msg_1"));
+    assert!(page.contains("cannot be sent again: 1 email") && !page.contains("Resend 1 email"), "{page}");
+}
+
+#[test]
 fn the_same_form_sends_once() {
     let backend = with_email("delivered").answer("resend_email", json!({"id": "msg_2", "status": "sent"}));
     for _ in 0..2 {
