@@ -2,7 +2,7 @@
 
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::backend::OperationCall;
 use crate::operation_table::{Operation, OperationTable, Parameter};
@@ -13,6 +13,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 /// Entries of a page: fewer than the API's default, because a model reads all of them.
 pub(crate) const PAGE_DEFAULT: u64 = 10;
 pub(crate) const PAGE_MAX: u64 = 25;
+
+/// From this number on, an `f64` stands for several integers.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Encodes a text for a path segment or a query (RFC 3986 2.1).
 pub fn encode(text: &str) -> String {
@@ -67,7 +70,7 @@ pub fn operation_call(
 /// A number that is too large is lowered; what is no number goes to the API, which says what is wrong.
 fn limit_page(arguments: &mut Map<String, Value>) {
     let limit = arguments.entry("limit").or_insert_with(|| PAGE_DEFAULT.into());
-    if let Some(number) = limit.as_u64() {
+    if let Some(number) = limit.as_number().and_then(|number| number_text(number).parse::<u64>().ok()) {
         *limit = number.min(PAGE_MAX).into();
     }
 }
@@ -84,9 +87,18 @@ pub fn encode_segment(value: &str) -> String {
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
+        Value::Number(number) => Some(number_text(number)),
         Value::Bool(flag) => Some(flag.to_string()),
         _ => None,
+    }
+}
+
+/// A number with a fraction of zero is an integer, and is written as one: 3.0 is 3 (JSON Schema Validation 2020-12,
+/// 6.1.1).
+fn number_text(number: &Number) -> String {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) if float.fract() == 0.0 && float.abs() < EXACT_MAX => format!("{float:.0}"),
+        _ => number.to_string(),
     }
 }
 
@@ -165,6 +177,8 @@ mod tests {
         assert_eq!(list.unwrap().target, "/emails?limit=10&status=bounced%2Cfailed&to=a%2Bb%40c.example");
         let many = call("list_emails", json!({"limit": 100, "tag": ["a:1", "b:2"]})).unwrap();
         assert_eq!(many.target, "/emails?limit=25&tag=a%3A1&tag=b%3A2");
+        let many = call("list_emails", json!({"limit": 100.0, "tag": [3.0, 3.5]})).unwrap();
+        assert_eq!(many.target, "/emails?limit=25&tag=3&tag=3.5", "a fraction of zero is none");
         let get = call("get_domain", json!({"id_or_name": "../x y"})).unwrap();
         assert_eq!(get.target, "/domains/..%2Fx%20y");
         assert_eq!(call("get_domain", json!({"id_or_name": ".."})).unwrap().target, "/domains/%2E%2E");

@@ -13,6 +13,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::str::FromStr;
 
 use serde::ser::{Error as _, SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
@@ -26,6 +27,8 @@ const MARK_BEGINS: &str = "{\"\\u0000\":\"";
 const MARK_ENDS: &str = "\"}";
 /// Whole numbers of up to this many digits always fit in 64 bits.
 const DIGITS_SURE: usize = 18;
+/// The most digits of an integer of 64 bits.
+const INTEGER_DIGITS_MAX: usize = 20;
 
 /// Parses JSON and preserves its numbers digit for digit.
 pub fn parse(json: &str) -> Result<Value, serde_json::Error> {
@@ -133,6 +136,31 @@ pub fn digits(value: &Value) -> Option<Cow<'_, str>> {
 /// The nearest `f64` of a number; `None` if the value is not a number.
 pub fn as_f64(value: &Value) -> Option<f64> {
     digits(value)?.parse().ok()
+}
+
+/// Parses an integer from the JSON of a value. A number with a fraction of zero is an integer: 3.0 and 3e0 are 3
+/// (JSON Schema Validation 2020-12, 6.1.1). `None` if the value is not an integer, or out of the type's range.
+pub fn parse_integer<T: FromStr>(json: &str) -> Option<T> {
+    if let Ok(integer) = json.parse() {
+        return Some(integer);
+    }
+    if !is_json_number(json) {
+        return None;
+    }
+    let Decimal { negative, digits, exponent } = Decimal::parse(json);
+    let length = usize::try_from(exponent).ok()?;
+    if !(digits.len()..=INTEGER_DIGITS_MAX).contains(&length) {
+        return None;
+    }
+    let (sign, digits) = (if negative { "-" } else { "" }, String::from_utf8(digits).ok()?);
+    // Zero has no digits.
+    let width = length.max(1);
+    format!("{sign}{digits:0<width$}").parse().ok()
+}
+
+/// As [`parse_integer`]; `None` also if the value is not a number.
+pub fn as_integer<T: FromStr>(value: &Value) -> Option<T> {
+    parse_integer(&digits(value)?)
 }
 
 /// The value that a template shows for a marked number; `None` if the value is not one. Every zero becomes 0, because
@@ -287,6 +315,29 @@ mod tests {
         assert_eq!(display_value(&number("19.90")), Some(json!("19.90")));
         assert_eq!((display_value(&number("-0")), display_value(&number("0.00"))), (Some(json!(0)), Some(json!(0))));
         assert_eq!((display_value(&json!(1)), display_value(&json!({"a": 1}))), (None, None));
+    }
+
+    #[test]
+    fn a_fraction_of_zero_is_no_fraction() {
+        for (json, integer) in [
+            ("3", 3_i64),
+            ("3.0", 3),
+            ("-3.00", -3),
+            ("0.0", 0),
+            ("-0.0", 0),
+            ("100.0", 100),
+            ("1e2", 100),
+            ("1.50E+1", 15),
+            ("30e-1", 3),
+            ("9223372036854775807.0", i64::MAX),
+        ] {
+            assert_eq!(parse_integer(json), Some(integer), "{json}");
+        }
+        for json in ["3.5", "2.99999999999999999999", "1e-1", "1e19", "1e400", "01.0", "\"3.0\"", "null", "[1]", ""] {
+            assert_eq!(parse_integer::<i64>(json), None, "{json}");
+        }
+        assert_eq!((parse_integer("18446744073709551615.0"), parse_integer::<u64>("-1.0")), (Some(u64::MAX), None));
+        assert_eq!((as_integer(&parse("7.0").unwrap()), as_integer::<u32>(&json!("7"))), (Some(7_u32), None));
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 use model::affiliate::campaign::Visibility;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode};
+use model::raw_number;
 use model::template::{TemplateStatus, VariableType};
 use schema::Schemas;
 use serde_json::value::RawValue;
@@ -58,6 +59,6 @@ pub fn parse_integer<T>(value: &RawValue, range: RangeInclusive<T>) -> Result<T,
 where
     T: FromStr + PartialOrd + Display,
 {
-    let number = value.get().parse().ok().filter(|number| range.contains(number));
+    let number = raw_number::parse_integer::<T>(value.get()).filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use jiff::Timestamp;
 use message::address::{ADDRESS_BYTES_MAX, DomainName, NAME_TEXT_BYTES_MAX};
 use message::address_pattern::AddressPattern;
+use model::raw_number;
 use schema::Schemas;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ impl<T: TryFrom<i64>, const MIN: i64, const MAX: i64> RequestValue for Integer<T
     }
 
     fn parse(value: &RawValue) -> Result<T, String> {
-        let number = value.get().parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        let number = raw_number::parse_integer::<i64>(value.get()).filter(|number| (MIN..=MAX).contains(number));
         let number = number.and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| format!("must be a whole number from {MIN} to {MAX}"))
     }

@@ -16,6 +16,7 @@ use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, 
 use model::affiliate::money::Currency;
 use model::affiliate::payout::{PayoutRun, SkippedPartner};
 use model::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
+use model::raw_number;
 use queue::intake::idempotency::{IdempotencyGuard, IdempotencyKey};
 use serde::Deserialize;
 use store::engine::ReadError;
@@ -361,7 +362,8 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     let mut totals = BTreeMap::new();
     for (name, amount) in entries {
         let currency: Currency = name.parse().map_err(|_| format!("`{name}` is not a currency"))?;
-        let amount = amount.get().parse().map_err(|_| format!("`{name}` is not a whole number"))?;
+        let amount = raw_number::parse_integer::<i64>(amount.get());
+        let amount = amount.ok_or_else(|| format!("`{name}` is not a whole number"))?;
         if totals.insert(currency, amount).is_some() {
             return Err(format!("`{name}` is given twice"));
         }

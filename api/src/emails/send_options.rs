@@ -1,6 +1,7 @@
 //! Parsers of send options: lifetime, handling of suppressed recipients.
 
 use model::draft::OnSuppressed;
+use model::raw_number;
 
 use crate::prelude::*;
 
@@ -9,7 +10,7 @@ pub const EXPIRES_IN_S_MAX: u64 = 7 * 24 * 3600;
 
 /// Parses `expires_in`.
 pub(super) fn parse_lifetime(value: &RawValue) -> Result<Duration, String> {
-    let number = value.get().parse().ok().filter(|s| (1..=EXPIRES_IN_S_MAX).contains(s));
+    let number = raw_number::parse_integer::<u64>(value.get()).filter(|s| (1..=EXPIRES_IN_S_MAX).contains(s));
     number.map(Duration::from_secs).ok_or_else(|| format!("must be a number of seconds from 1 to {EXPIRES_IN_S_MAX}"))
 }
 

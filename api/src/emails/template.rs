@@ -92,7 +92,8 @@ fn parse_template_ref(value: &RawValue, name: &str, notes: &mut FieldDiagnostics
 /// # Errors
 /// The value is not a positive number.
 pub(crate) fn parse_version(value: &RawValue) -> Result<u32, String> {
-    value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
+    let number = raw_number::parse_integer::<u32>(value.get()).filter(|number| *number > 0);
+    number.ok_or_else(|| "must be the number of a version".to_owned())
 }
 
 /// Schema of a version's number.

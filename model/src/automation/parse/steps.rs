@@ -12,6 +12,7 @@ use crate::automation::definition::{
 use crate::automation::time_span::TimeSpan;
 use crate::automation::time_window::{self, DAYS, TimeWindow};
 use crate::email::Category;
+use crate::raw_number;
 use crate::tags::{TAG_BYTES_MAX, TAGS_MAX, check_line, check_name};
 use crate::template::{ALIAS_BYTES_MAX, MARKUP_BYTES_MAX, SUBJECT_BYTES_MAX};
 
@@ -136,7 +137,7 @@ fn parse_template(fields: &mut ObjectReader<'_>) -> Option<TemplateArgument> {
     let name = name.map_err(|text| fields.notes.error(&path, text)).ok()?;
     let version = match object.get("version") {
         None | Some(Value::Null) => None,
-        Some(value) => match value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0) {
+        Some(value) => match raw_number::as_integer::<u32>(value).filter(|n| *n > 0) {
             None => {
                 fields.error("template.version", "must be a version number");
                 return None;
@@ -370,14 +371,15 @@ fn parse_skip_target(target: Option<&Value>, number: usize, keys: &[Option<&str>
     let index = match target {
         None => return Err("is required: the key or the number of a later step".to_owned()),
         Some(Value::String(key)) => keys.iter().position(|known| *known == Some(key.as_str())),
-        Some(Value::Number(n)) => n.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < keys.len()),
-        Some(_) => None,
+        Some(value) => raw_number::as_integer::<usize>(value).filter(|n| *n < keys.len()),
     };
     let index = index.ok_or_else(|| "is not the key or the number of a step".to_owned())?;
     if index <= number {
         return Err("must be a later step".to_owned());
     }
-    Ok(SkipTarget { target: target.cloned().unwrap_or_default(), index })
+    // A node of an older release reads the number only without a fraction.
+    let target = target.filter(|target| target.is_string()).cloned().unwrap_or_else(|| index.into());
+    Ok(SkipTarget { target, index })
 }
 
 fn parse_sms(fields: &mut ObjectReader<'_>) -> Option<SmsStep> {

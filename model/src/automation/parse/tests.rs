@@ -63,6 +63,17 @@ fn every_field_round_trips() {
     assert_eq!(parse_stored(&written).unwrap(), read);
 }
 
+#[test]
+fn a_fraction_of_zero_is_no_fraction() {
+    let steps = json!([
+        {"type": "condition", "all": [{"field": "event.name", "op": "exists"}], "on_false": "skip_to", "target": 1.0},
+        {"type": "send_email", "template": {"alias": "welcome", "version": 3.0}},
+    ]);
+    let read = parse_definition(&json!({"event": "x"}), &steps, &mut ParseNotes::default()).unwrap();
+    let written = read.to_json();
+    assert_eq!((&written["steps"][0]["target"], &written["steps"][1]["template"]["version"]), (&json!(1), &json!(3)));
+}
+
 fn invalid_times() -> Vec<(Value, &'static str)> {
     vec![
         (json!(5), "steps[0]"),
