@@ -65,6 +65,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let actions = maud! {
         @if context.allows("check_suppressions") { a.button href={ (LIST) "/check" } { "Check addresses" } }
         @if has_entries && context.allows("export_suppressions") { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
+        @if context.allows("list_suppression_imports") { a.button href={ (LIST) "/imports" } { "Earlier imports" } }
         @if context.allows("import_suppressions") { a.button href={ (LIST) "/import" } { "Import" } }
         @if context.allows("create_suppression") { a.button.primary href={ (LIST) "/new" } { "Add" } }
     };

@@ -58,6 +58,10 @@ fn imports_are_listed_with_their_progress() {
     for part in ["/dashboard/suppressions/imports/imp_1", "2 of 4", "Running"] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let link = "href=\"/dashboard/suppressions/imports\"";
+    let viewer = backend("import").forbid("import_suppressions");
+    assert!(html(viewer.get("/suppressions")).contains(link), "whoever may not import finds the list too");
+    assert!(!html(viewer.forbid("list_suppression_imports").get("/suppressions")).contains(link));
     let none = FakeBackend::new().answer("list_suppression_imports", json!({"imports": []}));
     assert!(html(none.get("/suppressions/imports")).contains("No lists imported yet"));
 }
