@@ -18,7 +18,7 @@ use model::affiliate::partner::{Partner, PayoutDestination};
 use model::affiliate::partner_email::PartnerEmailKind;
 use model::affiliate::payout::{LineCursor, Payout, PayoutRunPhase, PayoutState, SkipReason, SkippedPartner};
 use model::event::EventKind;
-use model::id::{PartnerId, PayoutId};
+use model::id::{CommissionId, PartnerId, PayoutId, PayoutRunId};
 use store::affiliate::commission;
 use store::affiliate::payout_job::PayoutJob;
 
@@ -219,7 +219,8 @@ async fn release_line(work: &mut UnitOfWork, mut line: Commission, payout: &Payo
     Ok(())
 }
 
-/// Reduces the payouts and runs of lines that left a draft, and drops payouts that fall below the minimum.
+/// Reduces the payouts and runs of lines that left a draft, and drops payouts that fall below the minimum. The run
+/// skips lines that are still earned.
 pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<()> {
     let mut changed = BTreeSet::new();
     for (id, Commission { id: line, amount, .. }) in work.lines.left_payouts() {
@@ -243,12 +244,27 @@ pub(super) async fn apply_removed_lines(work: &mut UnitOfWork) -> Result<()> {
         if let Some(run) = work.payouts.run(run).await? {
             run.add_to_total(currency, amount.checked_neg().ok_or(ArithmeticError::TooLarge)?)?;
         }
+        skip_removed_line(work, run, line).await?;
         changed.insert(id);
     }
     for id in changed {
         recheck_draft(work, id).await?;
     }
     Ok(())
+}
+
+/// Adds a line that left a draft to what its run skips, if it is still earned: no payout of the run includes it.
+async fn skip_removed_line(work: &mut UnitOfWork, run: PayoutRunId, id: CommissionId) -> Result<()> {
+    let Some(line) = work.line(id).await? else { return Ok(()) };
+    let Commission { partner, currency, amount, status: CommissionState::Earned { frozen, .. }, .. } = line else {
+        return Ok(());
+    };
+    let reason = match (frozen.inquiry, frozen.review) {
+        (true, _) => SkipReason::Disputed,
+        (false, true) => SkipReason::UnderReview,
+        (false, false) => SkipReason::AmountChanged,
+    };
+    Ok(work.payouts.add_skipped(run, SkippedPartner { partner, currency, amount, reason }).await?)
 }
 
 /// After a draft payout was reduced: bumps the run's `rev`, and drops the payout if it is below the minimum.
@@ -301,7 +317,7 @@ async fn drop_payout(work: &mut UnitOfWork, id: PayoutId, reason: SkipReason) ->
     if payout.lines > 0 || payout.amount > 0 {
         let amount = payout.amount.max(0);
         let skipped = SkippedPartner { partner: payout.partner, currency: payout.currency, amount, reason };
-        work.payouts.skipped.push((payout.run, skipped));
+        work.payouts.add_skipped(payout.run, skipped).await?;
     }
     if let Some(run) = work.payouts.run(payout.run).await? {
         run.remove_payout(&payout)?;

@@ -1,10 +1,13 @@
 //! Effects of refunds, disputes and account changes on lines in payouts.
 
+use std::collections::BTreeSet;
+
 use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::ingest::IngestOutcome;
-use model::affiliate::payout::{PayoutStatus, SkipReason};
+use model::affiliate::payout::{PayoutRun, PayoutStatus, SkipReason};
 use model::affiliate::program::{AfterPayout, PayoutMethod};
+use model::id::PartnerId;
 use serde_json::json;
 
 use super::processor_objects;
@@ -77,12 +80,31 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     let inquiry = processor_objects::dispute("in_1", "warning_needs_response");
     world.ingest_object("charge.dispute.created", 32 * DAY, inquiry).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
+    let disputed = [(world.ada, 2_000, SkipReason::Disputed), (world.bob, 500, SkipReason::Disputed)];
+    assert_eq!(world.skipped_sums(&run).await, BTreeSet::from(disputed));
     world.check_ledger().await;
     world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(format!("{:?}", second_draft.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&second_draft).await.iter().map(|skipped| skipped.reason).collect();
     assert_eq!(reasons, [SkipReason::Disputed, SkipReason::Disputed]);
+    world.check_ledger().await;
+}
+
+/// Each partner's amount is the sum of both commissions. No payout of the run includes them, but the next run does.
+#[tokio::test]
+pub(crate) async fn commissions_that_a_refund_takes_out_of_a_draft_are_skipped() {
+    let world = earned(payable().await).await;
+    let run = world.draft().await;
+    assert_eq!(world.skipped_sums(&run).await, BTreeSet::new());
+    world.refund("in_1", 10_000, 1_000, 32 * DAY).await;
+    world.refund("in_2", 5_000, 2_500, 32 * DAY).await;
+    assert_eq!(world.run(&run).await.payouts, 0);
+    let changed = [(world.ada, 2_300, SkipReason::AmountChanged), (world.bob, 575, SkipReason::AmountChanged)];
+    assert_eq!(world.skipped_sums(&run).await, BTreeSet::from(changed));
+    world.check_ledger().await;
+    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 2875}");
     world.check_ledger().await;
 }
 
@@ -167,6 +189,11 @@ async fn offsetting() -> World {
 }
 
 impl World {
+    /// Partners that a run skips, with amount and reason.
+    async fn skipped_sums(&self, run: &PayoutRun) -> BTreeSet<(PartnerId, i64, SkipReason)> {
+        self.skipped(run).await.iter().map(|skipped| (skipped.partner, skipped.amount, skipped.reason)).collect()
+    }
+
     /// Drafts and approves a run, and returns Ada's payout as amount, adjustments and lines.
     async fn approve_all(&self) -> (model::id::PayoutId, (i64, i64, u32)) {
         let run = self.draft().await;

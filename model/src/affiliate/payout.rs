@@ -77,6 +77,8 @@ words! {
         AfterCutoff = "after_cutoff",
         /// The run has reached its maximum.
         RunFull = "run_full",
+        /// A refund, or its failure, changed the commissions while they were in the draft.
+        AmountChanged = "amount_changed",
     }
 }
 

@@ -84,6 +84,16 @@ pub fn put_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, skip
     batch.put(skipped_key(account, run, skipped), codec::encode(skipped));
 }
 
+/// Reads the record that a run skips the partner of `skipped` for its reason.
+pub async fn get_skipped(
+    store: &Store,
+    account: AccountId,
+    run: PayoutRunId,
+    skipped: &SkippedPartner,
+) -> Result<Option<SkippedPartner>> {
+    rows::get(store, &skipped_key(account, run, skipped)).await
+}
+
 /// Deletes the record that a run skips a partner.
 pub fn delete_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) {
     batch.delete(skipped_key(account, run, skipped));

@@ -34,7 +34,8 @@ pub(crate) struct PayoutRows {
     released_adjustments: Vec<Adjustment>,
     /// Lines to remove from the items of a payout.
     pub(crate) removed_items: Vec<(PayoutId, CommissionId)>,
-    pub(crate) skipped: Vec<(PayoutRunId, SkippedPartner)>,
+    /// Partners that runs skip, each with the whole amount for its reason.
+    skipped: Vec<(PayoutRunId, SkippedPartner)>,
     /// Jobs to schedule, or to delete (`None`).
     jobs: BTreeMap<PayoutJob, Option<Timestamp>>,
 }
@@ -180,6 +181,22 @@ impl PayoutRows {
                 self.released_adjustments.push(adjustment);
             }
         }
+        Ok(())
+    }
+
+    /// Adds an amount to what a run skips of a partner for the same reason. The caller also changes the run's row, so
+    /// that a concurrent addition conflicts.
+    pub(crate) async fn add_skipped(&mut self, run: PayoutRunId, added: SkippedPartner) -> Result<(), ReadError> {
+        let key = (run, added.partner, added.currency, added.reason);
+        let is_known =
+            |run: PayoutRunId, other: &SkippedPartner| key == (run, other.partner, other.currency, other.reason);
+        if let Some((_, known)) = self.skipped.iter_mut().find(|(run, other)| is_known(*run, other)) {
+            known.amount = known.amount.saturating_add(added.amount);
+            return Ok(());
+        }
+        let stored = payout_run::get_skipped(&self.source.store, self.source.account, run, &added).await?;
+        let amount = stored.map_or(0, |stored| stored.amount).saturating_add(added.amount);
+        self.skipped.push((run, SkippedPartner { amount, ..added }));
         Ok(())
     }
 

@@ -167,6 +167,7 @@ fn skipped_text(reason: &str) -> String {
         "disputed" => "The payment is disputed".into(),
         "after_cutoff" => "Earned after the run's time".into(),
         "run_full" => "The run is full; it goes into the next one".into(),
+        "amount_changed" => "A refund changed it after the draft; it goes into the next run".into(),
         other => sentence_case(other),
     }
 }
