@@ -24,6 +24,8 @@ pub struct PayoutResults {
     pub failed: usize,
     /// Number of payouts that already had this result
     pub unchanged: usize,
+    /// Number of payouts without a final result yet, for example pending or unclaimed ones
+    pub in_progress: usize,
     /// Skipped rows
     pub skipped: Vec<SkippedResultRow>,
 }
@@ -70,11 +72,12 @@ pub async fn apply_result_file(
             Err(refusal) => return Err(refusal),
         };
         match apply_result_row(payouts, &view, &outcome).await {
-            Ok(true) if view.status == PayoutStatus::Processing => match outcome {
+            Ok(()) => match outcome {
+                PayoutResult::UnderWay => results.in_progress += 1,
+                _ if view.status != PayoutStatus::Processing => results.unchanged += 1,
                 PayoutResult::Paid(_) => results.paid += 1,
-                PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
+                PayoutResult::Failed(_) => results.failed += 1,
             },
-            Ok(_) => results.unchanged += 1,
             Err(AffiliateError::Read(error)) => return Err(error.into()),
             Err(AffiliateError::Commit(error)) => return Err(error.into()),
             Err(refusal) => skip(refusal.to_string()),
@@ -83,8 +86,8 @@ pub async fn apply_result_file(
     Ok(results)
 }
 
-/// Applies a row. Returns false if the row reports no final status yet.
-async fn apply_result_row(payouts: &Payouts, view: &PayoutView, outcome: &PayoutResult) -> Result<bool> {
+/// Applies a row. One that reports no final result yet changes nothing.
+async fn apply_result_row(payouts: &Payouts, view: &PayoutView, outcome: &PayoutResult) -> Result<()> {
     let (account, id) = (view.payout.account, view.payout.id);
     match outcome {
         PayoutResult::Paid(reference) => {
@@ -94,7 +97,7 @@ async fn apply_result_row(payouts: &Payouts, view: &PayoutView, outcome: &Payout
         PayoutResult::Failed(reason) => {
             payouts.fail_payout(account, id, reason, None, &no_extension).await?;
         }
-        PayoutResult::UnderWay => return Ok(false),
+        PayoutResult::UnderWay => {}
     }
-    Ok(true)
+    Ok(())
 }

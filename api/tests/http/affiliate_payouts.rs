@@ -624,9 +624,14 @@ async fn results_file_marks_payouts() {
     let skipped = json!([
         {"row": 3, "id": null, "reason": "invalid_id"}, {"row": 4, "id": ids[1], "reason": "invalid_status"},
     ]);
+    let waiting = send(format!("id,status\n{},Unclaimed\n", ids[0])).await;
+    let expected = json!({"paid": 0, "failed": 0, "unchanged": 0, "in_progress": 1, "skipped": []});
+    assert_eq!(waiting.json(), expected);
     let marked = send(file.clone()).await;
-    assert_eq!(marked.json(), json!({"paid": 1, "failed": 1, "unchanged": 0, "skipped": skipped}));
-    assert_eq!(send(file).await.json(), json!({"paid": 0, "failed": 0, "unchanged": 2, "skipped": skipped}));
+    let expected = json!({"paid": 1, "failed": 1, "unchanged": 0, "in_progress": 0, "skipped": skipped});
+    assert_eq!(marked.json(), expected);
+    let expected = json!({"paid": 0, "failed": 0, "unchanged": 2, "in_progress": 0, "skipped": skipped});
+    assert_eq!(send(file).await.json(), expected);
     let payout = world.get(&format!("/affiliate-payouts/{}", ids[0])).await.json()["payout"].clone();
     assert_eq!((&payout["status"], &payout["external_reference"]), (&json!("paid"), &json!("8AB")));
     let payout = world.get(&format!("/affiliate-payouts/{}", ids[1])).await.json()["payout"].clone();

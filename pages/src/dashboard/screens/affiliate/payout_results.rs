@@ -18,6 +18,8 @@ struct ResultsReport {
     failed: u64,
     unchanged: u64,
     #[serde(default)]
+    in_progress: u64,
+    #[serde(default)]
     skipped: Vec<SkippedResult>,
 }
 
@@ -69,10 +71,11 @@ async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
         .column("Payout", |row| row.id.as_deref().unwrap_or("–"))
         .column("Reason", |row| &row.reason);
     let text = format!(
-        "{} marked as paid, {} as failed, {} already had this result, {} skipped.",
+        "{} marked as paid, {} as failed, {} already had this result, {} in progress, {} skipped.",
         grouped(report.paid),
         grouped(report.failed),
         grouped(report.unchanged),
+        grouped(report.in_progress),
         grouped(report.skipped.len() as u64)
     );
     let tone = if report.skipped.is_empty() { Tone::Good } else { Tone::Warning };
