@@ -1,12 +1,12 @@
 //! CSV reader and writer (RFC 4180).
 //!
 //! The reader can start at any record boundary, so that an import of a long file resumes after a restart. It also
-//! accepts LF line ends, `;` or tab as separator, spaces around fields, and a byte order mark. An unclosed quote, or a
-//! record that is too long, invalidates its own line only, not the lines that follow.
+//! accepts LF and CR line ends, `;` or tab as separator, spaces around fields, and a byte order mark. An unclosed
+//! quote, or a record that is too long, invalidates its own line only, not the lines that follow.
 
 use std::borrow::Cow;
 
-/// Longest record in bytes, without its line feed. In a longer one a closing quote or a line end is assumed to be
+/// Longest record in bytes, without its line end. In a longer one a closing quote or a line end is assumed to be
 /// missing.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of fields of a record; further fields are dropped.
@@ -75,10 +75,12 @@ impl Iterator for CsvReader<'_> {
             let line = self.line;
             let (fields, length) = match split_record(rest, self.separator) {
                 Some((fields, length)) => (Some(fields), length),
-                None => (None, rest.find('\n').map_or(rest.len(), |end| end + 1)),
+                None => {
+                    let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
+                    (None, end + line_end_length(rest, end))
+                }
             };
-            let lines = rest.as_bytes().iter().take(length).filter(|byte| **byte == b'\n').count();
-            self.line += lines as u64;
+            self.line += count_line_ends(rest.get(..length).unwrap_or_default()) as u64;
             self.at += length;
             if fields.as_ref().is_none_or(|fields| fields.iter().any(|field| !field.is_empty())) {
                 return Some(CsvRecord { line, fields });
@@ -90,7 +92,7 @@ impl Iterator for CsvReader<'_> {
 /// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quotation mark is
 /// not closed, or the record is too long.
 fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
-    // The longest record and its line feed: nothing behind them is scanned.
+    // The longest record and the first byte of its line end: nothing behind them is scanned.
     let head = text.get(..text.floor_char_boundary(RECORD_BYTES_MAX + 1))?;
     let bytes = head.as_bytes();
     let is_too_long = |end: usize| end > RECORD_BYTES_MAX || (end == head.len() && end < text.len());
@@ -105,16 +107,31 @@ fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
         }
         match bytes.get(end) {
             Some(byte) if *byte == separator => at = end + 1,
-            Some(_) => return Some((fields, end + 1)),
-            None => return Some((fields, end)),
+            _ => return Some((fields, end + line_end_length(text, end))),
         }
     }
 }
 
-/// Returns the field at a byte offset, and the offset of the separator, line feed or end after it.
+/// Length in bytes of the line end at a byte offset: CRLF, LF, or CR as in old files of Macintosh programs. Zero at the
+/// end of the text.
+fn line_end_length(text: &str, at: usize) -> usize {
+    let bytes = text.as_bytes();
+    match (bytes.get(at), bytes.get(at + 1)) {
+        (Some(b'\r'), Some(b'\n')) => 2,
+        (Some(b'\r' | b'\n'), _) => 1,
+        _ => 0,
+    }
+}
+
+/// Counts the line ends of a text, also those in quotes. CRLF is counted at its LF.
+fn count_line_ends(text: &str) -> usize {
+    memchr::memchr2_iter(b'\r', b'\n', text.as_bytes()).filter(|at| line_end_length(text, *at) == 1).count()
+}
+
+/// Returns the field at a byte offset, and the offset of the separator, line end or end of the text after it.
 fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
     let bytes = text.as_bytes();
-    let ends = |byte: u8| byte == separator || byte == b'\n';
+    let ends = |byte: u8| byte == separator || byte == b'\n' || byte == b'\r';
     let unquoted_end =
         |from: usize| bytes.iter().skip(from).position(|byte| ends(*byte)).map_or(bytes.len(), |found| from + found);
     let blanks = bytes.iter().skip(at).take_while(|byte| **byte == b' ').count();
@@ -138,7 +155,7 @@ fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> 
 
 /// Detects the separator: the one that occurs most often in the first line.
 fn detect_separator(text: &str) -> u8 {
-    let first = text.lines().next().unwrap_or_default();
+    let first = text.split(['\r', '\n']).next().unwrap_or_default();
     let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
     [b',', b';', b'\t'].into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
@@ -226,12 +243,16 @@ mod tests {
         assert_eq!(read("a;b,c;d\n1;2;3"), [row(1, &["a", "b,c", "d"]), row(2, &["1", "2", "3"])]);
         assert_eq!(read("a\tb"), [row(1, &["a", "b"])]);
         assert_eq!(read("x,\n,y\n,\n"), [row(1, &["x", ""]), row(2, &["", "y"])]);
+        let carriage_returns = "a;b\r1;\"2\r,,\"\r3;4\n5;6\r\n";
+        let rows = [row(1, &["a", "b"]), row(2, &["1", "2\r,,"]), row(4, &["3", "4"]), row(5, &["5", "6"])];
+        assert_eq!(read(carriage_returns), rows);
     }
 
     #[test]
     fn an_unclosed_quote_invalidates_its_own_line_only() {
         let text = "a,b\n\"c,d\ne,f\n";
         assert_eq!(read(text), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
+        assert_eq!(read(&text.replace('\n', "\r")), read(text));
     }
 
     #[test]
