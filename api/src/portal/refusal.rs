@@ -9,8 +9,12 @@ use crate::prelude::*;
 pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String)> {
     match &refusal {
         AffiliateError::Fields(fields) => {
-            let messages: Vec<String> =
-                fields.iter().map(|(name, reason)| format!("{} {reason}", texts::field_label(name))).collect();
+            // The reason of an error without a field is a whole sentence.
+            let message = |(name, reason): &(String, String)| match name.as_str() {
+                "" => reason.clone(),
+                name => format!("{} {reason}", texts::field_label(name)),
+            };
+            let messages: Vec<String> = fields.iter().map(message).collect();
             Ok((StatusCode::BAD_REQUEST, messages.join("; ")))
         }
         AffiliateError::Conflict(ConflictReason::PortalLinkExpired) => Ok((StatusCode::GONE, refusal.to_string())),

@@ -405,6 +405,7 @@ async fn partner_changes_profile_postbacks_and_preferences() {
     let invalid = browser.submit("profile", &[("first_name", &long)]).await;
     assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     assert_contains(&invalid, "The first name is too long.");
+    assert!(!text(&invalid).contains("A field"), "{}", text(&invalid));
     assert_eq!(browser.submit("profile", &[("website", "javascript://x")]).await.status, StatusCode::BAD_REQUEST);
 
     let inside = async || {
