@@ -75,10 +75,12 @@ impl IntoResponse for PortalPage {
     }
 
     fn into_response(self) -> Result<Response> {
+        // A redirect from a login link must not send the link as referrer. From a page with `no-referrer`, browsers
+        // would submit the forms with `Origin: null`.
+        let referrer = if self.status.is_redirection() { "no-referrer" } else { "same-origin" };
         let mut headers = vec![
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy::WITHOUT_SCRIPTS)),
-            // With `no-referrer` browsers would submit the forms with `Origin: null`.
-            (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+            (REFERRER_POLICY, HeaderValue::from_static(referrer)),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
             (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
         ];

@@ -133,7 +133,7 @@ async fn login_link_works_once_within_a_minute() {
     }
     let entered = browser.get(url).await;
     assert_eq!((entered.status, &entered.headers["location"]), (StatusCode::FOUND, &"/portal/home".parse().unwrap()));
-    assert_eq!(entered.headers["referrer-policy"], "same-origin");
+    assert_eq!(entered.headers["referrer-policy"], "no-referrer");
     let cookie = entered.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.starts_with("__Host-postrider_portal="), "{cookie}");
     assert!(cookie.ends_with("; Max-Age=43200; Path=/; HttpOnly; Secure; SameSite=Lax"), "{cookie}");
@@ -141,6 +141,7 @@ async fn login_link_works_once_within_a_minute() {
         let again = browser.get(url).await;
         assert_eq!(again.status, StatusCode::GONE);
         assert!(!again.headers.contains_key("set-cookie") && text(&again).contains("This link has expired"));
+        assert_eq!(again.headers["referrer-policy"], "same-origin");
         assert_eq!(browser.head(url).await.status, StatusCode::GONE);
     }
     // A new link replaces the previous one, and each expires after a minute.
