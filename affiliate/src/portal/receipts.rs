@@ -66,7 +66,8 @@ impl Receipts {
         Ok(Some(Receipt { shown: view, lines }))
     }
 
-    /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout.
+    /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout, and failed
+    /// refunds.
     pub async fn pending_corrections(
         &self,
         partner: &Partner,

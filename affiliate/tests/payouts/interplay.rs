@@ -296,6 +296,32 @@ pub(crate) async fn a_change_of_the_setting_applies_to_further_refunds() {
     }
 }
 
+/// The refund halved the commission before the payout. The difference is paid once, whatever the setting.
+#[tokio::test]
+pub(crate) async fn a_refund_from_before_the_payout_that_fails_is_paid() {
+    let refund_event = |status: &str| processor_objects::refund("re_1", "in_1", 5_000, status, 1);
+    for setting in [AfterPayout::Absorb, AfterPayout::Offset] {
+        let world = offsetting().await;
+        world.set_after_payout(setting).await;
+        world.sell("in_1", 10_000, 10).await;
+        world.ingest_object("refund.created", DAY, refund_event("pending")).await;
+        world.earn().await;
+        let (paid, sums) = world.approve_all().await;
+        assert_eq!(sums, (1_000, 0, 1), "{setting:?}");
+        world.mark_paid(paid, "r1").await.unwrap();
+        world.ingest_object("refund.failed", 32 * DAY, refund_event("failed")).await;
+        world.check_ledger().await;
+        let (failing, sums) = world.approve_all().await;
+        assert_eq!(sums, (1_000, 1_000, 0), "{setting:?}");
+        world.fail(failing, "The account is closed").await.unwrap();
+        let (paid, sums) = world.approve_all().await;
+        assert_eq!(sums, (1_000, 1_000, 0), "{setting:?}");
+        world.mark_paid(paid, "r2").await.unwrap();
+        assert!(world.draft_run(None).await.unwrap().run.is_none());
+        world.check_ledger().await;
+    }
+}
+
 /// The invoice of a payment arrives after the commission of its checkout session was paid: the deduction does not
 /// depend on the setting, because no customer was refunded.
 #[tokio::test]

@@ -46,7 +46,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     Ok(view.render("home", &format!("Hello, {}", partner.name()), content))
 }
 
-/// A notice about refunds after a payout (`sum` is negative), or about deductions to pay back (positive).
+/// A notice about refunds after a payout (`sum` is negative), or about amounts that were too low (positive).
 fn correction_notice(sum: i64, currency: Currency) -> impl Renderable {
     let amount = texts::format_money(sum.saturating_abs(), currency);
     maud! {
@@ -61,7 +61,7 @@ fn correction_notice(sum: i64, currency: Currency) -> impl Renderable {
             div.notice {
                 p {
                     "Your next payout is raised by " (amount)
-                    ": an earlier deduction was too high, because a refund failed, a dispute was won or a payout failed."
+                    ": an earlier amount was too low, because a refund failed, a dispute was won or a payout failed."
                 }
             }
         }

@@ -160,7 +160,7 @@ fn receipt_lines(receipt: &Receipt) -> impl Renderable + use<> {
             p { "Corrections" }
             p.small.soft {
                 @if adjusted < 0 { "refunds of purchases that you were already paid for" }
-                @else { "earlier deductions that were too high" }
+                @else { "failed refunds, and earlier deductions that were too high" }
             }
         };
         table.push(Row::new().cell(texts::dash()).cell(corrections).cell(amount(adjusted)));

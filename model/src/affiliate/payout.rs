@@ -370,7 +370,8 @@ impl PayoutRun {
     }
 }
 
-/// A correction of a partner's balance: a refund after the payout, or its reversal.
+/// A correction of a partner's balance: a refund after the payout or its reversal, or the failure of a refund that had
+/// reduced the commission before the payout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adjustment {
     pub id: AdjustmentId,

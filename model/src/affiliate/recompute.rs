@@ -31,11 +31,18 @@
 //!
 //! # Lines that cannot be changed
 //!
-//! The amount and status of a paid line, or of a line in an approved payout, are not changed. With
-//! [`AfterPayout::Offset`] an adjustment is written instead. It is computed as a state too: the adjustments of a line
-//! add up to the amount that was paid too much, without what the program absorbed under [`AfterPayout::Absorb`]
-//! ([`RefundSplit`](super::commission::RefundSplit)). If a failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a draft
-//! payout leaves the draft with the first change of its amount.
+//! The amount and status of a paid line, or of a line in an approved payout, are not changed; adjustments are written
+//! instead. They are computed as a state too: the adjustments of a line add up to the negative of what the partner owes
+//! for it.
+//!
+//! - The line was paid too much (a refund, a dispute): the partner owes that amount under [`AfterPayout::Offset`],
+//!   without what the program absorbed under [`AfterPayout::Absorb`]
+//!   ([`RefundSplit`](super::commission::RefundSplit)).
+//! - The line was paid too little, because a refund that had reduced it before the payout failed: the partner gets the
+//!   difference, whatever the setting.
+//!
+//! If a failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a
+//! draft payout leaves the draft with the first change of its amount.
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
 
@@ -172,7 +179,7 @@ pub struct LedgerLine<'a> {
     pub line: &'a Commission,
     /// True if its payout is approved, so that the line cannot be removed from it.
     pub is_locked: bool,
-    /// Sum of its adjustments in minor units; zero or negative.
+    /// Sum of its adjustments in minor units: negative if too much was paid, positive if too little was.
     pub adjusted: i64,
     /// True if its partner was deleted, so that the line is not reopened.
     pub is_orphan: bool,
@@ -249,7 +256,8 @@ pub struct LineUpdate {
 pub struct AdjustmentDue {
     pub line: CommissionId,
     pub partner: PartnerId,
-    /// Minor units: negative after a refund, positive when that is undone.
+    /// Minor units: negative after a refund, positive when that is undone, or when a refund from before the payout
+    /// failed.
     pub amount: i64,
     pub currency: Currency,
 }

@@ -20,7 +20,7 @@ pub struct PayoutCandidate {
     pub under_review: i64,
     /// Sum of lines frozen by a bank's inquiry.
     pub disputed: i64,
-    /// Sum of open adjustments: negative if the partner owes money, positive if a deduction is to be paid back.
+    /// Sum of open adjustments: negative if the partner owes money, positive if it gets more than its lines.
     pub owed: i64,
     /// Sum of lines that were earned after the cutoff.
     pub later: i64,

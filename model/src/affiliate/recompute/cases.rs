@@ -241,7 +241,6 @@ fn refunds_after_the_payout() {
         ("offset: a part of the refund failed", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().refunded(4_900).then().refunded(2_450); }, "1: 980 usd of 4900, paid -490"),
         ("offset: a dispute", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().disputed(DisputeState::Open); }, "1: 980 usd of 4900, paid -980"),
         ("offset: a won dispute", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().disputed(DisputeState::Open).then().disputed(DisputeState::Won); }, "1: 980 usd of 4900, paid"),
-        ("offset: an adjustment is never positive in sum", |w| { w.after_payout = AfterPayout::Offset; w.then().refunded(2_450).then().pay().refunded(0); }, "1: 490 usd of 2450, paid"),
         ("offset: after a failed payout the line itself changes", |w| { w.after_payout = AfterPayout::Offset; w.then().approve().refunded(2_450).then().each(|line, now| line.leave_payout(payout(), now)).is_locked = false; }, "1: 490 usd of 2450, earned"),
         ("offset: both lines", |w| { w.after_payout = AfterPayout::Offset; w.recruited(500).then().pay().refunded(4_900); }, "1: 980 usd of 4900, paid -980 | 2: 245 usd of 4900, paid -245"),
         ("offset: a rejected referral causes no adjustment", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, paid"),
@@ -261,6 +260,25 @@ fn refunds_after_the_payout() {
     world.then().pay().refunded(4_900);
     let adjustments = world.ask().unwrap().adjustments;
     assert!(matches!(adjustments.as_slice(), [only] if only.amount == -980 && only.partner == partner(ADA)));
+}
+
+#[test]
+fn refunds_from_before_the_payout_fail() {
+    check(&[
+        ("offset", |w| { w.after_payout = AfterPayout::Offset; w.then().refunded(2_450).then().pay().refunded(0); }, "1: 490 usd of 2450, paid +490"),
+        ("absorb", |w| { w.then().refunded(2_450).then().pay().refunded(0); }, "1: 490 usd of 2450, paid +490"),
+        // 3675 × 20 % = 735
+        ("in part", |w| { w.then().refunded(2_450).then().pay().refunded(1_225); }, "1: 490 usd of 2450, paid +245"),
+        ("in an approved payout", |w| { w.then().refunded(2_450).then().approve().refunded(0); }, "1: 490 usd of 2450, in payout +490"),
+        ("the payout failed then: the line itself changes", |w| { w.then().refunded(2_450).then().approve().refunded(0).then().each(|line, now| line.leave_payout(payout(), now)).is_locked = false; }, "1: 980 usd of 4900, earned"),
+        ("both lines", |w| { w.recruited(500).then().refunded(2_450).then().pay().refunded(0); }, "1: 490 usd of 2450, paid +490 | 2: 123 usd of 2450, paid +122"),
+        ("another refund replaced it", |w| { w.then().refunded(2_450).then().pay().refunded(0).then().refunded(2_450); }, "1: 490 usd of 2450, paid"),
+        ("offset: a full refund followed", |w| { w.after_payout = AfterPayout::Offset; w.then().refunded(2_450).then().pay().refunded(0).then().refunded(4_900); }, "1: 490 usd of 2450, paid -490"),
+        ("absorb: a full refund followed", |w| { w.then().refunded(2_450).then().pay().refunded(0).then().refunded(4_900); }, "1: 490 usd of 2450, paid"),
+        ("absorb: a full refund and the first one failed", |w| { w.then().refunded(2_450).then().pay().refunded(4_900).then().refunded(0); }, "1: 490 usd of 2450, paid +490"),
+        ("the referral was rejected before", |w| { w.then().refunded(2_450).then().pay().bar = Some(ReferralBar::Rejected); w.then().refunded(0); }, "1: 490 usd of 2450, paid"),
+        ("the referral was rejected afterwards", |w| { w.then().refunded(2_450).then().pay().refunded(0).then().bar = Some(ReferralBar::Rejected); }, "1: 490 usd of 2450, paid +490"),
+    ]);
 }
 
 #[test]

@@ -48,18 +48,16 @@ pub(super) fn update_line(
     let Some(sold) = ledger_line.line.sold_invoice() else { return Ok(LineResult::default()) };
     let mut transitions = LineTransitions::new(ledger_line.line, known.now);
     transitions.set_charge(known.invoice.charge);
-    let too_much = if ledger_line.is_out_of_reach() {
-        let overpaid = overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?;
-        let deducted = ledger_line.adjusted.saturating_neg();
-        let (split, too_much) = sold.refund_split.divide(overpaid, deducted, known.rules.after_payout);
+    let owed = if ledger_line.is_out_of_reach() {
+        let (split, owed) = owed_after_payout(known, lines, ledger_line, sold)?;
         transitions.set_refund_split(split);
-        too_much
+        owed
     } else {
         transitions.move_to(&target_state(known, lines, ledger_line, sold)?);
         0
     };
-    // The adjustments of a line must add up to the negative of what is deducted.
-    let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(ledger_line.adjusted));
+    // The adjustments of a line must add up to the negative of what the partner owes.
+    let amount = owed.checked_neg().and_then(|total| total.checked_sub(ledger_line.adjusted));
     let amount = amount.ok_or(ArithmeticError::TooLarge)?;
     let Commission { id: line, partner, currency, .. } = *ledger_line.line;
     let adjustment = (amount != 0).then_some(AdjustmentDue { line, partner, amount, currency });
@@ -99,9 +97,7 @@ fn target_state(
     }
     let returned_reason = reversal_reason(returned, lines, line)?;
     let amounts = Some(amounts_after_refunds(line, sold, returned)?);
-    let bar_reason = known.customer.bar.map(ReferralBar::reason);
-    let orphaned = ledger_line.is_orphan.then_some(ReversalReason::PartnerDeleted);
-    let manual_reason = seller_fraud(lines, line).or(bar_reason).or(orphaned);
+    let manual_reason = manual_reason(known, lines, ledger_line);
     let reversed = match (returned_reason, reversed) {
         (Some(ReversalReason::Dispute), _) | (_, Some(ReversalReason::Dispute)) => Some(ReversalReason::Dispute),
         (Some(reason), _) => Some(reason),
@@ -110,6 +106,17 @@ fn target_state(
         (None, _) => manual_reason,
     };
     Ok(TargetState { reversed, amounts, frozen })
+}
+
+/// The reason why a line must not earn, apart from refunds and disputes.
+fn manual_reason(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    ledger_line: &LedgerLine<'_>,
+) -> Option<ReversalReason> {
+    let bar_reason = known.customer.bar.map(ReferralBar::reason);
+    let orphaned = ledger_line.is_orphan.then_some(ReversalReason::PartnerDeleted);
+    seller_fraud(lines, ledger_line.line).or(bar_reason).or(orphaned)
 }
 
 /// The reversal reason that follows from refunds and disputes, without those that were waived for the line. A dispute
@@ -181,8 +188,27 @@ fn amounts_after(line: &Commission, sold: &SoldInvoice, refunded: i64) -> Result
     Ok((commission > 0).then_some(LineAmounts { commission, sale }))
 }
 
-/// The amount that was paid too much for a line that can no longer be changed. Never negative: a failed refund must not
-/// cause a second payment.
+/// Divides refunds after the payout between the program and the partner. Returns the split, and the amount that the
+/// partner owes for the line. It is negative if the line was paid too little, whatever the setting: a refund that
+/// reduced the line before the payout failed. A line that must not earn is not raised further.
+fn owed_after_payout(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    ledger_line: &LedgerLine<'_>,
+    sold: &SoldInvoice,
+) -> Result<(RefundSplit, i64), ArithmeticError> {
+    let overpaid = overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?;
+    let owed = ledger_line.adjusted.saturating_neg();
+    let (split, deducted) = sold.refund_split.divide(overpaid.max(0), owed.max(0), known.rules.after_payout);
+    if overpaid >= 0 {
+        return Ok((split, deducted));
+    }
+    let is_barred = manual_reason(known, lines, ledger_line).is_some();
+    Ok((split, if is_barred { overpaid.max(owed.min(0)) } else { overpaid }))
+}
+
+/// The amount that was paid too much for a line that can no longer be changed; negative if it was paid too little. What
+/// was paid and the missing amount together are the commission after refunds, never more.
 fn overpaid_amount(
     returned: &SaleReturns,
     lines: &[LedgerLine<'_>],
@@ -201,7 +227,7 @@ fn overpaid_amount(
         return Ok(line.amount);
     }
     let due = amounts_after_refunds(line, sold, returned)?.commission;
-    Ok(line.amount.checked_sub(due).ok_or(ArithmeticError::TooLarge)?.max(0))
+    line.amount.checked_sub(due).ok_or(ArithmeticError::TooLarge)
 }
 
 /// Applies transitions to a line and records them.
