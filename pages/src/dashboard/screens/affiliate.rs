@@ -33,33 +33,21 @@ use futures_util::future::join_all;
 
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
-use crate::dashboard::table::Show;
 
 /// The path of the overview; the other pages are below it.
 pub const PATH: &str = "/dashboard/affiliate";
 /// The largest CSV file of an import, in bytes.
 const CSV_BYTES_MAX: usize = 4 << 20;
 
-/// Shows a page of the program. Without a program it says to set that up first.
-pub async fn or_set_up(context: &Context<'_>, title: &str, show: Show) -> Result<View, Failure> {
-    match show(context).await {
-        Ok(view) => Ok(view),
-        Err(failure) => set_up_first(title, failure),
-    }
-}
-
-/// A page that says to set up the program first, if the failure is that there is none.
-pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
-    if failure.status != 404 {
-        return Err(failure);
-    }
+/// A page that says to set up the program first. Pages show it if their first read finds no program.
+pub fn set_up_first(title: &str) -> View {
     let empty = EmptyState {
         title: "The affiliate program is not set up",
         text: "Turn on the program, connect your payment processor and set a commission. Partners can then join, and \
             what they earn is listed here.",
         action: Some((PATH, "Set up the program")),
     };
-    Ok(Page::new(title, empty).into())
+    Page::new(title, empty).into()
 }
 
 /// Names of partners by id, for lists whose rows have only ids.

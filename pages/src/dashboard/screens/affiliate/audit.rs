@@ -1,13 +1,14 @@
 //! Audit of the ledger: the invariants with their names and results.
 
-use super::{PATH, or_set_up};
+use super::{PATH, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 /// Violations that are shown.
 const SHOWN_MAX: usize = 200;
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/audit" => or_set_up("Audit", |context| Box::pin(show(context))), reads ["audit_affiliate_program"];
+    "/affiliate/audit" => show, reads ["audit_affiliate_program"];
 };
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -146,7 +147,7 @@ fn broken_table(invariants: &[BrokenInvariant]) -> impl Renderable {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let audit = run_audit(context).await?;
+    let Some(audit) = if_found(run_audit(context).await)? else { return Ok(set_up_first("Audit")) };
     let body = maud! {
         (audit_view(&audit))
         p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like violations; if so, repeat it." }

@@ -1,14 +1,15 @@
 //! Import of earlier payments from the processor, with its progress.
 
 use super::program::load_program;
-use super::{PATH, or_set_up};
+use super::{PATH, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 
 const BACKFILL_PATH: &str = "/dashboard/affiliate/backfill";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/backfill" => or_set_up("Import earlier payments", |context| Box::pin(new_page(context))), reads ["get_affiliate_program", "begin_affiliate_backfill"], forms {
+    "/affiliate/backfill" => new_page, reads ["get_affiliate_program", "begin_affiliate_backfill"], forms {
         "begin" => begin, calls "begin_affiliate_backfill";
     };
     "/affiliate/backfill/{id}" => detail, reads ["get_affiliate_backfill"];
@@ -70,7 +71,9 @@ fn form() -> Form<'static> {
 }
 
 async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
-    let state = load_program(context).await?;
+    let Some(state) = if_found(load_program(context).await)? else {
+        return Ok(set_up_first("Import earlier payments"));
+    };
     let has_key = state.processor.is_some_and(|processor| processor.has_key);
     let form = form();
     let earlier = earlier(context).await;

@@ -4,7 +4,8 @@ use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{PATH, days_text, object, or_set_up};
+use super::{PATH, days_text, object, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::seen_version;
@@ -12,7 +13,7 @@ use crate::dashboard::seen_version;
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/campaigns" => or_set_up("Campaigns", |context| Box::pin(list(context))), reads ["list_affiliate_campaigns"];
+    "/affiliate/campaigns" => list, reads ["list_affiliate_campaigns"];
     "/affiliate/campaigns/new" => new_page, reads ["create_affiliate_campaign"], forms {
         "create" => create, calls "create_affiliate_campaign";
     };
@@ -44,7 +45,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let all = choices(&[("", "In use"), ("true", "Also archived")]);
     let filters = [Filter::select("include_archived", "Campaigns", all)];
     let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
-    let found: List<Campaign> = context.read_list("data", &call).await?;
+    let Some(found) = if_found(context.read_list::<Campaign>("data", &call).await)? else {
+        return Ok(set_up_first("Campaigns"));
+    };
     let currency = program_currency(context).await;
     let table = Table::of("Campaigns", &found.entries)
         .column("Campaign", |campaign| {

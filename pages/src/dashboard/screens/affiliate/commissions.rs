@@ -1,7 +1,8 @@
 //! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
 
 use super::referrals::{ReferralAnswer, referral_path};
-use super::{PATH, PartnerNames, object, or_set_up, start_of_day};
+use super::{PATH, PartnerNames, object, set_up_first, start_of_day};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::money::{Money, percent_text, rate_of};
 use crate::dashboard::prelude::*;
 
@@ -9,7 +10,7 @@ const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
 const STATUSES: &[&str] = &["pending", "earned", "paid", "reversed"];
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/commissions" => or_set_up("Commissions", |context| Box::pin(list(context))), reads ["list_affiliate_commissions"];
+    "/affiliate/commissions" => list, reads ["list_affiliate_commissions"];
     "/affiliate/commissions/{id}" => detail, reads ["get_affiliate_commission"];
     "/affiliate/commissions/{id}/reverse" => reverse_page, reads ["get_affiliate_commission", "reverse_affiliate_commission"], forms {
         "reverse" => reverse, calls "reverse_affiliate_commission";
@@ -199,7 +200,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let found = &context.read_filtered::<CommissionRow>("data", &call).await?;
+    let Some(found) = &if_found(context.read_filtered::<CommissionRow>("data", &call).await)? else {
+        return Ok(set_up_first("Commissions"));
+    };
     let partners = PartnerNames::load(context, found.entries.iter().map(|line| line.affiliate_id.as_str())).await;
     let table = commission_table(&found.entries, &partners, true);
     let bar = FilterBar { context, filters: &filters };

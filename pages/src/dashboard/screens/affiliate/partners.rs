@@ -2,7 +2,8 @@
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{PATH, conflict_at, method_name, or_set_up, set_up_first};
+use super::{PATH, conflict_at, method_name, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.
@@ -10,7 +11,7 @@ pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";
 const STATUSES: &[&str] = &["active", "pending", "invited", "suspended", "rejected"];
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/partners" => or_set_up("Partners", |context| Box::pin(list(context))), reads ["list_affiliates"];
+    "/affiliate/partners" => list, reads ["list_affiliates"];
     "/affiliate/partners/new" => new_page, reads ["create_affiliate"], forms {
         "create" => create, calls "create_affiliate";
     };
@@ -89,7 +90,9 @@ fn filters(campaigns: &CampaignsById) -> Vec<Filter> {
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = Call::new("list_affiliates").filters(query, &["status", "campaign_id", "email", "cursor"]);
-    let found = &context.read_filtered::<PartnerRow>("data", &call).await?;
+    let Some(found) = &if_found(context.read_filtered::<PartnerRow>("data", &call).await)? else {
+        return Ok(set_up_first("Partners"));
+    };
     let campaigns = load_campaigns(context).await;
     let filters = filters(&campaigns);
     let bar = FilterBar { context, filters: &filters };
@@ -186,7 +189,7 @@ fn create_form(campaigns: &CampaignsById) -> Form<'static> {
 async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
     let campaigns = load_campaigns(context).await;
     if campaigns.is_empty() {
-        return set_up_first("Add a partner", Failure::not_found());
+        return Ok(set_up_first("Add a partner"));
     }
     let form = create_form(&campaigns);
     let body = maud! { section.card { (form.within(context)) } };

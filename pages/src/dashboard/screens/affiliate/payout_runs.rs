@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::payouts::PayoutRow;
-use super::{PartnerNames, or_set_up};
+use super::{PartnerNames, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -11,7 +12,7 @@ use crate::dashboard::prelude::*;
 pub const PAYOUTS_PATH: &str = "/dashboard/affiliate/payouts";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/payouts" => or_set_up("Payouts", |context| Box::pin(list(context))), reads ["list_affiliate_payout_runs"];
+    "/affiliate/payouts" => list, reads ["list_affiliate_payout_runs"];
     "/affiliate/payouts/new" => draft_page, reads ["draft_affiliate_payout_run"], forms {
         "draft" => draft, calls "draft_affiliate_payout_run";
     };
@@ -90,7 +91,9 @@ pub fn payout_tabs(runs: bool) -> impl Renderable {
 
 async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_affiliate_payout_runs").query("cursor", context.query().get("cursor"));
-    let found: &List<PayoutRun> = &context.read_list("data", &call).await?;
+    let Some(found) = &if_found(context.read_list::<PayoutRun>("data", &call).await)? else {
+        return Ok(set_up_first("Payouts"));
+    };
     let table = Table::of("Payout runs", &found.entries)
         .column("Run", |run| maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
         .column("Status", run_badge)

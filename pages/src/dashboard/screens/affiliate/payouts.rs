@@ -2,12 +2,13 @@
 
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
-use super::{PATH, PartnerNames, method_name, or_set_up};
+use super::{PATH, PartnerNames, method_name, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/payouts/all" => or_set_up("Payouts", |context| Box::pin(list(context))), reads ["list_affiliate_payouts"];
+    "/affiliate/payouts/all" => list, reads ["list_affiliate_payouts"];
     "/affiliate/payouts/{id}" => detail, reads ["get_affiliate_payout"];
     "/affiliate/payouts/{id}/mark-paid" => paid_page, reads ["get_affiliate_payout", "mark_affiliate_payout_paid"], forms {
         "paid" => mark(paid_form(), "mark_affiliate_payout_paid", "marked_paid"), calls "mark_affiliate_payout_paid";
@@ -104,7 +105,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     ];
     let query = context.query();
     let call = Call::new("list_affiliate_payouts").filters(query, &["status", "affiliate_id", "run_id", "cursor"]);
-    let found = &context.read_filtered::<PayoutRow>("data", &call).await?;
+    let Some(found) = &if_found(context.read_filtered::<PayoutRow>("data", &call).await)? else {
+        return Ok(set_up_first("Payouts"));
+    };
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let table = payout_table(&found.entries, &partners, false);
     let bar = FilterBar { context, filters: &filters };

@@ -1,7 +1,8 @@
 //! The payment processor: connect and test it, its events, and replaying those that failed.
 
 use super::program::{ProgramState, copy_text, load_program, program_call};
-use super::{PATH, filled, or_set_up};
+use super::{PATH, filled, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 
@@ -17,10 +18,10 @@ const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_pa
     charge.dispute.funds_reinstated, charge.succeeded, charge.updated, transfer.reversed, account.updated";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/processor" => or_set_up("Connect the payment processor", |context| Box::pin(connect_page(context))), reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
+    "/affiliate/processor" => connect_page, reads ["get_affiliate_program", "connect_affiliate_processor"], forms {
         "connect" => connect(PATH), calls "connect_affiliate_processor";
     };
-    "/affiliate/processor/events" => or_set_up("Events of the processor", |context| Box::pin(events(context))), reads ["list_affiliate_processor_events"], forms {
+    "/affiliate/processor/events" => events, reads ["list_affiliate_processor_events"], forms {
         "replay" => replay, calls "replay_affiliate_processor_event";
     };
 };
@@ -164,7 +165,9 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
-    let state = load_program(context).await?;
+    let Some(state) = if_found(load_program(context).await)? else {
+        return Ok(set_up_first("Connect the payment processor"));
+    };
     let form = connect_form();
     let body = maud! {
         section.card {
@@ -196,7 +199,9 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
     let query = context.query();
     let call = Call::new("list_affiliate_processor_events").filters(query, &["status", "cursor"]);
-    let found: &List<ProcessorEvent> = &context.read_list("data", &call).await?;
+    let Some(found) = &if_found(context.read_list::<ProcessorEvent>("data", &call).await)? else {
+        return Ok(set_up_first("Events of the processor"));
+    };
     let bar = FilterBar { context, filters: &filters };
     let may_replay = context.allows("replay_affiliate_processor_event");
     let table = Table::of("Events of the payment processor", &found.entries)

@@ -1,7 +1,8 @@
 //! Referrals: the people whom partners brought, each with its history.
 
 use super::commissions::{CommissionRow, commission_table};
-use super::{PATH, PartnerNames, filled, or_set_up, start_of_day};
+use super::{PATH, PartnerNames, filled, set_up_first, start_of_day};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
@@ -10,7 +11,7 @@ const STATUSES: &[&str] = &["lead", "trialing", "active", "cancelled", "refunded
 const SOURCES: &[&str] = &["api", "signup", "checkout", "metadata"];
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/referrals" => or_set_up("Referrals", |context| Box::pin(list(context))), reads ["list_affiliate_referrals"];
+    "/affiliate/referrals" => list, reads ["list_affiliate_referrals"];
     "/affiliate/referrals/new" => new_page, reads ["create_affiliate_referral"], forms {
         "create" => create, calls "create_affiliate_referral";
     };
@@ -86,7 +87,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = ["created_after", "created_before"]
         .iter()
         .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
-    let found = &context.read_filtered::<ReferralRow>("data", &call).await?;
+    let Some(found) = &if_found(context.read_filtered::<ReferralRow>("data", &call).await)? else {
+        return Ok(set_up_first("Referrals"));
+    };
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
     let table = Table::of("Referrals", &found.entries)

@@ -2,14 +2,14 @@
 
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
-use super::{PATH, PartnerNames, or_set_up};
+use super::{PATH, PartnerNames, set_up_first};
 use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
 
 pub const PAGES: &[PageRow] = page_rows! {
-    "/affiliate/reviews" => or_set_up("Reviews", |context| Box::pin(list(context))), reads ["list_affiliate_reviews"];
+    "/affiliate/reviews" => list, reads ["list_affiliate_reviews"];
     "/affiliate/reviews/{id}" => detail, reads ["get_affiliate_review", "get_affiliate_referral"], forms {
         "allow" => decide("allow_affiliate_referral", "allowed"), calls "allow_affiliate_referral";
         "reject" => decide("reject_affiliate_referral", "rejected"), calls "reject_affiliate_referral";
@@ -53,7 +53,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
     let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
-    let found: &List<ReviewRow> = &context.read_list("data", &call).await?;
+    let Some(found) = &if_found(context.read_list::<ReviewRow>("data", &call).await)? else {
+        return Ok(set_up_first("Reviews"));
+    };
     let partners = PartnerNames::load(context, found.entries.iter().map(|row| row.affiliate_id.as_str())).await;
     let table = Table::of("Referrals held for review", &found.entries)
         .column("Referral", |review| {

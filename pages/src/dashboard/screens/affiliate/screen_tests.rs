@@ -176,10 +176,10 @@ fn amounts_are_explained_by_the_api() {
 }
 
 #[test]
-fn lists_say_to_set_the_program_up_first() {
-    for path in
-        ["partners", "campaigns", "referrals", "commissions", "reviews", "payouts", "payouts/all", "audit", "settings"]
-    {
+fn pages_say_to_set_the_program_up_first() {
+    let lists = ["partners", "campaigns", "referrals", "commissions", "reviews", "payouts", "payouts/all"];
+    let others = ["partners/new", "audit", "settings", "backfill", "processor", "processor/events"];
+    for path in lists.into_iter().chain(others) {
         let page = html(FakeBackend::new().get(&format!("/affiliate/{path}")));
         assert!(page.contains("Set up the program"), "{path}");
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
-use super::{PATH, method_choices, or_set_up, sentence};
+use super::{PATH, method_choices, sentence, set_up_first};
+use crate::dashboard::backend::if_found;
 use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount};
 use crate::dashboard::prelude::*;
@@ -28,7 +29,7 @@ pub const PAGES: &[PageRow] = &[PageRow {
     path: "/affiliate/settings",
     access: PageAccess::SignedIn,
     reads: &["get_affiliate_program", "update_affiliate_program"],
-    show: |context| Box::pin(or_set_up(context, "Program settings", |context| Box::pin(show(context)))),
+    show: |context| Box::pin(show(context)),
     forms: form_rows!("tracking", "payments", "payouts", "partners", "review", "currency"),
 }];
 
@@ -174,7 +175,9 @@ fn form_of(name: &str, program: &AffiliateProgram) -> Option<Form<'static>> {
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let (state, version): (ProgramState, _) = context.read_version(&program_call()).await?;
+    let Some((state, version)) = if_found(context.read_version::<ProgramState>(&program_call()).await)? else {
+        return Ok(set_up_first("Program settings"));
+    };
     let program = &state.program;
     let mut sections = vec![
         ("Links and visits", tracking_form(program)),
