@@ -130,7 +130,7 @@ struct MessageToSend {
 /// An open SMTP connection and its peer.
 struct OpenConnection {
     /// Permit of the limit on all outgoing connections.
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Arc<OwnedSemaphorePermit>,
     connection: SmtpConnection,
     /// Host name for attempt records and reports.
     host: String,

@@ -13,6 +13,7 @@ use message::reply::{Enhanced, SmtpReply};
 use model::attempt::TlsPolicy;
 use model::outage::Outage;
 use model::task::{Task, TaskTlsRequirement};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{DeliveryAgent, HostConnectError, OpenConnection, attempt_tls};
 use crate::delivery::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
@@ -68,6 +69,8 @@ pub(super) async fn connect(
             agent.outcomes.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, began_at);
         return Err(HostConnectError { result: attempted, is_queue_unreachable: false });
     };
+    // Shared, because the permit of a failed dial is needed for the fail-over.
+    let permit = Arc::new(permit);
     let route = &site.route;
     let smarthost_hop = match &route.next_hop {
         NextHop::Smarthost(smarthost) => Some(&**smarthost),
@@ -75,27 +78,24 @@ pub(super) async fn connect(
     };
     let addresses = agent.queues.routes.router.host_addresses(route, seed, ADDRESSES_MAX).await;
     let dials_at = agent.services.clock.now();
-    let dialled = connect_any(agent, site, addresses, smarthost_hop, seed, task).await;
+    let dialled = connect_any(agent, site, &permit, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
     site.dials.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
     if let Some(smarthost) = smarthost_hop {
         agent.note_smarthost(smarthost, dialled.as_ref().err());
     }
     let failed = match dialled {
-        Ok(open) => return Ok(OpenConnection { _permit: Some(permit), ..open }),
+        Ok(open) => return Ok(open),
         Err(failed) => failed,
     };
     let Some(smarthost) = route.fail_over.as_deref().filter(|_| failed.is_queue_unreachable) else {
         return Err(failed);
     };
     let addresses = agent.queues.routes.router.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
-    let dialled = connect_any(agent, site, addresses, Some(smarthost), seed, task).await;
+    let dialled = connect_any(agent, site, &permit, addresses, Some(smarthost), seed, task).await;
     agent.note_smarthost(smarthost, dialled.as_ref().err());
-    match dialled {
-        Ok(open) => Ok(OpenConnection { _permit: Some(permit), ..open }),
-        // Report the failure of the recipient's own hosts, not the smarthost's.
-        Err(_) => Err(failed),
-    }
+    // Report the failure of the recipient's own hosts, not the smarthost's.
+    dialled.map_err(|_| failed)
 }
 
 impl DeliveryAgent {
@@ -130,10 +130,11 @@ fn is_faster_than(limit: Duration, began_at: Timestamp, now: Timestamp) -> bool 
 /// Addresses of the hosts in order, or why they are unknown.
 type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
 
-/// Connects to the first of the addresses that accepts a connection. The caller adds its permit.
+/// Connects to the first of the addresses that accepts a connection.
 async fn connect_any(
     agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
+    permit: &Arc<OwnedSemaphorePermit>,
     addresses: HostAddresses,
     smarthost: Option<&Smarthost>,
     seed: u64,
@@ -182,7 +183,7 @@ async fn connect_any(
                 site.connection_opened();
                 let is_self =
                     smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, &connection.ehlo_name);
-                let (_permit, ip, sent) = (None, address.ip(), 0);
+                let (_permit, ip, sent) = (Arc::clone(permit), address.ip(), 0);
                 return Ok(OpenConnection { _permit, connection, host, ip, policy, tls_session, is_self, sent });
             }
             Err(failure) => {
