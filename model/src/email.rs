@@ -118,7 +118,7 @@ pub struct Email {
     /// MAIL FROM of the SMTP client, which receives DSNs; `None` for the null reverse-path and for the API.
     pub reverse_path: Option<Address>,
     /// The sending domain that provides the return path; `None` if there is none, as for a DSN.
-    #[serde(default)] // so that the row has it if it is null
+    #[row(always)]
     pub domain: Option<DomainName>,
     #[serde(rename = "facts")]
     pub header: HeaderSummary,

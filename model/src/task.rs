@@ -98,7 +98,7 @@ pub struct Task {
     pub kind: RecipientKind,
     /// The sending domain, whose return path is used; `None` for mail of the service itself, which is sent with the
     /// null reverse path.
-    #[serde(default)] // so that the row has it if it is null
+    #[row(always)]
     pub domain: Option<DomainName>,
     pub attempts: u32,
     /// Number of 4yz replies: at expiry they distinguish a soft bounce from a failure.

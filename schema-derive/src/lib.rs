@@ -61,6 +61,7 @@ pub fn derive_request_object(input: proc_macro::TokenStream) -> proc_macro::Toke
 }
 
 /// Omits the fields of type `Option` that are `None`. A field with a serde attribute of its own keeps that one alone.
+/// A field with `#[row(always)]` is never omitted: rows that were stored with it keep their bytes.
 #[proc_macro_attribute]
 pub fn omit_none(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     omit::expand(syn::parse_macro_input!(item as syn::DeriveInput), &["Option"]).into()
