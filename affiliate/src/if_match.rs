@@ -27,16 +27,23 @@ impl IfMatch {
         text.parse().map(Self::Rev).ok().or_else(|| text.parse().map(Self::At).ok())
     }
 
-    /// Checks that a row still has the version that was seen. A time matches no version of a row without `updated_at`.
+    /// Checks that a row still has the version that was seen.
     ///
     /// # Errors
     /// `Changed` if it does not.
-    pub fn check(
-        if_match: Option<&Self>,
-        rev: u64,
-        updated_at: impl Into<Option<Timestamp>>,
-    ) -> Result<(), ConflictReason> {
-        let updated_at = updated_at.into();
+    pub fn check(if_match: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), ConflictReason> {
+        Self::check_version(if_match, rev, Some(updated_at))
+    }
+
+    /// As [`Self::check`], for a row without `updated_at`: a time matches no version of it.
+    ///
+    /// # Errors
+    /// `Changed` if it does not.
+    pub fn check_rev(if_match: Option<&Self>, rev: u64) -> Result<(), ConflictReason> {
+        Self::check_version(if_match, rev, None)
+    }
+
+    fn check_version(if_match: Option<&Self>, rev: u64, updated_at: Option<Timestamp>) -> Result<(), ConflictReason> {
         let is_current = if_match.is_none_or(|if_match| if_match.matches(rev, updated_at));
         if is_current { Ok(()) } else { Err(ConflictReason::Changed) }
     }

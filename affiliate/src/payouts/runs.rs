@@ -180,7 +180,7 @@ impl PayoutRuns {
     ) -> Result<PayoutRun> {
         retry_on_conflict::<_, AffiliateError, _>(|| async {
             let before = self.get_run(account, id).await?;
-            IfMatch::check(if_match, before.rev, None::<Timestamp>)?;
+            IfMatch::check_rev(if_match, before.rev)?;
             if before.status != PayoutRunStatus::Draft {
                 return Err(ConflictReason::NoDraft.into());
             }
