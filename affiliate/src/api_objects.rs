@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::affiliate::campaign::{
-    Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
-};
+use model::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
 use model::affiliate::commission::{Commission, ReversalReason};
 use model::affiliate::money::{BasisPoints, CENTS_MAX, Currency};
 use model::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, TAGS_MAX};
@@ -24,9 +22,10 @@ pub use crate::api_timestamp::ApiTimestamp;
 use crate::error::{MailBlockReason, PortalHostError};
 use crate::payouts::view::PayoutView;
 
-/// Declares an object with the value of each of its fields: `from` one row, or `of` several.
+/// Declares an object with the value of each of its fields: `from` one row, or `of` several. Values that several fields
+/// need follow the rows, each as `let`.
 macro_rules! api_object {
-    ($(#[$about:meta])* $name:ident from($row:ident: &$source:ty) {
+    ($(#[$about:meta])* $name:ident from($row:ident: &$source:ty $(; let $shared:pat = $made:expr)*) {
         $($(#[$each:meta])* $field:ident: $type:ty = $value:expr,)*
     }) => {
         #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -37,11 +36,12 @@ macro_rules! api_object {
 
         impl From<&$source> for $name {
             fn from($row: &$source) -> Self {
+                $(let $shared = $made;)*
                 Self { $($field: $value,)* }
             }
         }
     };
-    ($(#[$about:meta])* $name:ident of($($row:ident: $source:ty),+) {
+    ($(#[$about:meta])* $name:ident of($($row:ident: $source:ty),+ $(; let $shared:pat = $made:expr)*) {
         $($(#[$each:meta])* $field:ident: $type:ty = $value:expr,)*
     }) => {
         #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -52,6 +52,7 @@ macro_rules! api_object {
 
         impl $name {
             pub fn of($($row: $source),+) -> Self {
+                $(let $shared = $made;)*
                 Self { $($field: $value,)* }
             }
         }
@@ -264,10 +265,6 @@ struct RateFields {
 }
 
 impl RateFields {
-    fn of_terms(terms: &CommissionTerms) -> Self {
-        Self::of(Some(terms.base), terms.unused)
-    }
-
     /// Returns the shown fields of a rate; `unused` is the stored number of the other type.
     fn of(rate: Option<CommissionRate>, unused: i64) -> Self {
         match rate {
@@ -285,35 +282,35 @@ impl RateFields {
 
 api_object! {
     /// A rate that applies from a number of paying customers; `commission_type` selects one of the two rates
-    TierObject from(tier: &RateTier) {
+    TierObject from(tier: &RateTier; let rate = RateFields::of(Some(tier.rate), tier.unused)) {
         /// Number of paying customers, including the current one
         #[schema(minimum = 1, maximum = u32::MAX)]
         min_paid_customers: u32 = tier.min_paid_customers,
         /// The percentage in basis points
         #[schema(maximum = BasisPoints::ALL.get())]
-        commission_bps: u16 = RateFields::of(Some(tier.rate), tier.unused).commission_bps,
+        commission_bps: u16 = rate.commission_bps,
         /// The amount in minor units
         #[schema(minimum = 0, maximum = CENTS_MAX)]
-        commission_flat_cents: i64 = RateFields::of(Some(tier.rate), tier.unused).commission_flat_cents,
+        commission_flat_cents: i64 = rate.commission_flat_cents,
     }
 }
 
 api_object! {
     /// The rate of a product or of one of its prices
-    ProductRateObject from(product: &ProductRate) {
+    ProductRateObject from(product: &ProductRate; let rate = RateFields::of(product.rate, product.unused)) {
         /// The payment processor's product id
         product_id: String = product.product.clone(),
         /// The payment processor's price id
         price_id: Option<String> = product.price.clone(),
         /// The rate that applies; `none` earns nothing
         #[schema(enum = ["percent", "flat", "none"])]
-        commission_type: &'static str = RateFields::of(product.rate, product.unused).commission_type,
+        commission_type: &'static str = rate.commission_type,
         /// The percentage in basis points
         #[schema(maximum = BasisPoints::ALL.get())]
-        commission_bps: u16 = RateFields::of(product.rate, product.unused).commission_bps,
+        commission_bps: u16 = rate.commission_bps,
         /// The amount in minor units
         #[schema(minimum = 0, maximum = CENTS_MAX)]
-        commission_flat_cents: i64 = RateFields::of(product.rate, product.unused).commission_flat_cents,
+        commission_flat_cents: i64 = rate.commission_flat_cents,
         /// A label for your own use
         label: Option<String> = product.label.clone(),
     }
@@ -322,7 +319,13 @@ api_object! {
 api_object! {
     /// The commission terms of partners
     #[schema(name = "AffiliateCampaign")]
-    CampaignObject of(campaign: &Campaign, program: &AffiliateProgram, partners: Option<usize>) {
+    CampaignObject of(
+        campaign: &Campaign,
+        program: &AffiliateProgram,
+        partners: Option<usize>;
+        let rate = RateFields::of(Some(campaign.terms.base), campaign.terms.unused);
+        let (duration, months) = duration_fields(campaign.terms.duration)
+    ) {
         /// The object type
         #[schema(const = "affiliate_campaign")]
         object: &'static str = "affiliate_campaign",
@@ -338,19 +341,19 @@ api_object! {
         auto_approve: bool = campaign.auto_approve,
         /// The rate that applies
         #[schema(enum = ["percent", "flat"])]
-        commission_type: &'static str = RateFields::of_terms(&campaign.terms).commission_type,
+        commission_type: &'static str = rate.commission_type,
         /// The percentage of a sale in basis points
         #[schema(maximum = BasisPoints::ALL.get())]
-        commission_bps: u16 = RateFields::of_terms(&campaign.terms).commission_bps,
+        commission_bps: u16 = rate.commission_bps,
         /// The amount per sale, in minor units of the program's currency
         #[schema(minimum = 0, maximum = CENTS_MAX)]
-        commission_flat_cents: i64 = RateFields::of_terms(&campaign.terms).commission_flat_cents,
+        commission_flat_cents: i64 = rate.commission_flat_cents,
         /// Whether the first sale or all sales earn a commission
         #[schema(enum = ["once", "recurring"])]
-        commission_duration: &'static str = duration_fields(campaign.terms.duration).0,
+        commission_duration: &'static str = duration,
         /// For how many months sales earn a commission; null is unlimited
         #[schema(minimum = 1, maximum = u16::MAX)]
-        recurring_months: Option<u16> = duration_fields(campaign.terms.duration).1,
+        recurring_months: Option<u16> = months,
         /// Maximum commission per sale
         #[schema(minimum = 0, maximum = CENTS_MAX)]
         max_commission_cents: Option<i64> = campaign.terms.max_commission,
