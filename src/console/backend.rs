@@ -67,7 +67,7 @@ impl AdminBackend<'_> {
                 console.runs.view(number).ok_or_else(Failure::not_found)?
             }
             "queue_depth" => self.queue_depth(&body).await?,
-            "queue_many" | "store_check" => self.start(call.operation, body).await?,
+            operation if LONG_REQUESTS.contains(&operation) => self.start(operation, body).await?,
             operation => self.ask(operation, body).await?,
         };
         Ok(Reply { status: 200, body: answer.to_string().into(), ..Reply::default() })
@@ -90,7 +90,7 @@ impl AdminBackend<'_> {
         } else {
             performed.await
         };
-        if !ALLOWED.contains(&(operation, true)) {
+        if CHANGE_REQUESTS.contains(&operation) {
             console.forget_cached();
         }
         result.map_err(failure)
@@ -178,36 +178,31 @@ fn cut(mut answer: Value, shown: Option<usize>) -> Value {
     answer
 }
 
-/// Requests that pages may make: those that are shown and that change, but not those about files and secrets. With
-/// `true`, a request leaves the cached answers valid.
-const ALLOWED: &[(&str, bool)] = &[
-    ("account_create", false),
-    ("account_list", true),
-    ("account_show", true),
-    ("account_update", false),
-    ("certificate_show", true),
-    ("destination", false),
-    ("destination_list", true),
-    ("email_list", true),
-    ("pool_assign", false),
-    ("pool_list", true),
-    ("pool_warm_up", false),
-    ("queue", false),
-    ("queue_count", true),
-    ("queue_list", true),
-    ("queue_many", false),
-    ("queue_top", true),
-    ("reply", true),
-    ("session_create", true),
-    ("status", true),
-    ("store_check", false),
-    ("trace", true),
-    ("user_reset", false),
+/// Requests that pages may make and that leave the cached answers valid. No list has requests about files and secrets.
+const READ_REQUESTS: &[&str] = &[
+    "account_list",
+    "account_show",
+    "certificate_show",
+    "destination_list",
+    "email_list",
+    "pool_list",
+    "queue_count",
+    "queue_list",
+    "queue_top",
+    "reply",
+    "session_create",
+    "status",
+    "trace",
 ];
+/// Requests that pages may make and after which the cached answers are outdated.
+const CHANGE_REQUESTS: &[&str] =
+    &["account_create", "account_update", "destination", "pool_assign", "pool_warm_up", "queue", "user_reset"];
+/// Requests that pages may make and that run in the background.
+const LONG_REQUESTS: &[&str] = &["queue_many", "store_check"];
 
 /// Reads a page's call as a request.
 fn read_request(operation: &str, mut body: Map<String, Value>) -> Result<AdminRequest, Failure> {
-    if !ALLOWED.iter().any(|&(name, _)| name == operation) {
+    if ![READ_REQUESTS, CHANGE_REQUESTS, LONG_REQUESTS].iter().any(|names| names.contains(&operation)) {
         return Err(Failure::internal(format!("pages make no request {operation}")));
     }
     check_fields(operation, &body)?;
