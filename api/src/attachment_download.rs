@@ -7,9 +7,13 @@ use model::received::attachment_index;
 
 use crate::prelude::*;
 
-/// The path of an attachment of the email in a path. The index is `None` for an id that no attachment has.
+/// The path of an attachment of an email, which has the path `P`.
 #[derive(Debug)]
-pub struct AttachmentPath<P>(pub(crate) P, pub(crate) Option<usize>);
+pub struct AttachmentPath<P> {
+    pub(crate) email: P,
+    /// The attachment's position in the email, from 0.
+    pub(crate) index: usize,
+}
 
 impl<P: FromRequest> FromRequest for AttachmentPath<P> {
     fn parameters() -> Vec<Value> {
@@ -18,7 +22,9 @@ impl<P: FromRequest> FromRequest for AttachmentPath<P> {
     }
 
     fn read(call: &Request) -> Result<Self> {
-        Ok(Self(P::read(call)?, attachment_index(call.path_parameter("att_id"))))
+        let email = P::read(call)?;
+        let index = attachment_index(call.path_parameter("att_id"));
+        Ok(Self { email, index: index.ok_or_else(|| Problem::not_found("attachment"))? })
     }
 }
 

@@ -161,9 +161,8 @@ fn attachment_not_found() -> Problem {
 pub async fn attachment(
     state: State,
     tenant: Tenant,
-    AttachmentPath(ReceivedEmailPath(id), index): AttachmentPath<ReceivedEmailPath>,
+    AttachmentPath { email: ReceivedEmailPath(id), index }: AttachmentPath<ReceivedEmailPath>,
 ) -> Result<LargeResponse<AttachmentDownload>> {
-    let index = index.ok_or_else(attachment_not_found)?;
     let received = find(&state, &tenant, id).await?;
     let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     let found = parser::parse_attachment(load_message(&state, &received).await?, index).await;

@@ -19,9 +19,8 @@ fn attachment_not_found() -> Problem {
 pub async fn get(
     state: State,
     tenant: Tenant,
-    AttachmentPath(EmailPath(id), index): AttachmentPath<EmailPath>,
+    AttachmentPath { email: EmailPath(id), index }: AttachmentPath<EmailPath>,
 ) -> Result<LargeResponse<AttachmentDownload>> {
-    let index = index.ok_or_else(attachment_not_found)?;
     let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {
         return Err(attachment_not_found());
