@@ -2,9 +2,11 @@
 
 use hypertext::{Buffer, prelude::*};
 
+use super::empty::EmptyState;
+use super::table::Table;
 use super::text::input_value;
 use crate::dashboard::backend::Failure;
-use crate::dashboard::context::Context;
+use crate::dashboard::context::{Context, List};
 
 /// Filters that are always shown; further ones are folded away until they are used.
 const SHOWN: usize = 5;
@@ -76,10 +78,15 @@ pub struct FilterBar<'c> {
     pub filters: &'c [Filter],
 }
 
-impl FilterBar<'_> {
+impl<'c> FilterBar<'c> {
     /// True if a filter is set.
     pub fn is_active(&self) -> bool {
         self.filters.iter().any(|filter| !self.context.query().get(filter.name).is_empty())
+    }
+
+    /// The filters and the list, which is replaced when they change; `empty` is the text without entries.
+    pub fn with_list<T>(self, list: &'c List<T>, table: &'c Table, empty: EmptyState<'c>) -> impl Renderable {
+        maud! { (self) (list.fragment(self.context, table, empty.clone())) }
     }
 }
 

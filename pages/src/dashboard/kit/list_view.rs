@@ -4,18 +4,11 @@
 use hypertext::prelude::*;
 
 use super::empty::EmptyState;
-use super::filter::{FilterBar, refused_filter};
+use super::filter::refused_filter;
 use super::pager::Pager;
 use super::table::Table;
 use super::time::time_or_dash;
 use crate::dashboard::context::{Context, List};
-
-impl<'l> FilterBar<'l> {
-    /// The filters with the part of the page that is replaced when they change.
-    pub fn above<T>(self, list: &'l List<T>, table: &'l Table, empty: EmptyState<'l>) -> impl Renderable {
-        maud! { (self) (list.fragment(self.context, table, empty.clone())) }
-    }
-}
 
 impl<T> List<T> {
     /// The table of the entries; `empty` is the text without entries.

@@ -190,7 +190,7 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
                 .cell(time_or_dash(until))
         },
     );
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let page = Page::new("Approvals", body).lead("Requests that are carried out only when a person approves them.");
     Ok(page.same_as(call).into())
 }

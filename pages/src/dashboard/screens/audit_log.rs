@@ -84,7 +84,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let table = Table::new("Changes", &["What", "Object", "Who", "Result", "From", "When"])
         .rows(&found.entries, |entry| row(entry, &names));
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let page = Page::new("Audit log", body).lead("What API keys, apps and people did in the last 90 days.");
     Ok(page.same_as(call).into())
 }

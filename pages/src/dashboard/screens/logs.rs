@@ -159,7 +159,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         },
     };
     let export = export_path(context);
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
     Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
 }

@@ -212,7 +212,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             earned, and paid in a payout run.",
         action: None,
     };
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     Ok(Page::new("Commissions", body).same_as(call).live().into())
 }
 

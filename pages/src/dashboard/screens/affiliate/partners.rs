@@ -104,7 +104,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             partner, or import partners from another program.",
         action: may_create.then_some(("/dashboard/affiliate/partners/new", "Add a partner")),
     };
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let page = Page::new("Partners", body).actions(maud! {
         @if context.allows("import_affiliates") { a.button href={ (PARTNERS_PATH) "/import" } { "Import" } }
         @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }

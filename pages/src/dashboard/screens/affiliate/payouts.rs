@@ -118,7 +118,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (payout_tabs(false))
-        (bar.above(found, &table, empty.clone()))
+        (bar.with_list(found, &table, empty.clone()))
     };
     Ok(Page::new("Payouts", body).same_as(call).live().into())
 }

@@ -224,7 +224,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
             not be processed is kept, and can be replayed once the cause is fixed.",
         action: None,
     };
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let page = Page::new("Events of the processor", body)
         .below(PATH, "Affiliate program")
         .lead("Replaying an event that has already been processed changes nothing.");

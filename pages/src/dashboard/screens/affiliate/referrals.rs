@@ -113,7 +113,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             your server can add them too.",
         action: may_create.then_some(("/dashboard/affiliate/referrals/new", "Add a referral")),
     };
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let page = Page::new("Referrals", body).actions(maud! {
         @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }
         @if may_create { a.button.primary href={ (REFERRALS_PATH) "/new" } { "Add a referral" } }

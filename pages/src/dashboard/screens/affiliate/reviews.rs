@@ -76,7 +76,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         text: "Referrals that look fraudulent are held here. They are not paid until you decide.",
         action: None,
     };
-    let body = FilterBar { context, filters: &filters }.above(found, &table, empty);
+    let body = FilterBar { context, filters: &filters }.with_list(found, &table, empty);
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
         .lead("These referrals are held until you allow or reject them.");

@@ -48,7 +48,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     } else {
         EmptyState { title: "No domains yet", text: lead, action: may_add.then_some((&new, "Add the first one")) }
     };
-    let body = bar.above(found, &table, empty);
+    let body = bar.with_list(found, &table, empty);
     let actions = maud_borrow! {
         @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }
         @if context.allows("list_dns_credentials") { a.button href={ (PATH) "/dns-credentials" } { "DNS access" } }

@@ -43,7 +43,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let table = table(context, &found.entries);
     let body = maud! {
         (tabs(context, OPT_OUTS))
-        (bar.above(found, &table, empty.clone()))
+        (bar.with_list(found, &table, empty.clone()))
     };
     let actions = maud! { @if context.allows("create_category_opt_out") { a.button.primary href={ (OPT_OUTS) "/new" } { "Add" } } };
     let page = Page::new("Opt-outs", body).actions(actions);

@@ -45,7 +45,7 @@ impl Deliveries {
                     h2 { "Deliveries" }
                     @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Replay past deliveries" } }
                 }
-                (bar.above(&self.list, &table, no_deliveries(context, webhook, is_filtered)))
+                (bar.with_list(&self.list, &table, no_deliveries(context, webhook, is_filtered)))
             }
         })
     }
