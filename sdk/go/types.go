@@ -4673,6 +4673,9 @@ type Email struct {
 	// The tags
 	Tags []EmailTag `json:"tags"`
 
+	// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+	Confidential bool `json:"confidential"`
+
 	// When the email is scheduled to be sent
 	ScheduledAt *string `json:"scheduled_at"`
 
@@ -5298,6 +5301,9 @@ type EmailDetail struct {
 
 	// The tags
 	Tags []EmailTag `json:"tags"`
+
+	// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+	Confidential bool `json:"confidential"`
 
 	// When the email is scheduled to be sent
 	ScheduledAt *string `json:"scheduled_at"`

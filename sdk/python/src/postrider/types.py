@@ -2658,6 +2658,7 @@ _EmailRequired = TypedDict(
 _EmailOptional = TypedDict(
     "_EmailOptional",
     {
+        "confidential": "bool",
     },
     total=False,
 )
@@ -2677,6 +2678,8 @@ class Email(_EmailRequired, _EmailOptional):
     last_event: The latest event, like `email.delivered`
     bounce_reason: The response of the first server that rejected the email
     tags: The tags
+    confidential: Present if only the recipient may read the content, like that of a sign-in link: it cannot be
+        resent
     scheduled_at: When the email is scheduled to be sent
     cancelled_at: When it was cancelled
     created_at: When it was accepted
@@ -3143,6 +3146,7 @@ _EmailDetailRequired = TypedDict(
 _EmailDetailOptional = TypedDict(
     "_EmailDetailOptional",
     {
+        "confidential": "bool",
     },
     total=False,
 )
@@ -3162,6 +3166,8 @@ class EmailDetail(_EmailDetailRequired, _EmailDetailOptional):
     last_event: The latest event, like `email.delivered`
     bounce_reason: The response of the first server that rejected the email
     tags: The tags
+    confidential: Present if only the recipient may read the content, like that of a sign-in link: it cannot be
+        resent
     scheduled_at: When the email is scheduled to be sent
     cancelled_at: When it was cancelled
     created_at: When it was accepted
