@@ -12,12 +12,19 @@ use ulid::Ulid;
 
 /// The text is not an id of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{given}` is not an id that starts with `{prefix}`")]
+#[error("{}", error_text(.given, .prefix))]
 pub struct IdError {
     /// The rejected text, cut to 64 characters.
     pub given: String,
     /// The expected prefix.
     pub prefix: &'static str,
+}
+
+fn error_text(given: &str, prefix: &str) -> String {
+    match given.starts_with(prefix) {
+        true => format!("`{given}` is not a valid id: `{prefix}` and {} characters", ulid::ULID_LEN),
+        false => format!("`{given}` is not an id that starts with `{prefix}`"),
+    }
 }
 
 fn parse(text: &str, prefix: &'static str) -> Result<Ulid, IdError> {
@@ -175,5 +182,12 @@ mod tests {
         assert!("msg_".parse::<EmailId>().is_err());
         assert!("msg_01ARZ3NDEKTSV4RRFFQ69G5FA\u{e9}".parse::<EmailId>().is_err());
         assert_eq!(serde_json::from_str::<EmailId>(&format!("\"{id}\"")).unwrap().to_string(), id);
+    }
+
+    #[test]
+    fn the_error_tells_a_wrong_prefix_from_a_malformed_rest() {
+        let error = |text: &str| text.parse::<EmailId>().unwrap_err().to_string();
+        assert_eq!(error("dom_1"), "`dom_1` is not an id that starts with `msg_`");
+        assert_eq!(error("msg_nope"), "`msg_nope` is not a valid id: `msg_` and 26 characters");
     }
 }
