@@ -23,6 +23,7 @@ const RETRIED: &str = "Nothing to do: it is retried automatically until it is de
 const LOOKED_UP_AGAIN: &str =
     "It is retried automatically. If it fails again, the operator of this server can run `postrider doctor`.";
 const SOON: &str = "Nothing to do: it will be sent when its turn comes.";
+const IN_ATTEMPT: &str = "Nothing to do: wait for the host's reply.";
 const OPERATOR: &str = "Only the operator of this server can release it; ask them.";
 
 /// Explains a recipient that is neither delivered nor given up.
@@ -93,7 +94,7 @@ fn reason(wait: &WaitReason, recipient: &RecipientDelivery) -> (Option<String>, 
         ),
         "connections" => (sentence("All connections that the destination permits are busy."), SOON, None),
         "turn" => (sentence("It is next for a connection."), SOON, None),
-        "reply" => (Some("The recipient's mail host has not answered yet.".into()), SOON, None),
+        "reply" => (Some("The recipient's mail host has not answered yet.".into()), IN_ATTEMPT, None),
         "look_up" => (Some("The recipient's mail hosts are being looked up.".into()), SOON, None),
         "memory" => (sentence("Many emails are due at once; it is stored until it is its turn."), SOON, None),
         "other_node" => (Some("Another node of this server delivers it.".into()), RETRIED, None),

@@ -40,6 +40,18 @@ fn a_put_off_recipient_is_tried_again() {
 }
 
 #[test]
+fn a_recipient_in_an_attempt_waits_for_the_reply() {
+    let explanation = explained(json!({
+        "status": "queued", "attempts": 0, "next_attempt_at": null, "waits_for": {"cause": "reply"},
+    }));
+    assert_eq!(
+        explanation.paragraph(),
+        "It is being delivered right now. The recipient's mail host has not answered yet. Nothing to do: wait for the \
+         host's reply."
+    );
+}
+
+#[test]
 fn an_unknown_mailbox_is_named() {
     let explanation = explained(json!({
         "status": "bounced", "attempts": 1, "bounced_at": "2026-01-01T10:00:00Z",

@@ -39,10 +39,11 @@ pub struct WaitStatus {
 }
 
 impl WaitStatus {
-    /// Time of the next attempt of a recipient whose task is due at `due`. `None` while the operator or a suspended
-    /// account holds it without an end.
+    /// Time of the next attempt of a recipient whose task is due at `due`. `None` during an attempt, and while the
+    /// operator or a suspended account holds it without an end.
     pub fn next_attempt_at(&self, due: Option<Timestamp>) -> Option<Timestamp> {
-        let is_endless = match self.cause {
+        let is_unknown = match self.cause {
+            WaitCause::Reply => true,
             WaitCause::Held
             | WaitCause::AccountSuspended
             | WaitCause::QueueHeld
@@ -50,7 +51,7 @@ impl WaitStatus {
             | WaitCause::Suspended { .. } => self.until.is_none(),
             _ => false,
         };
-        due.filter(|_| !is_endless).map(|due| self.until.map_or(due, |until| until.max(due)))
+        due.filter(|_| !is_unknown).map(|due| self.until.map_or(due, |until| until.max(due)))
     }
 }
 
@@ -381,6 +382,7 @@ mod tests {
         {
             assert_eq!(next(held.clone(), None), None, "{held:?}");
         }
+        assert_eq!(next(WaitCause::Reply, None), None, "its attempt is in progress");
         assert_eq!((next(suspended(), at(3_600)), next(suspended(), at(5))), (at(3_600), at(10)));
         assert_eq!((next(backing_off(), at(60)), next(WaitCause::Turn, None)), (at(60), at(10)));
     }
