@@ -29,6 +29,8 @@ pub(super) enum ServerCertificateError {
     OtherName,
     #[error("the certificate is not signed by a trusted authority")]
     Untrusted,
+    #[error("the certificate is a certificate authority's own, not a server's")]
+    Authority,
     #[error("no TLSA record matches the certificate")]
     Tlsa,
     #[error("the certificate is invalid: {0}")]
@@ -39,7 +41,7 @@ impl ServerCertificateError {
     /// The failure as a TLS report names it (RFC 8460 4.3).
     pub(super) fn tls_report_failure(&self) -> tls_report::TlsFault {
         let result = match self {
-            Self::Missing | Self::Other(_) => TlsResultType::ValidationFailure,
+            Self::Missing | Self::Authority | Self::Other(_) => TlsResultType::ValidationFailure,
             Self::Expired => TlsResultType::CertificateExpired,
             Self::OtherName => TlsResultType::CertificateHostMismatch,
             Self::Untrusted => TlsResultType::CertificateNotTrusted,
@@ -57,7 +59,10 @@ impl From<rustls::Error> for ServerCertificateError {
                 E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => Self::Expired,
                 E::NotValidForName | E::NotValidForNameContext { .. } => Self::OtherName,
                 E::UnknownIssuer => Self::Untrusted,
-                other => Self::Other(format!("{other:?}")),
+                // webpki's error, which has no variant of its own in rustls.
+                E::Other(error) if error.to_string() == "CaUsedAsEndEntity" => Self::Authority,
+                E::Other(error) => Self::Other(error.to_string()),
+                other => Self::Other(other.to_string()),
             },
             other => Self::Other(other.to_string()),
         }
@@ -140,5 +145,25 @@ fn matches_record(record: &Tlsa, certificate: &CertificateDer<'_>) -> bool {
         Ok(parsed) => record.matches(certificate, parsed.subject_public_key_info().as_ref()),
         // A certificate that cannot be parsed can still match byte for byte.
         Err(_) => record.selector == TlsaSelector::Certificate && record.matches(certificate, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn an_authoritys_own_certificate_is_named_as_such() {
+        let mut params = CertificateParams::new(vec!["mx.example".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = CertificateVerifier::new(roots, &provider).unwrap();
+        let error = verifier.verify_pkix(&[authority], "mx.example").unwrap_err();
+        assert_eq!(error, ServerCertificateError::Authority);
     }
 }
