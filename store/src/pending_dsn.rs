@@ -82,6 +82,7 @@ mod tests {
             address: "one@example.net".parse().unwrap(),
             action,
             original_recipient: None,
+            expired: false,
             reply: None,
             remote_host: None,
             explanation: "gone".to_owned(),

@@ -160,7 +160,7 @@ fn write_recipient_fields(out: &mut String, notice: &PendingDsn, utf8: bool) {
         "Final-Recipient: {}\r\nAction: {}\r\nStatus: {}\r\n",
         typed_address(&notice.address, utf8),
         notice.action.action_field(),
-        notice.action.status_code(notice.reply.as_ref())
+        notice.status_code()
     );
     if let Some(host) = &notice.remote_host {
         let _ = write!(out, "Remote-MTA: dns; {}\r\n", field_text(host, utf8));

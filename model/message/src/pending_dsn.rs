@@ -7,7 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
-use crate::reply::SmtpReply;
+use crate::reply::{Enhanced, SmtpReply};
+
+/// Delivery time expired (RFC 3463 3.5).
+const EXPIRED: Enhanced = Enhanced::new(5, 4, 7);
+/// No answer from host (RFC 3463 3.5).
+const NO_ANSWER: Enhanced = Enhanced::new(4, 4, 1);
 
 /// The Action field of a DSN (RFC 3464 2.3.3), the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,16 +53,12 @@ impl DsnAction {
         }
     }
 
-    /// Enhanced status code for the Status field. The action determines its class, even if the last reply had another
-    /// class (RFC 3464 2.3.4, RFC 3463 2).
-    pub fn status_code(self, reply: Option<&SmtpReply>) -> String {
-        let (class, otherwise) = match self {
-            Self::Failed => (5, "5.4.7"),
-            Self::Delayed(_) => (4, "4.4.1"),
-            Self::Relayed => (2, "2.0.0"),
-        };
-        let code = reply.and_then(|reply| reply.enhanced);
-        code.map_or_else(|| otherwise.to_owned(), |e| format!("{class}.{}.{}", e.subject, e.detail))
+    fn status_class(self) -> u8 {
+        match self {
+            Self::Failed => 5,
+            Self::Delayed(_) => 4,
+            Self::Relayed => 2,
+        }
     }
 }
 
@@ -71,6 +72,8 @@ pub struct PendingDsn {
     pub action: DsnAction,
     /// ORCPT, decoded (RFC 3461 4.2).
     pub original_recipient: Option<String>,
+    /// Delivery was given up because its time was over, and not because of a permanent failure.
+    pub expired: bool,
     /// Last reply of the destination, or a local one in its place.
     pub reply: Option<SmtpReply>,
     /// The host that sent the reply.
@@ -81,4 +84,18 @@ pub struct PendingDsn {
     pub last_attempt_at: Timestamp,
     /// The sender used SMTPUTF8 and can therefore read reports in UTF-8 (RFC 6533).
     pub smtputf8: bool,
+}
+
+impl PendingDsn {
+    /// Enhanced status code for the Status field. The action determines its class, even if the last reply had another
+    /// class (RFC 3464 2.3.4, RFC 3463 2). The code of a reply without one is unspecific (RFC 3463 3.1).
+    pub fn status_code(&self) -> Enhanced {
+        let class = self.action.status_class();
+        match (&self.reply, self.action) {
+            _ if self.expired => EXPIRED,
+            (Some(SmtpReply { enhanced: Some(code), .. }), _) => Enhanced { class, ..*code },
+            (None, DsnAction::Delayed(_)) => NO_ANSWER,
+            _ => Enhanced::new(class, 0, 0),
+        }
+    }
 }

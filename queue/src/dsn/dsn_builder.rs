@@ -318,6 +318,7 @@ mod tests {
             address: "bob@remote.example".parse().unwrap(),
             action,
             original_recipient: None,
+            expired: false,
             reply: None,
             remote_host: None,
             explanation: "The message cannot be delivered and will not be retried.".to_owned(),

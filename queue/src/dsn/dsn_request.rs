@@ -59,6 +59,7 @@ pub(crate) async fn dsn_for_outcome(
         address: task.address.clone(),
         action,
         original_recipient: task.notify.original_recipient.clone(),
+        expired: action == DsnAction::Failed && is_retried(&attempted.outcome),
         reply: attempted.outcome.reply().or(verdict).cloned(),
         remote_host: attempted.mx_host.clone().filter(|_| verdict.is_none()),
         explanation: dsn_explanation(attempted, next),
@@ -91,6 +92,7 @@ pub fn dsn_for_bounce(
         address: recipient.address.clone(),
         action: DsnAction::Failed,
         original_recipient: recipient.notify.original_recipient.clone(),
+        expired: false,
         reply,
         remote_host: host,
         explanation,
@@ -98,6 +100,11 @@ pub fn dsn_for_bounce(
         last_attempt_at: recipient.delivered_at.unwrap_or(now),
         smtputf8: recipient.address.needs_smtputf8(),
     })
+}
+
+/// True for an outcome after which only expiry ends delivery. A missing TLS has a status code of its own (RFC 8689 5).
+fn is_retried(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Deferred(_) | Outcome::Unreachable(_) | Outcome::Unconfirmed(_))
 }
 
 fn dsn_explanation(attempted: &AttemptResult, next: &NextAction) -> String {

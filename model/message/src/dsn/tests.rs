@@ -12,6 +12,7 @@ fn notice(address: &str, action: DsnAction) -> PendingDsn {
         address: address.parse().unwrap(),
         action,
         original_recipient: None,
+        expired: false,
         reply: Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
         remote_host: Some("mx.example.net".to_owned()),
         explanation: "It was refused for good; it will not be tried again.".to_owned(),
@@ -91,6 +92,29 @@ fn one_report_covers_many_recipients() {
     assert_eq!(text.matches(DsnAction::Failed.intro_text()).count(), 1, "the introduction appears once for both");
     assert!(text.contains(DsnAction::Relayed.intro_text()) && text.contains(DsnAction::Delayed(until).intro_text()));
     assert!(text.contains("message/rfc822\r\n") && text.contains("\r\n\r\nbody\r\n"), "{text}");
+}
+
+#[test]
+fn the_status_says_why_delivery_ended() {
+    let status = |action, expired, reply: &str| {
+        let reply = SmtpReply::parse_line(reply);
+        PendingDsn { expired, reply, ..notice("who@example.net", action) }.status_code().to_string()
+    };
+    for (reply, failed, expired) in [
+        ("550 user unknown", "5.0.0", "5.4.7"),
+        ("550 4.2.2 mailbox full", "5.0.0", "5.4.7"),
+        ("550 5.1.1 user unknown", "5.1.1", "5.4.7"),
+        ("450 4.2.1 permanent by a rule of the operator", "5.2.1", "5.4.7"),
+        ("451 4.3.0 try later", "5.3.0", "5.4.7"),
+        ("", "5.0.0", "5.4.7"),
+    ] {
+        assert_eq!(status(DsnAction::Failed, false, reply), failed, "{reply}");
+        assert_eq!(status(DsnAction::Failed, true, reply), expired, "{reply}");
+    }
+    let delayed = DsnAction::Delayed(Timestamp::UNIX_EPOCH);
+    for (reply, expected) in [("451 try later", "4.0.0"), ("450 4.2.1 later", "4.2.1"), ("", "4.4.1")] {
+        assert_eq!(status(delayed, false, reply), expected, "{reply}");
+    }
 }
 
 #[test]
