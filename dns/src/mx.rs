@@ -64,6 +64,17 @@ pub fn shuffle_equal_preferences(hosts: &mut [MxHost], seed: u64) {
     }
 }
 
+/// Moves the hosts before the preference number `first`, from 0, behind the others. The hosts are sorted by preference.
+pub fn begin_at_preference(hosts: &mut [MxHost], first: usize) {
+    let better: usize = equal_preferences(hosts).take(first).map(<[MxHost]>::len).sum();
+    hosts.rotate_left(better);
+}
+
+/// The hosts of each preference, for hosts sorted by preference.
+pub fn equal_preferences(hosts: &[MxHost]) -> impl Iterator<Item = &[MxHost]> {
+    hosts.chunk_by(|a, b| a.preference == b.preference)
+}
+
 /// One step of splitmix64: sufficient to spread load; no secret depends on it.
 fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -115,6 +126,18 @@ mod tests {
             first[listed.iter().position(|h| h == &shuffled[0]).unwrap()] += 1;
         }
         assert!(first.iter().all(|&n| (850..1_150).contains(&n)), "{first:?}");
+    }
+
+    #[test]
+    fn the_order_begins_at_a_preference_and_wraps() {
+        let listed = hosts(&[(10, "a.example"), (10, "b.example"), (20, "c.example"), (30, "d.example")]);
+        for (first, expected) in [(0, "abcd"), (1, "cdab"), (2, "dabc"), (3, "abcd")] {
+            let mut ordered = listed.clone();
+            begin_at_preference(&mut ordered, first);
+            let names: String = ordered.iter().map(|host| &host.host.as_str()[..1]).collect();
+            assert_eq!(names, expected, "{first}");
+        }
+        begin_at_preference(&mut [], 1);
     }
 
     #[test]

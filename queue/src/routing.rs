@@ -140,6 +140,24 @@ impl MailRoute {
         }
     }
 
+    /// Number of the preference, from 0, at which an attempt begins after `attempts` earlier ones. A host may accept
+    /// connections and still fail to take mail, so each attempt begins one preference later, and wraps (RFC 5321 5.1).
+    pub(crate) fn first_preference(&self, attempts: u32) -> usize {
+        match &self.next_hop {
+            NextHop::Hosts { hosts, .. } if attempts > 0 => {
+                let count = dns::mx::equal_preferences(hosts).count().max(1);
+                usize::try_from(attempts).unwrap_or(0) % count
+            }
+            NextHop::Hosts { .. } | NextHop::Smarthost(_) => 0,
+        }
+    }
+
+    /// Number of a host's preference, from 0; `None` if it is no MX host of the route.
+    pub(crate) fn preference_number(&self, host: &DomainName) -> Option<usize> {
+        let NextHop::Hosts { hosts, .. } = &self.next_hop else { return None };
+        dns::mx::equal_preferences(hosts).position(|equals| equals.iter().any(|mx| mx.host == *host))
+    }
+
     /// The most preferred host name of the route; `None` for a smarthost given by IP address.
     pub fn first_host(&self) -> Option<&DomainName> {
         match &self.next_hop {
@@ -480,14 +498,15 @@ impl MxRouter {
         plans.insert(domain.clone(), plan(until));
     }
 
-    /// Resolves a route to addresses in order of preference, at most `limit`. Hosts of equal preference are shuffled by
-    /// `seed`; hosts without addresses are skipped.
+    /// Resolves a route to addresses in order of preference, from the preference number `first` on, at most `limit`.
+    /// Hosts of equal preference are shuffled by `seed`; hosts without addresses are skipped.
     ///
     /// # Errors
     /// [`RouteError::Transient`] with the last lookup error when no host has an address.
     pub async fn host_addresses(
         &self,
         route: &MailRoute,
+        first: usize,
         seed: u64,
         limit: usize,
     ) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
@@ -496,6 +515,7 @@ impl MxRouter {
             NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
         };
         dns::mx::shuffle_equal_preferences(&mut hosts, seed);
+        dns::mx::begin_at_preference(&mut hosts, first);
         let mut found = ResolvedAddresses::new(limit);
         for MxHost { host, .. } in hosts {
             if found.is_full() {
@@ -613,6 +633,18 @@ fn rejection_reply(enhanced: Enhanced, text: String) -> SmtpReply {
 mod tests {
     use super::*;
     use crate::routing::smarthosts::DomainScope;
+
+    #[test]
+    fn each_attempt_begins_one_preference_later() {
+        let host = |preference, name: &str| MxHost { preference, host: name.parse().unwrap() };
+        let hosts = vec![host(10, "a.example"), host(10, "b.example"), host(20, "c.example")];
+        let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 });
+        assert_eq!([0, 1, 2, 3].map(|attempts| route.first_preference(attempts)), [0, 1, 0, 1]);
+        let number = |name: &str| route.preference_number(&name.parse().unwrap());
+        assert_eq!((number("b.example"), number("c.example"), number("d.example")), (Some(0), Some(1), None));
+        let equals = MailRoute::from(NextHop::Hosts { hosts: vec![host(5, "a.example")], port: 25 });
+        assert_eq!(equals.first_preference(7), 0);
+    }
 
     #[tokio::test]
     async fn fail_over_keeps_the_known_tls_requirements() {

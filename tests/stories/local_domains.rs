@@ -2,6 +2,7 @@
 //! (RFC 5321 5.1, 6.3).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use model::recipient::RecipientState;
 use postrider::active_certificates::ActiveCertificates;
@@ -79,6 +80,10 @@ async fn a_mail_loop_fails_and_suppresses_no_address() {
     // A preferred host that is down may come back: defer.
     let id = world.relay(&["a@behind.example"], "in a while").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    // The retry begins at the second host, which is this server, and goes on to the preferred one.
+    world.server.clock.advance(Duration::from_secs(75));
+    let email = world.wait(id, |e| e.recipients[0].attempts == 2).await;
+    assert_eq!(email.recipients[0].state, RecipientState::Deferred, "{email:?}");
     // Without receiving, the domain's own name is a loop, whatever route is cached.
     for inbound_enabled in [true, false] {
         let change = format!(r#"{{"inbound_enabled":{inbound_enabled}}}"#);

@@ -1,12 +1,13 @@
 //! A temporary failure: the message waits by the retry schedule and is then retried.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::event::EventKind;
 use model::recipient::RecipientState;
 
-use crate::world::TestWorld;
-use crate::world::sink::Behaviour;
+use crate::world::sink::{Behaviour, Sink};
+use crate::world::{TestWorld, ZONE};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_4yz_is_retried_on_schedule() {
@@ -51,5 +52,36 @@ async fn dns_failure_defers_and_does_not_bounce() {
     let id = world.relay(&["one@broken.example"], "later").await;
     let email = world.wait(id, |e| e.recipients[0].state != RecipientState::Queued).await;
     assert_eq!(email.recipients[0].state, RecipientState::Deferred);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_begins_at_the_next_preference() {
+    let world = TestWorld::start().await;
+    let backup = Sink::start_on(SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port())).await;
+    world.names.set(&format!(
+        "{ZONE}two.example. MX 10 mx.dest.example.\ntwo.example. MX 20 mx.backup.example.\n\
+         mx.backup.example. A 127.0.0.2\n"
+    ));
+    world.sink.script("a@two.example", &[Behaviour::AtRcpt("451 4.3.0 disk full"); 10]);
+    backup.script("a@two.example", &[Behaviour::AtDot("452 4.3.1 disk full")]);
+    let id = world.relay(&["a@two.example"], "to either").await;
+    for attempts in 1..=3 {
+        let email = world.wait(id, |email| email.recipients[0].attempts == attempts).await;
+        // The connection to the preferred host stays open for messages that follow one another; retries leave it.
+        for name in ["b", "c"] {
+            let other = world.relay(&[&format!("{name}{attempts}@two.example")], "first attempt").await;
+            world.wait(other, |email| email.recipients[0].state == RecipientState::Delivered).await;
+        }
+        let wait = email.recipients[0].next_attempt_at.unwrap().duration_since(world.server.clock.now());
+        world.server.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+    }
+    world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
+    let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
+    let hosts: Vec<_> = attempts.iter().filter_map(|attempt| attempt.mx_host.as_deref()).collect();
+    let (preferred, other) = ("mx.dest.example", "mx.backup.example");
+    assert_eq!(hosts, [preferred, other, preferred, other]);
+    assert!(world.sink.received().iter().all(|message| message.recipient != "a@two.example"));
+    assert_eq!((world.sink.received().len(), backup.received().len()), (6, 1));
     world.end().await;
 }

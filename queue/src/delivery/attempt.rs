@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use message::address::DomainName;
 use message::outcome::{AttemptPhase, Outcome};
 use model::attempt::{AttemptTls, TlsPolicy};
 use model::outage::Outage;
@@ -39,6 +40,7 @@ use crate::delivery::outcome::AttemptResult;
 use crate::delivery::outcome_writer::OutcomeWriter;
 use crate::delivery::reply_policy;
 use crate::delivery::tls_session_stats::{TlsSession, TlsSessionStats};
+use crate::routing::MailRoute;
 use crate::scheduler::Scheduler;
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::pacing::Backpressure;
@@ -135,6 +137,8 @@ struct OpenConnection {
     /// Host name for attempt records and reports.
     host: String,
     ip: IpAddr,
+    /// `None` for a smarthost.
+    order: Option<HostOrder>,
     /// The policy that decided the protection of the connection.
     policy: TlsPolicy,
     /// TLS session to be counted for TLS reports, if it counts.
@@ -146,7 +150,28 @@ struct OpenConnection {
     sent: u32,
 }
 
+/// Order in which a connection's hosts were tried. Preferences are numbered from 0, the best.
+struct HostOrder {
+    /// The preference at which the attempt began.
+    first: usize,
+    /// The preference of the connected host.
+    connected: usize,
+}
+
+impl HostOrder {
+    fn of_attempt(route: &MailRoute, task: &Task, host: &DomainName) -> Self {
+        let first = route.first_preference(task.attempts);
+        Self { first, connected: route.preference_number(host).unwrap_or(first) }
+    }
+}
+
 impl OpenConnection {
+    /// True if the task's attempt may use the connection: it would begin with the same hosts, or with this one.
+    fn serves(&self, site: &ReadyQueue, task: &Task) -> bool {
+        let Some(order) = &self.order else { return true };
+        [order.first, order.connected].contains(&site.route.first_preference(task.attempts))
+    }
+
     /// Counts a message that is sent on this connection.
     fn count_message(&mut self, agent: &DeliveryAgent, task: &Task) {
         self.sent += 1;
@@ -208,6 +233,8 @@ pub(crate) async fn run_connection(agent: Arc<DeliveryAgent>, site: Arc<ReadyQue
             Some(ready) => load_ahead(&agent, &site, *ready).await,
             None => None,
         };
+        // A retry that begins at other hosts needs another connection.
+        let last = last || next.as_ref().is_some_and(|next| !open.serves(&site, &next.ready.task));
         let began_at = agent.services.clock.now();
         let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.sent > 1 {
@@ -255,8 +282,27 @@ async fn finish_connection(
     }
 }
 
-/// Returns the message whose envelope was pipelined, or else the next one of the queue.
+/// Returns the message that was taken ahead, or else the next one of the queue. Closes a connection whose host is not
+/// the one at which the message's attempt begins.
 async fn next_message(
+    agent: &Arc<DeliveryAgent>,
+    site: &Arc<ReadyQueue>,
+    connection: &mut Option<OpenConnection>,
+    next: &mut Option<MessageToSend>,
+    share: &mut Option<ProviderConnectionPermit>,
+) -> ConnectionWork {
+    let work = take_message(agent, site, connection, next, share).await;
+    let other = match &work {
+        ConnectionWork::Message(message) => connection.take_if(|open| !open.serves(site, &message.ready.task)),
+        ConnectionWork::Nothing | ConnectionWork::Close => None,
+    };
+    if let Some(other) = other {
+        quit_connection(site, other).await;
+    }
+    work
+}
+
+async fn take_message(
     agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     connection: &mut Option<OpenConnection>,

@@ -1,4 +1,5 @@
-//! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached.
+//! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached. A retry begins
+//! one preference later than the attempt before.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use model::outage::Outage;
 use model::task::{Task, TaskTlsRequirement};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{DeliveryAgent, HostConnectError, OpenConnection, attempt_tls};
+use super::{DeliveryAgent, HostConnectError, HostOrder, OpenConnection, attempt_tls};
 use crate::delivery::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use crate::delivery::outcome::AttemptResult;
 use crate::delivery::tls_session_stats::{self, TlsSession};
 use crate::routing::smarthosts::{Smarthost, SmarthostEndpoint};
 use crate::routing::transport_security::TransportSecurity;
-use crate::routing::{NextHop, RouteError};
+use crate::routing::{MailRoute, NextHop, RouteError};
 use crate::scheduler::ready_queue::ReadyQueue;
 use crate::scheduler::source_pools::SourceAddresses;
 
@@ -76,7 +77,8 @@ pub(super) async fn connect(
         NextHop::Smarthost(smarthost) => Some(&**smarthost),
         NextHop::Hosts { .. } => None,
     };
-    let addresses = agent.queues.routes.router.host_addresses(route, seed, ADDRESSES_MAX).await;
+    let first = route.first_preference(task.attempts);
+    let addresses = agent.queues.routes.router.host_addresses(route, first, seed, ADDRESSES_MAX).await;
     let dials_at = agent.services.clock.now();
     let dialled = connect_any(agent, site, &permit, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
@@ -149,7 +151,8 @@ async fn connect_any(
         }
     })?;
     let (mut last, mut earlier_failures, mut lacks_source_family) = (None, String::new(), false);
-    for (host, address) in addresses {
+    let mut addresses = addresses.into_iter();
+    while let Some((host, address)) = addresses.next() {
         let candidate = CandidateHost { host, address, smarthost };
         let Some(target) = dial_target(agent, site, &candidate, seed) else {
             lacks_source_family = true;
@@ -170,10 +173,12 @@ async fn connect_any(
                         .await
                 {
                     connection.quit().await;
-                    if last.is_some() {
-                        // Better hosts did not answer now and may later; hosts less preferred than ourselves do not
+                    let better = better_addresses(&site.route, &candidate.host, addresses);
+                    if last.is_some() || !better.is_empty() {
+                        // Better hosts that did not answer now may later; hosts less preferred than ourselves do not
                         // count (RFC 5321 5.1).
-                        break;
+                        addresses = better.into_iter();
+                        continue;
                     }
                     return Err(HostConnectError {
                         result: agent.outcomes.route_error_result(error, began_at),
@@ -183,8 +188,9 @@ async fn connect_any(
                 site.connection_opened();
                 let is_self =
                     smarthost.is_none() && agent.queues.routes.router.is_self(&candidate.host, &connection.ehlo_name);
+                let order = smarthost.is_none().then(|| HostOrder::of_attempt(&site.route, task, &candidate.host));
                 let (_permit, ip, sent) = (Arc::clone(permit), address.ip(), 0);
-                return Ok(OpenConnection { _permit, connection, host, ip, policy, tls_session, is_self, sent });
+                return Ok(OpenConnection { _permit, connection, host, ip, order, policy, tls_session, is_self, sent });
             }
             Err(failure) => {
                 tls_session.into_iter().for_each(|mut session| agent.tls_stats.count_session(task, &mut session));
@@ -201,14 +207,30 @@ async fn connect_any(
             error
         }
         None => {
-            let (text, phase) = match lacks_source_family {
-                true => (no_source_address_text(agent, site, smarthost), AttemptPhase::Connect),
-                false => ("none of the mail hosts has an IP address".to_owned(), AttemptPhase::Dns),
-            };
-            let attempted = agent.outcomes.no_connection_result(Outcome::Unreachable(text), phase, began_at);
-            HostConnectError { result: attempted, is_queue_unreachable: true }
+            let source_text = lacks_source_family.then(|| no_source_address_text(agent, site, smarthost));
+            no_address_error(agent, source_text, began_at)
         }
     })
+}
+
+/// The error if no host could be dialled: no source address fits, as the text says, or the hosts have no addresses.
+fn no_address_error(agent: &DeliveryAgent, source_text: Option<String>, began_at: Timestamp) -> HostConnectError {
+    let (text, phase) = match source_text {
+        Some(text) => (text, AttemptPhase::Connect),
+        None => ("none of the mail hosts has an IP address".to_owned(), AttemptPhase::Dns),
+    };
+    let attempted = agent.outcomes.no_connection_result(Outcome::Unreachable(text), phase, began_at);
+    HostConnectError { result: attempted, is_queue_unreachable: true }
+}
+
+/// The addresses of hosts that are preferred to this one.
+fn better_addresses(
+    route: &MailRoute,
+    than: &DomainName,
+    addresses: impl Iterator<Item = (DomainName, SocketAddr)>,
+) -> Vec<(DomainName, SocketAddr)> {
+    let limit = route.preference_number(than);
+    addresses.filter(|(host, _)| route.preference_number(host) < limit).collect()
 }
 
 /// Error text: the hosts have addresses of one family only, and the source pool has only the other.
@@ -372,4 +394,25 @@ fn connect_error(
         earlier_reply: None,
     };
     HostConnectError { result: attempted, is_queue_unreachable: unreachable }
+}
+
+#[cfg(test)]
+mod tests {
+    use dns::mx::MxHost;
+
+    use super::*;
+
+    #[test]
+    fn after_a_loop_only_better_hosts_are_tried() {
+        let names = ["a.example", "b.example", "c.example", "d.example"];
+        let hosts = std::iter::zip([10, 20, 20, 30], names);
+        let hosts = hosts.map(|(preference, name)| MxHost { preference, host: name.parse().unwrap() }).collect();
+        let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 });
+        let address = SocketAddr::from(([192, 0, 2, 1], 25));
+        // The attempt began at the second preference.
+        let at = |name: &str| (name.parse::<DomainName>().unwrap(), address);
+        let others = ["c.example", "d.example", "a.example"].map(at);
+        let better = better_addresses(&route, &at("b.example").0, others.into_iter());
+        assert_eq!(better, [at("a.example")]);
+    }
 }
