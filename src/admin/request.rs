@@ -1,6 +1,7 @@
 //! Requests of the operator, as the admin socket and the console make them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -160,7 +161,27 @@ pub enum AdminRequest {
     ClockAdvance { seconds: u64 },
 }
 
+/// Timeout of a client between two lines of the server.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
 impl AdminRequest {
+    /// How long a client waits for the next line of the server. None if the server can work for longer without sending
+    /// one: it reads many rows, queries name servers, waits for deliveries, or does the work of an API operation.
+    pub(crate) fn silence_max(&self) -> Option<Duration> {
+        match self {
+            Self::Backup { .. }
+            | Self::QueueMany { .. }
+            | Self::QueueCount { .. }
+            | Self::QueueTop { .. }
+            | Self::QueueList { .. }
+            | Self::EmailList { .. }
+            | Self::DomainVerify(_)
+            | Self::ClockAdvance { .. }
+            | Self::Owner { .. } => None,
+            _ => Some(SILENCE_MAX),
+        }
+    }
+
     /// True if the request commits a change to the store.
     pub(super) fn is_change(&self) -> bool {
         match self {

@@ -1,9 +1,10 @@
 //! `postrider admin`: sends requests to the running server, or works on the data directory of a stopped one.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ::net::clock::Clock;
 use clap::{Args, Subcommand};
@@ -500,15 +501,31 @@ fn build_domain_request(command: &DomainCommand) -> AdminRequest {
 
 /// Sends a request to the server with this data directory, and waits for its result.
 pub(super) fn send_request(directory: &Path, request: &AdminRequest) -> Result<Value, AdminError> {
+    send_with_timeout(directory, request, request.silence_max())
+}
+
+/// Sends a request. Fails after `silence_max` without a line of the response.
+fn send_with_timeout(
+    directory: &Path,
+    request: &AdminRequest,
+    silence_max: Option<Duration>,
+) -> Result<Value, AdminError> {
     let socket = directory.join(SOCKET);
     let mut stream = UnixStream::connect(&socket)
         .map_err(|error| format!("{}: {error}; is the server running with this data directory?", socket.display()))?;
+    stream.set_read_timeout(silence_max).map_err(|error| error.to_string())?;
     let mut request_line = serde_json::to_vec(request).map_err(|error| error.to_string())?;
     request_line.push(b'\n');
     stream.write_all(&request_line).map_err(|error| error.to_string())?;
     let mut progress = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
-        let line = line.map_err(|error| error.to_string())?;
+        let line = line.map_err(|error| match (error.kind(), silence_max) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, Some(silence_max)) => AdminError::with_code(
+                "unavailable",
+                format!("the server does not answer: no response within {} s", silence_max.as_secs()),
+            ),
+            _ => error.to_string().into(),
+        })?;
         match serde_json::from_str::<ResponseLine>(&line).map_err(|error| error.to_string())? {
             ResponseLine::Progress(step) => progress.print(&step),
             ResponseLine::Ok(value) => return Ok(value),
@@ -516,4 +533,29 @@ pub(super) fn send_request(directory: &Path, request: &AdminRequest) -> Result<V
         }
     }
     Err("the server closed the connection without a result".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_accepts_no_connection_does_not_answer() {
+        let directory = tempfile::tempdir().unwrap();
+        // The system completes the connection, as with a stopped process.
+        let _listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let silence_max = Some(Duration::from_millis(1));
+        let error = send_with_timeout(directory.path(), &AdminRequest::Status, silence_max).unwrap_err();
+        assert_eq!(error.code, "unavailable");
+        assert!(error.message.starts_with("the server does not answer"), "{error}");
+    }
+
+    #[test]
+    fn short_requests_and_those_with_regular_progress_have_a_timeout() {
+        let backup = AdminRequest::Backup { file: PathBuf::from("backup") };
+        assert!(AdminRequest::Status.silence_max().is_some() && AdminRequest::StoreCheck.silence_max().is_some());
+        assert_eq!(backup.silence_max(), None);
+    }
 }
