@@ -294,6 +294,35 @@ async fn a_missing_segment_of_live_bodies_is_reported() {
 }
 
 #[tokio::test]
+async fn a_truncated_segment_of_live_bodies_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = small(directory.path(), None);
+    let store = Store::open(&options).unwrap();
+    for number in 0..20u8 {
+        let mut batch = Batch::intake();
+        batch.put_body(k(&[number]), vec![number; 4000]);
+        store.commit(batch).await.unwrap();
+    }
+    store.close().await;
+    let whole = std::fs::read(segment(directory.path())).unwrap();
+    let following = directory.path().join("log-0000000000000002.seg");
+    let cut = |size_bytes: usize| {
+        std::fs::write(segment(directory.path()), &whole[..size_bytes]).unwrap();
+        Store::open(&options)
+    };
+    for size_bytes in [0, 600, whole.len() - 1] {
+        let error = cut(size_bytes).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("ends at byte {size_bytes}")) && text.contains("bodies are in it"), "{text}");
+    }
+    cut(whole.len()).unwrap().close().await;
+    // Without the header of the next segment, the number of live bytes shows the truncation.
+    assert!(following.exists());
+    std::fs::rename(&following, directory.path().join("aside")).unwrap();
+    assert!(cut(600).unwrap_err().to_string().contains("bodies are in it"));
+}
+
+#[tokio::test]
 async fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let image = killed(directory.path()).await;

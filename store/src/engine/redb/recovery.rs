@@ -51,9 +51,9 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// Replays the log without changing anything on disk.
 pub(crate) fn replay(segments: &Segments, opened: &IndexState) -> Result<ReplayResult, OpenError> {
     let numbers = segments.numbers();
-    check_live(segments, &opened.live, &numbers)?;
     let start = opened.position;
     let mut run = Replay { segments, store: opened.store, recovered: ReplayResult::starting_at(start) };
+    run.check_live(&opened.live, &numbers)?;
     if start.segment == 0 {
         if run.last_segment(&numbers)? == 0 {
             return Ok(run.recovered);
@@ -73,17 +73,6 @@ pub(crate) fn replay(segments: &Segments, opened: &IndexState) -> Result<ReplayR
         run.replay_segment(segment, segment == last)?;
     }
     Ok(run.recovered)
-}
-
-/// Checks that every segment with live bodies exists.
-fn check_live(segments: &Segments, live: &LiveBySegment, numbers: &[u64]) -> Result<(), OpenError> {
-    match live.iter().find(|(segment, _)| numbers.binary_search(segment).is_err()) {
-        Some((segment, live)) => Err(OpenError::corrupt(
-            segments.path(*segment),
-            format!("the segment is missing, and {} live bodies are in it", live.bodies),
-        )),
-        None => Ok(()),
-    }
 }
 
 impl ReplayResult {
@@ -153,6 +142,33 @@ impl Replay<'_> {
 
     fn has_header(&self, segment: u64) -> Result<bool, OpenError> {
         Ok(self.header(segment)?.is_some())
+    }
+
+    /// Checks that every segment with live bodies exists, and that those before the replay position have their whole
+    /// length. The others are read during replay.
+    fn check_live(&self, live: &LiveBySegment, numbers: &[u64]) -> Result<(), OpenError> {
+        for (&segment, live) in live {
+            let Some(size_bytes) = self.segments.size_bytes(segment) else {
+                let reason = format!("the segment is missing, and {} live bodies are in it", live.bodies);
+                return Err(self.corrupt(segment, reason));
+            };
+            if segment >= self.recovered.end.segment {
+                continue;
+            }
+            let next = segment + 1;
+            let next_header = if numbers.binary_search(&next).is_ok() { self.header(next)? } else { None };
+            // Without the next segment, the number of live bytes is a lower bound.
+            let end = next_header.map_or(SEGMENT_HEADER_BYTES as u64 + live.bytes, |header| header.previous_end);
+            if size_bytes < end {
+                let reason = format!(
+                    "the file ends at byte {size_bytes}, but the log in it continued to byte {end}, and {} live \
+                     bodies are in it",
+                    live.bodies
+                );
+                return Err(self.corrupt(segment, reason));
+            }
+        }
+        Ok(())
     }
 
     /// The last segment of the log. A newest segment without a header was being created at the crash and is ignored,

@@ -89,6 +89,11 @@ impl Segments {
         self.inner.lock().sizes.keys().copied().collect()
     }
 
+    /// Size of a segment's file; `None` if it does not exist.
+    pub(crate) fn size_bytes(&self, segment: u64) -> Option<u64> {
+        self.inner.lock().sizes.get(&segment).copied()
+    }
+
     /// Number and total size of the segments.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let inner = self.inner.lock();
