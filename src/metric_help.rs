@@ -36,7 +36,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ("postrider_store_conflicts_total", "Conflicting commits of the store since the start."),
     ("postrider_store_groups_total", "Group commits of the store since the start."),
     ("postrider_store_log_written_bytes_total", "Bytes written to the store's log since the start."),
-    ("postrider_tasks_damaged_total", "Damaged queue tasks that were quarantined."),
+    ("postrider_tasks_damaged_total", "Queue tasks whose row or message cannot be read, since the start."),
     ("postrider_tls_reports_total", "TLS reports (RFC 8460) sent, by method."),
     ("postrider_tls_sessions_dropped_total", "TLS sessions missing in TLS reports because of too many destinations."),
     ("postrider_tls_sessions_total", "TLS sessions with mail hosts, by result."),

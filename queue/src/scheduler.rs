@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod checked_out;
+pub mod damaged_tasks;
 pub(crate) mod deadline_timers;
 pub(crate) mod deadlines;
 pub(crate) mod delay_tracker;
@@ -35,6 +36,7 @@ use model::task::{QueueName, Task};
 use net::clock::Clock;
 use store::engine::{Key, ReadError, Store};
 
+use crate::scheduler::damaged_tasks::DamagedTasks;
 use crate::scheduler::due_index::DueIndex;
 use crate::scheduler::holds::HoldCache;
 use crate::scheduler::in_flight::InFlightTasks;
@@ -46,11 +48,18 @@ pub struct Scheduler {
     pub(crate) in_flight: InFlightTasks,
     pub(crate) due_index: DueIndex,
     pub(crate) holds: Arc<HoldCache>,
+    pub damaged: DamagedTasks,
 }
 
 impl Scheduler {
     pub(crate) fn new(clock: Clock, holds: Arc<HoldCache>, in_flight_max: usize) -> Self {
-        Self { clock, in_flight: InFlightTasks::new(in_flight_max), due_index: DueIndex::default(), holds }
+        Self {
+            clock,
+            in_flight: InFlightTasks::new(in_flight_max),
+            due_index: DueIndex::default(),
+            holds,
+            damaged: DamagedTasks::default(),
+        }
     }
 
     /// Loads the queues of a partition from disk, with one read for each.

@@ -102,6 +102,13 @@ pub(super) async fn status(server: &Server, permissions: &Permissions) -> AdminR
             Value::Null
         }
     };
+    let damaged = server.queue.delivery.scheduler.damaged.count();
+    if damaged > 0 {
+        let recipients = views::recipients_text(damaged as u64);
+        problems.push(format!(
+            "{recipients} in the queue could not be read since the start: run `postrider admin store check`"
+        ));
+    }
     let listeners = listeners_view(listener_results, &mut problems);
     let dns = dns_view(dns_time, dns_result, &mut problems);
     let disk = disk(permissions, &mut problems);

@@ -90,6 +90,20 @@ async fn an_attempt_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queued_message_that_cannot_be_read_counts_as_damaged() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let lost = world.relay(&["one@dest.example"], "damaged").await;
+    let mut batch = store::engine::Batch::progress();
+    batch.delete_body(store::email::body_key(world.account, lost));
+    world.server.store.commit(batch).await.unwrap();
+    assert_eq!(world.server.queue.delivery.scheduler.damaged.count(), 0);
+    world.reload("");
+    world.wait(lost, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    assert_eq!(world.server.queue.delivery.scheduler.damaged.count(), 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_corrupt_task_does_not_block_others() {
     let world = TestWorld::start_with("paused = true\n").await;
     let lost = world.relay(&["one@dest.example"], "damaged").await;

@@ -42,6 +42,7 @@ use crate::delivery::reply_policy;
 use crate::delivery::tls_session_stats::{TlsSession, TlsSessionStats};
 use crate::routing::MailRoute;
 use crate::scheduler::Scheduler;
+use crate::scheduler::damaged_tasks::UnreadablePart;
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::pacing::Backpressure;
 use crate::scheduler::pause_state::PauseState;
@@ -514,6 +515,7 @@ async fn load_message(
                     email.id = %ready.task.id.email, error,
                     "cannot read a queued message; check the key file, and run `postrider admin store check`"
                 );
+                agent.scheduler.damaged.record(UnreadablePart::Message(ready.task.id));
                 let text = "cannot read the message from the store".to_owned();
                 let attempted = agent.outcomes.no_connection_result(
                     Outcome::Unreachable(text),

@@ -1,8 +1,6 @@
 //! Queue loader: reads due tasks from disk back into memory, queue by queue and a page at a time, while there is
 //! capacity.
 
-use parking_lot::Mutex;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,6 +9,7 @@ use store::engine::Key;
 
 use crate::routing::route_table::READY_QUEUE_RETRY_DELAY;
 use crate::scheduler::Scheduler;
+use crate::scheduler::damaged_tasks::UnreadablePart;
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::dispatch::{DispatchOutcome, Dispatcher, RETRY_DELAY};
 use crate::scheduler::pause_state::PauseState;
@@ -19,8 +18,6 @@ use crate::services::Services;
 
 /// Tasks read from a queue at once: enough to keep a ready queue busy during the next read.
 const PAGE_TASKS: usize = 256;
-/// Undecodable rows logged individually. More of them indicate a fault of the whole store.
-const QUARANTINE_LOG_MAX: usize = 1_000;
 
 /// Loads due tasks.
 pub(crate) struct QueueLoader {
@@ -29,8 +26,6 @@ pub(crate) struct QueueLoader {
     scheduler: Arc<Scheduler>,
     queues: Arc<DestinationQueues>,
     pause: PauseState,
-    /// Keys of undecodable task rows that were logged.
-    quarantined: Mutex<HashSet<Key>>,
 }
 
 impl QueueLoader {
@@ -41,7 +36,6 @@ impl QueueLoader {
             queues: Arc::clone(&dispatcher.queues),
             pause: dispatcher.pause.clone(),
             dispatcher,
-            quarantined: Mutex::default(),
         }
     }
 
@@ -127,9 +121,7 @@ impl QueueLoader {
 
     /// Leaves an undecodable row where it is, for repair, and logs it once. It is a dead letter.
     fn quarantine(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
-        let mut quarantined = self.quarantined.lock();
-        if quarantined.len() < QUARANTINE_LOG_MAX && quarantined.insert(at.clone()) {
-            metrics::counter!("postrider_tasks_damaged_total").increment(1);
+        if self.scheduler.damaged.record(UnreadablePart::Row(at.clone())) {
             tracing::error!(%error, domain = %queue.domain, account.id = %queue.account,
                 "cannot decode a task; skipping it (see `postrider admin store check`)");
         }
