@@ -187,7 +187,7 @@ pub(crate) fn access_error_problem(error: AccessError) -> Problem {
         AccessError::AddressNotAllowed => {
             Problem::new(ErrorCode::IP_NOT_ALLOWED, "This API key may not be used from your address")
         }
-        AccessError::Unavailable(error) => Problem::outage(error),
+        AccessError::Unavailable(error) => error.into(),
     }
 }
 

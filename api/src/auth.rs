@@ -61,7 +61,7 @@ pub fn user_error_problem(error: UserError) -> Problem {
         | UserError::TotpNotActive
         | UserError::TooMany
         | UserError::Conflict => Problem::new(ErrorCode::CONFLICT, error.to_string()),
-        UserError::Read(error) => Problem::outage(error),
+        UserError::Read(error) => error.into(),
         UserError::Commit(error) => Problem::outage(error),
     }
 }

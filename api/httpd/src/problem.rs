@@ -380,8 +380,12 @@ impl Problem {
 }
 
 impl From<ReadError> for Problem {
+    /// Damage lasts: 500, because a retry cannot succeed. Other failures are outages.
     fn from(error: ReadError) -> Self {
-        Self::outage(error)
+        match error {
+            ReadError::Corrupt(_) => Self::internal(error),
+            ReadError::Io(_) | ReadError::Away(_) => Self::outage(error),
+        }
     }
 }
 
@@ -472,5 +476,18 @@ impl From<FieldErrors> for Problem {
             details.insert("warnings".to_owned(), json!(errors.ignored));
         }
         Self::new(ErrorCode::VALIDATION_ERROR, message).with_details(Value::Object(details))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_an_internal_error_and_an_outage_is_not() {
+        let code = |error: ReadError| Problem::from(error).code();
+        assert_eq!(code(ReadError::Corrupt("checksum".into())), ErrorCode::INTERNAL_ERROR);
+        assert_eq!(code(ReadError::Io("timeout".into())), ErrorCode::SERVICE_UNAVAILABLE);
+        assert_eq!(code(ReadError::Away("gone".into())), ErrorCode::SERVICE_UNAVAILABLE);
     }
 }
