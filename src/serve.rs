@@ -594,7 +594,7 @@ pub async fn open_ops_listeners(
         let pages = has_console.then(|| Arc::clone(&console) as Arc<dyn api::serve::ops::OpsPages>);
         listeners.spawn(async move {
             let health =
-                move || api::health::unhealthy_reason(&services.store.health(), services.leases.any().is_some());
+                move || api::health::unhealthy_reason(&services.store.health(), services.leases.no_partition_reason());
             if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, pages, stop).await {
                 tracing::error!(%error, "ops listener failed");
             }

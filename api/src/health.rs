@@ -34,19 +34,21 @@ pub async fn check(app_state: State, _: NoInput) -> Result<HealthResponse> {
 }
 
 /// The detailed reason why no mail is accepted, for the operator's listener. Without a partition of the queue a node has
-/// nowhere to put mail.
-pub fn unhealthy_reason(health: &Health, has_partition: bool) -> Result<(), String> {
-    match health.service_state() {
-        StoreState::Healthy if has_partition => Ok(()),
-        StoreState::Healthy => Err("no partition: other nodes own the whole queue; not accepting mail".to_owned()),
-        StoreState::Full => Err(match &health.space_error {
+/// nowhere to put mail: `no_partition` is the reason if it has none.
+pub fn unhealthy_reason(health: &Health, no_partition: Option<&str>) -> Result<(), String> {
+    match (health.service_state(), no_partition) {
+        (StoreState::Healthy, None) => Ok(()),
+        (StoreState::Healthy, Some(reason)) => Err(format!("no partition: {reason}; not accepting mail")),
+        (StoreState::Full, _) => Err(match &health.space_error {
             Some(error) => format!("full: the free disk space cannot be read: {error}; not accepting mail"),
             None => {
                 "full: no disk space is left, or none for the reserve (`reserve_bytes`); not accepting mail".to_owned()
             }
         }),
-        StoreState::Away(cause) => Err(format!("away: {cause}; not accepting mail until the database is available")),
-        StoreState::Fenced(cause) => Err(format!("fenced: {cause}; restart the process")),
+        (StoreState::Away(cause), _) => {
+            Err(format!("away: {cause}; not accepting mail until the database is available"))
+        }
+        (StoreState::Fenced(cause), _) => Err(format!("fenced: {cause}; restart the process")),
     }
 }
 
@@ -56,12 +58,13 @@ mod tests {
 
     #[test]
     fn failing_reads_are_a_reason() {
-        assert_eq!(unhealthy_reason(&Health::default(), true), Ok(()));
-        assert!(unhealthy_reason(&Health::default(), false).is_err_and(|reason| reason.starts_with("no partition")));
+        assert_eq!(unhealthy_reason(&Health::default(), None), Ok(()));
+        let reason = unhealthy_reason(&Health::default(), Some("the lease has expired")).unwrap_err();
+        assert_eq!(reason, "no partition: the lease has expired; not accepting mail");
         let reads_fail = Health { reads_fail: true, ..Health::default() };
-        let reason = unhealthy_reason(&reads_fail, true).unwrap_err();
+        let reason = unhealthy_reason(&reads_fail, None).unwrap_err();
         assert!(reason.starts_with("away: reads fail"), "{reason}");
         let fenced = Health { state: StoreState::Fenced("broken".into()), ..reads_fail };
-        assert!(unhealthy_reason(&fenced, true).unwrap_err().starts_with("fenced: broken"));
+        assert!(unhealthy_reason(&fenced, None).unwrap_err().starts_with("fenced: broken"));
     }
 }

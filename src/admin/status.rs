@@ -90,7 +90,7 @@ type Problems = Vec<String>;
 /// Runs all checks and returns their results.
 pub(super) async fn status(server: &Server, permissions: &Permissions) -> AdminResult {
     let (facts, mut problems) = (&permissions.status, Problems::new());
-    if let Err(reason) = api::health::unhealthy_reason(&server.store.health(), true) {
+    if let Err(reason) = api::health::unhealthy_reason(&server.store.health(), None) {
         problems.push(format!("the store is {reason}"));
     }
     let (listener_results, (dns_time, dns_result), queue_count) =

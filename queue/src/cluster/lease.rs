@@ -110,6 +110,17 @@ impl Leases {
         state.active.first().copied().filter(|_| state.is_valid())
     }
 
+    /// Why this node has no partition in use; `None` if it has one.
+    pub fn no_partition_reason(&self) -> Option<&'static str> {
+        let state = self.state.lock();
+        match (state.is_valid(), state.active.is_empty()) {
+            (false, _) => Some("this node could not write its heartbeat in time, and its leases have expired"),
+            (true, false) => None,
+            (true, true) if state.nodes > 1 => Some("other nodes own the whole queue"),
+            (true, true) => Some("this node holds no lease"),
+        }
+    }
+
     /// All owned partitions, including those being released, as ranges of adjacent numbers.
     pub fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
         let mut runs: Vec<RangeInclusive<u16>> = Vec::new();

@@ -447,10 +447,12 @@ mod tests {
         tokio::time::advance(LEASE_VALID_FOR).await;
         assert!(LEASE_VALID_FOR < HEARTBEAT_INTERVAL * LEASE_HEARTBEATS);
         assert!(!frozen.leases.is_active(3));
+        assert!(frozen.leases.no_partition_reason().is_some_and(|reason| reason.contains("heartbeat")));
         assert_eq!(frozen.leases.choose_for_domain(&"example.net".parse().unwrap()), None);
         // No node has taken over: it continues, and loads the queues it dropped.
         poll(&mut frozen).await;
         assert!(frozen.leases.is_active(3));
+        assert_eq!(frozen.leases.no_partition_reason(), None);
         assert_eq!(frozen.leases.unloaded().len(), usize::from(PARTITIONS));
     }
 
