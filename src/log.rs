@@ -302,6 +302,27 @@ mod tests {
     }
 
     #[test]
+    fn problems_of_a_reload_keep_their_examples() {
+        let config = "hostname = \"mx.example.net\"\n[store]\nengine = \"postgres\"\n\
+                      [service]\nsandbox_sender = \"x\"\n[mx]\npostmaster = \"bob smith@example.org\"\n";
+        let valid_addresses = config.replace("\"x\"", "\"x@y.example\"").replace("bob smith", "bob");
+        let log = |config: &str| {
+            let problems = crate::config::from_text(config, []).unwrap_err();
+            let log_all = || {
+                for problem in &problems {
+                    crate::reload::log_problem(std::path::Path::new("postrider.toml"), problem);
+                }
+            };
+            logged(LogFormat::Text, log_all)
+        };
+        let text = log(config);
+        assert!(text.contains("form local@domain (example: \"postmaster@example.net\")"), "{text}");
+        assert!(text.contains("***@example.org") && !text.contains("smith"), "{text}");
+        let text = log(&valid_addresses);
+        assert!(text.contains("postgres://USER:PASSWORD@HOST/DATABASE"), "{text}");
+    }
+
+    #[test]
     fn a_long_value_is_cut() {
         let long = "x".repeat(1 << 20);
         assert!(logged(LogFormat::Text, || tracing::info!(%long, "much")).len() < 2 * log_text::BYTES_MAX);

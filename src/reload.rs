@@ -8,15 +8,17 @@
 //! configuration is that of the start, with the keys changed that can change at run time. So a key that requires a
 //! restart is logged at every SIGHUP until the restart.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use model::log_text;
 
 use crate::active_certificates::ActiveCertificates;
 use crate::certificate::Certificate;
 use crate::config::log::LogSection;
 use crate::config::mx::MxSection;
 use crate::config::{
-    self, ApiSection, BillingSection, Config, ConversionsSection, DeliverySection, OpsSection, ProxySection,
-    ServiceSection, SmsSection, StoreSection, SubmissionSection, TestingSection, WebhooksSection,
+    self, ApiSection, BillingSection, Config, ConfigProblem, ConversionsSection, DeliverySection, OpsSection,
+    ProxySection, ServiceSection, SmsSection, StoreSection, SubmissionSection, TestingSection, WebhooksSection,
 };
 use crate::serve::Listeners;
 use crate::services::Server;
@@ -175,10 +177,8 @@ impl ConfigReloader {
         let new = match config::from_file(&self.file) {
             Ok(new) => new,
             Err(problems) => {
+                problems.iter().for_each(|problem| log_problem(&self.file, problem));
                 let file = self.file.display();
-                for problem in &problems {
-                    tracing::error!(%file, "{problem}");
-                }
                 return tracing::error!(%file, problems = problems.len(), "reload refused: nothing was changed");
             }
         };
@@ -196,13 +196,25 @@ impl ConfigReloader {
         self.running = next;
         targets.server.reload(&self.running);
         targets.listeners.reload(&self.running);
-        model::log_text::show_addresses(self.running.log.addresses);
+        log_text::show_addresses(self.running.log.addresses);
         let applied = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
         tracing::info!(applied, "configuration reloaded");
         if !changes.needs_restart.is_empty() {
             tracing::warn!(keys = changes.needs_restart.join(", "), "changed keys require a restart");
         }
+        // A database that does not answer must not delay the handling of signals.
+        let (server, config) = (targets.server.clone(), self.running.clone());
+        tokio::spawn(async move { server.warn_of_missing_relay_accounts(&config).await });
     }
+}
+
+/// Addresses in the configuration's own texts: forms and examples.
+const EXAMPLES: [&str; 3] = ["local@domain", "postmaster@example.net", "USER:PASSWORD@HOST"];
+
+/// Logs a problem. Masks addresses in values, and not those in examples.
+pub(crate) fn log_problem(file: &Path, problem: &ConfigProblem) {
+    let text = log_text::masked_except(&problem.to_string(), &EXAMPLES);
+    log_text::with_addresses(|| tracing::error!(file = %file.display(), "{text}"));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! SMTP replies, user names and header fields are untrusted. A line break in one of them must not start a new log line.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum length of a text in a log field, in bytes.
@@ -13,7 +14,15 @@ const LOOK_AHEAD_BYTES: usize = 256;
 /// Replaces the local part of an address.
 const MASK: &str = "***";
 
+/// Replaces the `@` of an example while the addresses around it are masked: a private-use character.
+const EXAMPLE_AT: &str = "\u{e000}";
+
 static SHOWS_ADDRESSES: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// True while this thread logs a text whose addresses were masked before ([`with_addresses`]).
+    static SHOWS_ADDRESSES_HERE: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Sets whether log lines above DEBUG show email addresses: `[log] addresses`.
 pub fn show_addresses(is_shown: bool) {
@@ -22,7 +31,21 @@ pub fn show_addresses(is_shown: bool) {
 
 /// Returns whether log lines above DEBUG show email addresses.
 pub fn shows_addresses() -> bool {
-    SHOWS_ADDRESSES.load(Ordering::Relaxed)
+    SHOWS_ADDRESSES.load(Ordering::Relaxed) || SHOWS_ADDRESSES_HERE.get()
+}
+
+/// Logs a text of [`masked_except`], whose addresses are not masked again.
+pub fn with_addresses(log: impl FnOnce()) {
+    SHOWS_ADDRESSES_HERE.set(true);
+    log();
+    SHOWS_ADDRESSES_HERE.set(false);
+}
+
+/// Cleans a text as a log line does, but does not mask the examples, which are the server's own words.
+pub fn masked_except(text: &str, examples: &[&str]) -> String {
+    let hide_at = |text: String, example: &&str| text.replace(*example, &example.replace('@', EXAMPLE_AT));
+    let text = examples.iter().fold(text.to_owned(), hide_at);
+    cleaned(&text, !shows_addresses()).replace(EXAMPLE_AT, "@")
 }
 
 /// Truncates a text to [`BYTES_MAX`], escapes unprintable characters, and masks the local part of each address if
@@ -123,6 +146,15 @@ mod tests {
         // An address at the cut.
         let text = format!("{} bob.smith@example.net", "x".repeat(BYTES_MAX - 5));
         assert!(!cleaned(&text, true).contains("bob"));
+    }
+
+    #[test]
+    fn examples_are_not_masked() {
+        let text = "`bob@x@y`: an address has the form local@domain (example: \"ann@example.net\", not eve@z.test)";
+        assert_eq!(
+            masked_except(text, &["local@domain", "ann@example.net"]),
+            "***@y`: an address has the form local@domain (example: \"ann@example.net\", not ***@z.test)"
+        );
     }
 
     #[test]

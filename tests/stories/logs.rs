@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use model::recipient::RecipientState;
 use postrider::config::log::{LogFormat, filter};
+use postrider::reload::{ConfigReloader, ReloadTargets};
+use postrider::store_references::relay_account_missing;
 use serde_json::Value;
 
 use crate::world::TestWorld;
@@ -101,6 +103,28 @@ async fn each_finished_attempt_logs_one_line_with_its_reason() {
     world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     let lines_of = lines.wait_for("email.id", &id.to_string(), 2).await;
     assert!(lines_of[1]["error"].is_string() && lines_of[1]["code"].is_null(), "{lines_of:#?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_warns_of_relay_accounts_that_do_not_exist() {
+    let lines = Lines::start();
+    let world = TestWorld::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("postrider.toml");
+    let text = |account: &str| {
+        format!(
+            "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:0\"\n\
+             [[relay]]\nlisten = \"127.0.0.1:0\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{account}\"\n",
+            directory.path()
+        )
+    };
+    let running = postrider::config::from_text(&text("ada@acme.example"), []).unwrap();
+    std::fs::write(&file, text("nobody@x.test")).unwrap();
+    let targets = ReloadTargets { server: &world.server, listeners: world.listeners(), certificates: None };
+    ConfigReloader::new(file, running).reload(&targets);
+    let warning = relay_account_missing("***@x.test");
+    assert_eq!(lines.wait_for("message", &warning, 1).await[0]["level"], "WARN");
     world.end().await;
 }
 
