@@ -30,6 +30,7 @@ pub use self::email_state::EmailState;
 pub use self::error::AdminError;
 pub(crate) use self::handler::handle_request as perform;
 pub use self::permissions::Permissions;
+pub(crate) use self::request::row_limit;
 pub use self::request::{
     AccountCreate, AccountUpdate, AdminRequest, DestinationAction, DomainChange, DomainCreate, DomainVerify, PageQuery,
     QueueFilter, ReplyQuery, TlsReportQuery,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use jiff::Timestamp;
 use message::address::DomainName;
 use model::account::Plan;
@@ -296,6 +296,11 @@ pub struct DomainChange {
     pub tracking_host: Option<String>,
 }
 
+/// Parser of a number of rows, at least one.
+pub(crate) fn row_limit() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
+}
+
 fn on_or_off(word: &str) -> Result<bool, String> {
     match word {
         "on" | "true" => Ok(true),
@@ -318,7 +323,7 @@ pub struct TlsReportQuery {
     #[arg(long)]
     pub day: Option<String>,
     /// Maximum number of rows
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 1_000, value_parser = row_limit())]
     pub limit: usize,
 }
 
@@ -357,7 +362,7 @@ pub struct QueueFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
 pub struct PageQuery {
     /// Maximum number of rows
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = row_limit())]
     pub limit: usize,
     /// Continue with `next_cursor` of the previous page
     #[arg(long)]
@@ -388,6 +393,15 @@ mod tests {
     use clap::Command;
 
     use super::*;
+
+    #[test]
+    fn a_list_has_at_least_one_row() {
+        let mut command = PageQuery::augment_args(Command::new("list"));
+        let error = command.try_get_matches_from_mut(["list", "--limit", "0"]).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::ValueValidation);
+        let matches = command.try_get_matches_from(["list", "--limit", "1"]).unwrap();
+        assert_eq!(matches.get_one::<usize>("limit"), Some(&1));
+    }
 
     #[test]
     fn switches_of_an_account_are_on_or_off() {

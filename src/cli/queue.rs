@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::listing::next;
 use super::table::{Column, list, table};
-use crate::admin::{AdminError, AdminRequest, QueueFilter, QueueSearch};
+use crate::admin::{AdminError, AdminRequest, QueueFilter, QueueSearch, row_limit};
 use crate::config::read_duration;
 
 /// Commands of `admin queue`.
@@ -25,7 +25,7 @@ pub enum QueueSubcommand {
     #[command(group(ArgGroup::new("selection").multiple(true)))]
     List {
         /// Maximum number of tasks
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = row_limit())]
         limit: usize,
         #[command(flatten)]
         filter: FilterArguments,
@@ -38,7 +38,7 @@ pub enum QueueSubcommand {
     /// List the destinations with the longest queues: waiting, age, what limits them, last response
     Top {
         /// Maximum number of destinations
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = row_limit())]
         limit: usize,
     },
     /// Trace an email
