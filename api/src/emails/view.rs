@@ -45,8 +45,7 @@ pub struct EmailView {
     bounce_reason: Option<String>,
     /// The tags
     tags: Vec<TagView>,
-    /// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// True if only the recipient may read the content, like that of a sign-in link: it cannot be resent
     confidential: bool,
     /// When the email is scheduled to be sent
     scheduled_at: Option<JsonTimestamp>,

@@ -626,7 +626,7 @@ async fn events_before_the_email_of_the_step_before_a_wait_resume_runs() {
     let world = World::start().await;
     let product = Product::new(&world).await;
     let wait = json!({"type": "wait_for_event", "event": "act", "match": "user_id", "timeout": "1h",
-        "filter": {"field": "event.data.n", "op": "gt", "value": 1}});
+        "filter": {"all": [{"field": "event.data.n", "op": "gt", "value": 1}]}});
     let id = create_active(&world, json!({"event": "go"}), json!([email_step("x"), wait, wait, email_step("y")])).await;
     let send = async |name: &str, n: u64| {
         let event = json!({"name": name, "user_id": "7", "email": "b@example.net", "data": {"n": n}});
