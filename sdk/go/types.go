@@ -4673,7 +4673,7 @@ type Email struct {
 	// The tags
 	Tags []EmailTag `json:"tags"`
 
-	// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+	// True if only the recipient may read the content, like that of a sign-in link: it cannot be resent
 	Confidential bool `json:"confidential"`
 
 	// When the email is scheduled to be sent
@@ -5302,7 +5302,7 @@ type EmailDetail struct {
 	// The tags
 	Tags []EmailTag `json:"tags"`
 
-	// Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+	// True if only the recipient may read the content, like that of a sign-in link: it cannot be resent
 	Confidential bool `json:"confidential"`
 
 	// When the email is scheduled to be sent

@@ -2503,8 +2503,8 @@ export interface Email {
   bounce_reason: string | null;
   /** The tags */
   tags: EmailTag[];
-  /** Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent */
-  confidential?: boolean;
+  /** True if only the recipient may read the content, like that of a sign-in link: it cannot be resent */
+  confidential: boolean;
   /** When the email is scheduled to be sent */
   scheduled_at: string | null;
   /** When it was cancelled */
@@ -2824,8 +2824,8 @@ export interface EmailDetail {
   bounce_reason: string | null;
   /** The tags */
   tags: EmailTag[];
-  /** Present if only the recipient may read the content, like that of a sign-in link: it cannot be resent */
-  confidential?: boolean;
+  /** True if only the recipient may read the content, like that of a sign-in link: it cannot be resent */
+  confidential: boolean;
   /** When the email is scheduled to be sent */
   scheduled_at: string | null;
   /** When it was cancelled */

@@ -2647,6 +2647,7 @@ _EmailRequired = TypedDict(
         "last_event": "str",
         "bounce_reason": "Optional[str]",
         "tags": "List[EmailTag]",
+        "confidential": "bool",
         "scheduled_at": "Optional[str]",
         "cancelled_at": "Optional[str]",
         "created_at": "str",
@@ -2658,7 +2659,6 @@ _EmailRequired = TypedDict(
 _EmailOptional = TypedDict(
     "_EmailOptional",
     {
-        "confidential": "bool",
     },
     total=False,
 )
@@ -2678,7 +2678,7 @@ class Email(_EmailRequired, _EmailOptional):
     last_event: The latest event, like `email.delivered`
     bounce_reason: The response of the first server that rejected the email
     tags: The tags
-    confidential: Present if only the recipient may read the content, like that of a sign-in link: it cannot be
+    confidential: True if only the recipient may read the content, like that of a sign-in link: it cannot be
         resent
     scheduled_at: When the email is scheduled to be sent
     cancelled_at: When it was cancelled
@@ -3122,6 +3122,7 @@ _EmailDetailRequired = TypedDict(
         "last_event": "str",
         "bounce_reason": "Optional[str]",
         "tags": "List[EmailTag]",
+        "confidential": "bool",
         "scheduled_at": "Optional[str]",
         "cancelled_at": "Optional[str]",
         "created_at": "str",
@@ -3146,7 +3147,6 @@ _EmailDetailRequired = TypedDict(
 _EmailDetailOptional = TypedDict(
     "_EmailDetailOptional",
     {
-        "confidential": "bool",
     },
     total=False,
 )
@@ -3166,7 +3166,7 @@ class EmailDetail(_EmailDetailRequired, _EmailDetailOptional):
     last_event: The latest event, like `email.delivered`
     bounce_reason: The response of the first server that rejected the email
     tags: The tags
-    confidential: Present if only the recipient may read the content, like that of a sign-in link: it cannot be
+    confidential: True if only the recipient may read the content, like that of a sign-in link: it cannot be
         resent
     scheduled_at: When the email is scheduled to be sent
     cancelled_at: When it was cancelled
