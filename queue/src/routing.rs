@@ -141,12 +141,14 @@ impl MailRoute {
     }
 
     /// Number of the preference, from 0, at which an attempt begins after `attempts` earlier ones. A host may accept
-    /// connections and still fail to take mail, so each attempt begins one preference later, and wraps (RFC 5321 5.1).
+    /// connections and still fail to take mail, so every second retry begins at another preference, in turn (RFC 5321
+    /// 5.1). The first retry begins at the best again: most hosts that greylist remember only their own clients.
     pub(crate) fn first_preference(&self, attempts: u32) -> usize {
         match &self.next_hop {
-            NextHop::Hosts { hosts, .. } if attempts > 0 => {
-                let count = dns::mx::equal_preferences(hosts).count().max(1);
-                usize::try_from(attempts).unwrap_or(0) % count
+            NextHop::Hosts { hosts, .. } if attempts >= 2 && attempts.is_multiple_of(2) => {
+                let others = dns::mx::equal_preferences(hosts).count().saturating_sub(1);
+                let turn = usize::try_from(attempts / 2 - 1).unwrap_or(0);
+                turn.checked_rem(others).map_or(0, |other| other + 1)
             }
             NextHop::Hosts { .. } | NextHop::Smarthost(_) => 0,
         }
@@ -635,15 +637,15 @@ mod tests {
     use crate::routing::smarthosts::DomainScope;
 
     #[test]
-    fn each_attempt_begins_one_preference_later() {
+    fn every_second_retry_begins_at_another_preference() {
         let host = |preference, name: &str| MxHost { preference, host: name.parse().unwrap() };
-        let hosts = vec![host(10, "a.example"), host(10, "b.example"), host(20, "c.example")];
+        let hosts = vec![host(10, "a.example"), host(10, "b.example"), host(20, "c.example"), host(30, "d.example")];
         let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 });
-        assert_eq!([0, 1, 2, 3].map(|attempts| route.first_preference(attempts)), [0, 1, 0, 1]);
+        assert_eq!([0, 1, 2, 3, 4, 5, 6].map(|attempts| route.first_preference(attempts)), [0, 0, 1, 0, 2, 0, 1]);
         let number = |name: &str| route.preference_number(&name.parse().unwrap());
-        assert_eq!((number("b.example"), number("c.example"), number("d.example")), (Some(0), Some(1), None));
+        assert_eq!((number("b.example"), number("c.example"), number("e.example")), (Some(0), Some(1), None));
         let equals = MailRoute::from(NextHop::Hosts { hosts: vec![host(5, "a.example")], port: 25 });
-        assert_eq!(equals.first_preference(7), 0);
+        assert_eq!((equals.first_preference(7), equals.first_preference(8)), (0, 0));
     }
 
     #[tokio::test]

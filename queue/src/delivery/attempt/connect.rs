@@ -1,5 +1,5 @@
-//! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached. A retry begins
-//! one preference later than the attempt before.
+//! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached. Every
+//! second retry begins at another preference.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
