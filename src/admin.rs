@@ -3,9 +3,6 @@
 //! The client sends one request as a line of JSON. The server responds with lines of JSON: any number of
 //! `{"progress": "…"}`, then `{"ok": …}` or `{"error": {"message": "…", "code": "…"}}`.
 //! [`serve`] is the server; `cli/admin.rs` is the client.
-//!
-//! A request is not begun if its client has disconnected. One that waits for an unavailable database ends when its
-//! client disconnects, and what it has not stored is not carried out later.
 
 pub mod check;
 mod clock;
@@ -23,11 +20,9 @@ mod status;
 mod views;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Interest};
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
@@ -48,8 +43,6 @@ use crate::services::Server;
 pub const SOCKET: &str = "admin.sock";
 /// Maximum length of a request in bytes; the longest valid one imports a file of five thousand partners.
 const LINE_BYTES_MAX: u64 = 8 << 20;
-/// Interval at which it is checked whether a client still waits for an unavailable database.
-const CLIENT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One line of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,7 +93,7 @@ pub async fn serve(listener: UnixListener, server: Server, permissions: Permissi
             }
             Err(error) => {
                 tracing::warn!(%error, "admin socket: cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         }
     }
@@ -110,9 +103,6 @@ async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Pe
     let (read, mut write) = stream.into_split();
     let mut request_line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
-    if has_disconnected(&write).await {
-        return Ok(());
-    }
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
     let response = async {
         match serde_json::from_str::<AdminRequest>(&request_line) {
@@ -121,48 +111,18 @@ async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Pe
         }
     };
     let mut response = std::pin::pin!(response);
-    let mut client_check = tokio::time::interval(CLIENT_CHECK_INTERVAL);
     loop {
         let (line, is_last) = tokio::select! {
             // Progress before the result: the last step has the final numbers.
             biased;
             Some(step) = steps.recv() => (ResponseLine::Progress(step), false),
             result = &mut response => (result.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
-            _ = client_check.tick() => {
-                if server.store.is_away() && has_disconnected(&write).await {
-                    return Ok(());
-                }
-                continue;
-            }
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         write.write_all(&text).await?;
         if is_last {
             return Ok(());
-        }
-    }
-}
-
-/// Returns whether the client has closed its socket. One that has only finished sending still reads the response.
-async fn has_disconnected(write: &OwnedWriteHalf) -> bool {
-    write.ready(Interest::WRITABLE).await.is_ok_and(|ready| ready.is_write_closed())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_client_that_only_finished_sending_has_not_disconnected() {
-        let (server, mut client) = UnixStream::pair().unwrap();
-        let (mut read, write) = server.into_split();
-        client.shutdown().await.unwrap();
-        assert_eq!(read.read(&mut [0]).await.unwrap(), 0);
-        assert!(!has_disconnected(&write).await);
-        drop(client);
-        while !has_disconnected(&write).await {
-            tokio::task::yield_now().await;
         }
     }
 }

@@ -271,8 +271,7 @@ impl Store {
         }
     }
 
-    /// Applies a batch atomically and returns when it is durable. If the future is dropped before, the batch may be
-    /// stored; while the database is unavailable, it is not.
+    /// Applies a batch atomically and returns when it is durable.
     ///
     /// # Errors
     /// A check failed, or the batch cannot be written now; see [`CommitError`].

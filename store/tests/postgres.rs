@@ -124,34 +124,6 @@ async fn the_store_reconnects_after_an_outage() {
     store.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_commit_whose_caller_has_gone_during_an_outage_is_not_stored() {
-    let mut server = Server::start(&[]);
-    let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
-    let put = |n: u8, mut batch: Batch| {
-        batch.put(k(&[1, n]), vec![n]);
-        batch
-    };
-    store.commit(put(0, Batch::progress())).await.unwrap();
-    server.crash();
-    let abandoned = tokio::spawn({
-        let (store, batch) = (store.clone(), put(1, Batch::progress()));
-        async move { store.commit(batch).await }
-    });
-    while !matches!(store.health().state, StoreState::Away(_)) {
-        tokio::task::yield_now().await;
-    }
-    abandoned.abort();
-    assert!(abandoned.await.unwrap_err().is_cancelled());
-    // Refused after some seconds, in which the committers have retried what they hold.
-    assert!(matches!(store.commit(put(2, Batch::intake())).await, Err(CommitError::Away(_))));
-    server.run();
-    store.commit(put(3, Batch::progress())).await.unwrap();
-    let rows = store.scan(prefix_range(&[1]), ScanOrder::Ascending, 9).await.unwrap();
-    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 3]);
-    store.close().await;
-}
-
 /// Connections are cut repeatedly under load. What was reported as stored is there, what was reported as refused is
 /// not, and nothing is written twice.
 #[tokio::test(flavor = "multi_thread")]

@@ -196,8 +196,6 @@ impl GroupCommitter {
             pending.batch.purpose == BatchPurpose::Intake && pending.since.elapsed() > INTAKE_PATIENCE
         };
         refuse(group, patient, &CommitError::Away(Arc::clone(why)));
-        // The callers have dropped their futures, and none of these batches is stored: do not carry them out late.
-        group.retain(|pending| !pending.answer.is_closed());
         streak.pause(&self.shared).await;
     }
 
