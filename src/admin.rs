@@ -20,6 +20,7 @@ mod status;
 mod views;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -43,6 +44,10 @@ use crate::services::Server;
 pub const SOCKET: &str = "admin.sock";
 /// Maximum length of a request in bytes; the longest valid one imports a file of five thousand partners.
 const LINE_BYTES_MAX: u64 = 8 << 20;
+
+/// Interval at which the client of a change learns that the database became unavailable before the commit.
+const OUTAGE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+const OUTAGE_NOTICE: &str = "the database cannot be reached: the command waits, and is carried out when it is back";
 
 /// One line of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,7 +98,7 @@ pub async fn serve(listener: UnixListener, server: Server, permissions: Permissi
             }
             Err(error) => {
                 tracing::warn!(%error, "admin socket: cannot accept a connection");
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
@@ -104,19 +109,28 @@ async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Pe
     let mut request_line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
+    let request = serde_json::from_str::<AdminRequest>(&request_line);
+    let is_change = request.as_ref().is_ok_and(AdminRequest::is_change);
     let response = async {
-        match serde_json::from_str::<AdminRequest>(&request_line) {
+        match request {
             Ok(request) => handler::handle_request(server, permissions, request, progress).await,
             Err(error) => Err(format!("invalid request: {error}").into()),
         }
     };
     let mut response = std::pin::pin!(response);
+    let mut outage_check = tokio::time::interval(OUTAGE_CHECK_INTERVAL);
     loop {
         let (line, is_last) = tokio::select! {
             // Progress before the result: the last step has the final numbers.
             biased;
             Some(step) = steps.recv() => (ResponseLine::Progress(step), false),
             result = &mut response => (result.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
+            _ = outage_check.tick() => {
+                if !is_change || !server.store.is_away() {
+                    continue;
+                }
+                (ResponseLine::Progress(OUTAGE_NOTICE.to_owned()), false)
+            }
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');

@@ -43,9 +43,22 @@ pub fn with_addresses(log: impl FnOnce()) {
 
 /// Cleans a text as a log line does, but does not mask the examples, which are the server's own words.
 pub fn masked_except(text: &str, examples: &[&str]) -> String {
-    let hide_at = |text: String, example: &&str| text.replace(*example, &example.replace('@', EXAMPLE_AT));
-    let text = examples.iter().fold(text.to_owned(), hide_at);
+    let text = examples.iter().fold(text.to_owned(), |text, example| hide_at(&text, example));
     cleaned(&text, !shows_addresses()).replace(EXAMPLE_AT, "@")
+}
+
+/// Replaces the at sign of an example by [`EXAMPLE_AT`] wherever the example is not a part of a longer address.
+fn hide_at(text: &str, example: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || ".-_+%".contains(c);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(example) {
+        out.push_str(before);
+        let is_whole = !out.ends_with(is_part) && !after.starts_with(is_part);
+        out.push_str(&if is_whole { example.replace('@', EXAMPLE_AT) } else { example.to_owned() });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Truncates a text to [`BYTES_MAX`], escapes unprintable characters, and masks the local part of each address if
@@ -155,6 +168,7 @@ mod tests {
             masked_except(text, &["local@domain", "ann@example.net"]),
             "***@y`: an address has the form local@domain (example: \"ann@example.net\", not ***@z.test)"
         );
+        assert_eq!(masked_except("`bob-ann@example.net`", &["ann@example.net"]), "***@example.net`");
     }
 
     #[test]

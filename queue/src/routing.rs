@@ -141,13 +141,13 @@ impl MailRoute {
     }
 
     /// Number of the preference, from 0, at which an attempt begins after `attempts` earlier ones. A host may accept
-    /// connections and still fail to take mail, so every second retry begins at another preference, in turn (RFC 5321
+    /// connections and still fail to take mail, so every third attempt begins at another preference, in turn (RFC 5321
     /// 5.1). The first retry begins at the best again: most hosts that greylist remember only their own clients.
     pub(crate) fn first_preference(&self, attempts: u32) -> usize {
         match &self.next_hop {
-            NextHop::Hosts { hosts, .. } if attempts >= 2 && attempts.is_multiple_of(2) => {
+            NextHop::Hosts { hosts, .. } if attempts % 3 == 2 => {
                 let others = dns::mx::equal_preferences(hosts).count().saturating_sub(1);
-                let turn = usize::try_from(attempts / 2 - 1).unwrap_or(0);
+                let turn = usize::try_from(attempts / 3).unwrap_or(0);
                 turn.checked_rem(others).map_or(0, |other| other + 1)
             }
             NextHop::Hosts { .. } | NextHop::Smarthost(_) => 0,
@@ -518,10 +518,14 @@ impl MxRouter {
         };
         dns::mx::shuffle_equal_preferences(&mut hosts, seed);
         dns::mx::begin_at_preference(&mut hosts, first);
+        let best = hosts.iter().map(|host| host.preference).min();
         let mut found = ResolvedAddresses::new(limit);
-        for MxHost { host, .. } in hosts {
+        for MxHost { host, preference } in hosts {
+            // An attempt that begins elsewhere still reaches the best hosts.
+            let reserved = if first > 0 && best != Some(preference) { BEST_HOST_ADDRESSES } else { 0 };
+            found.limit = limit.saturating_sub(reserved);
             if found.is_full() {
-                break;
+                continue;
             }
             found.resolve_host(&self.resolver, &host, port).await;
         }
@@ -550,6 +554,9 @@ impl MxRouter {
         found.finish()
     }
 }
+
+/// Addresses of the best hosts that an attempt may dial after those of the preference at which it begins.
+const BEST_HOST_ADDRESSES: usize = 2;
 
 /// Addresses found so far, and the error of the last host without one.
 struct ResolvedAddresses {
@@ -637,11 +644,11 @@ mod tests {
     use crate::routing::smarthosts::DomainScope;
 
     #[test]
-    fn every_second_retry_begins_at_another_preference() {
+    fn every_third_attempt_begins_at_another_preference() {
         let host = |preference, name: &str| MxHost { preference, host: name.parse().unwrap() };
         let hosts = vec![host(10, "a.example"), host(10, "b.example"), host(20, "c.example"), host(30, "d.example")];
         let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 });
-        assert_eq!([0, 1, 2, 3, 4, 5, 6].map(|attempts| route.first_preference(attempts)), [0, 0, 1, 0, 2, 0, 1]);
+        assert_eq!([0, 1, 2, 3, 4, 5, 8].map(|attempts| route.first_preference(attempts)), [0, 0, 1, 0, 0, 2, 1]);
         let number = |name: &str| route.preference_number(&name.parse().unwrap());
         assert_eq!((number("b.example"), number("c.example"), number("e.example")), (Some(0), Some(1), None));
         let equals = MailRoute::from(NextHop::Hosts { hosts: vec![host(5, "a.example")], port: 25 });

@@ -183,7 +183,7 @@ impl AdminRequest {
     }
 
     /// True if the request commits a change to the store.
-    pub(super) fn is_change(&self) -> bool {
+    pub(crate) fn is_change(&self) -> bool {
         match self {
             Self::AccountCreate(_)
             | Self::AccountUpdate(_)

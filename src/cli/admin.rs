@@ -520,10 +520,9 @@ fn send_with_timeout(
     let mut progress = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| match (error.kind(), silence_max) {
-            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, Some(silence_max)) => AdminError::with_code(
-                "unavailable",
-                format!("the server does not answer: no response within {} s", silence_max.as_secs()),
-            ),
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, Some(silence_max)) => {
+                AdminError::with_code("unavailable", no_answer_text(request, silence_max))
+            }
             _ => error.to_string().into(),
         })?;
         match serde_json::from_str::<ResponseLine>(&line).map_err(|error| error.to_string())? {
@@ -533,6 +532,14 @@ fn send_with_timeout(
         }
     }
     Err("the server closed the connection without a result".into())
+}
+
+fn no_answer_text(request: &AdminRequest, silence_max: Duration) -> String {
+    let text = format!("the server does not answer: no response within {} s", silence_max.as_secs());
+    match request.is_change() {
+        true => format!("{text}; the command may still be carried out, so look before you repeat it"),
+        false => text,
+    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ async fn dns_failure_defers_and_does_not_bounce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_second_retry_begins_at_another_preference() {
+async fn every_third_attempt_begins_at_another_preference() {
     let world = TestWorld::start().await;
     let backup = Sink::start_on(SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port())).await;
     world.names.set(&format!(
@@ -66,7 +66,7 @@ async fn every_second_retry_begins_at_another_preference() {
     world.sink.script("a@two.example", &[Behaviour::AtRcpt("451 4.3.0 disk full"); 10]);
     backup.script("a@two.example", &[Behaviour::AtDot("452 4.3.1 disk full")]);
     let id = world.relay(&["a@two.example"], "to either").await;
-    for attempts in 1..=4 {
+    for attempts in 1..=5 {
         let email = world.wait(id, |email| email.recipients[0].attempts == attempts).await;
         // The connection to the preferred host stays open for messages that follow one another; retries leave it.
         for name in ["b", "c"] {
@@ -80,8 +80,8 @@ async fn every_second_retry_begins_at_another_preference() {
     let attempts = store::attempt::list(&world.server.store, world.account, id, 10).await.unwrap();
     let hosts: Vec<_> = attempts.iter().filter_map(|attempt| attempt.mx_host.as_deref()).collect();
     let (preferred, other) = ("mx.dest.example", "mx.backup.example");
-    assert_eq!(hosts, [preferred, preferred, other, preferred, other]);
+    assert_eq!(hosts, [preferred, preferred, other, preferred, preferred, other]);
     assert!(world.sink.received().iter().all(|message| message.recipient != "a@two.example"));
-    assert_eq!((world.sink.received().len(), backup.received().len()), (8, 1));
+    assert_eq!((world.sink.received().len(), backup.received().len()), (10, 1));
     world.end().await;
 }

@@ -256,6 +256,15 @@ impl AutomationRunner {
                 return Ok(outcome);
             }
             if run.due > Some(self.services.clock.now()) {
+                // The step before this wait sent something. After a crash, the events are read when the wait is over.
+                if run.has_unread_events() {
+                    let committed = self.read_earlier_events(&found, sealed.as_deref()).await?;
+                    if matches!(committed, StepCommit::Retry) {
+                        return Ok(Some(committed));
+                    }
+                    outcome = Some(committed);
+                    continue;
+                }
                 if let Some(due) = run.due {
                     self.trigger_index.timers.schedule(run.partition, due);
                 }
@@ -315,7 +324,7 @@ impl AutomationRunner {
             }
             StepAction::Sms(sms) => return self.run_sms_step(found, &definition, sms, &run_context).await,
             StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
-            StepAction::WaitForEvent(_) if run.waiting.as_ref().is_some_and(|waiting| waiting.unread) => {
+            StepAction::WaitForEvent(_) if run.has_unread_events() => {
                 return self.read_earlier_events(found, sealed).await;
             }
             StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),

@@ -116,15 +116,7 @@ pub struct RunWait {
     /// The timeout.
     pub until: Timestamp,
     /// True until the stored events since `since` were read: a step that sent something was executed in that time.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
-}
-
-impl RunWait {
-    /// When the run continues by itself, at the earliest.
-    fn due(&self) -> Timestamp {
-        if self.unread { self.since } else { self.until }
-    }
 }
 
 /// One person's execution of an automation.
@@ -301,7 +293,7 @@ impl AutomationRun {
             step.status = StepStatus::Waiting;
         }
         self.status = RunStatus::Waiting;
-        self.due = Some(waiting.due());
+        self.due = Some(waiting.until);
         self.waiting = Some(waiting);
     }
 
@@ -320,11 +312,15 @@ impl AutomationRun {
         has_sent.then_some(self.created_at)
     }
 
+    /// True if the run waits for an event, and those before the wait were not read yet.
+    pub fn has_unread_events(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.unread)
+    }
+
     /// Notes that the stored events before the wait were read, and none of them ends it.
     pub fn mark_wait_read(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.unread = false;
-            self.due = Some(waiting.due());
         }
     }
 
@@ -346,7 +342,7 @@ impl AutomationRun {
     pub fn release(&mut self, now: Timestamp) {
         if self.held {
             self.held = false;
-            self.due = Some(self.waiting.as_ref().map_or(now, RunWait::due));
+            self.due = Some(self.waiting.as_ref().map_or(now, |waiting| waiting.until));
         }
     }
 

@@ -167,10 +167,14 @@ impl HostOrder {
 }
 
 impl OpenConnection {
-    /// True if the task's attempt may use the connection: it would begin with the same hosts, or with this one.
+    /// True if the task's attempt may use the connection. An attempt that begins at the best hosts may use one that was
+    /// opened so, whichever host took it; one that begins at another preference needs a host that is not the best.
     fn serves(&self, site: &ReadyQueue, task: &Task) -> bool {
         let Some(order) = &self.order else { return true };
-        [order.first, order.connected].contains(&site.route.first_preference(task.attempts))
+        match site.route.first_preference(task.attempts) {
+            0 => order.first == 0 || order.connected == 0,
+            _ => order.connected != 0,
+        }
     }
 
     /// Counts a message that is sent on this connection.
@@ -298,7 +302,9 @@ async fn next_message(
         ConnectionWork::Nothing | ConnectionWork::Close => None,
     };
     if let Some(other) = other {
-        quit_connection(site, other).await;
+        site.connection_closed();
+        // The message does not wait for the reply to QUIT.
+        tokio::spawn(other.connection.quit());
     }
     work
 }
@@ -510,12 +516,14 @@ async fn load_message(
                 return None;
             }
             unreadable => {
-                let error = unreadable.err().map(tracing::field::display);
+                let error = unreadable.as_ref().err().map(tracing::field::display);
                 tracing::error!(
                     email.id = %ready.task.id.email, error,
                     "cannot read a queued message; check the key file, and run `postrider admin store check`"
                 );
-                agent.scheduler.damaged.record(UnreadablePart::Message(ready.task.id));
+                if matches!(unreadable, Ok(_) | Err(ReadError::Corrupt(_))) {
+                    agent.scheduler.damaged.record(UnreadablePart::Message(ready.task.id));
+                }
                 let text = "cannot read the message from the store".to_owned();
                 let attempted = agent.outcomes.no_connection_result(
                     Outcome::Unreachable(text),

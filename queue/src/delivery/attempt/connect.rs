@@ -1,5 +1,5 @@
 //! Connecting: tries the hosts of a route in order, then the fallback smarthost if none can be reached. Every
-//! second retry begins at another preference.
+//! third attempt begins at another preference.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -82,7 +82,9 @@ pub(super) async fn connect(
     let dials_at = agent.services.clock.now();
     let dialled = connect_any(agent, site, &permit, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
-    site.dials.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
+    if first == 0 {
+        site.dials.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
+    }
     if let Some(smarthost) = smarthost_hop {
         agent.note_smarthost(smarthost, dialled.as_ref().err());
     }
