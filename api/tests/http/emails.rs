@@ -235,7 +235,7 @@ async fn shown_email_has_the_documented_fields() {
         "id": id, "from": "Ada <ada@example.com>", "to": ["B <b@example.net>", "c@example.net"],
         "cc": ["d@example.net"], "bcc": [], "reply_to": ["r@example.net"], "subject": "s",
         "status": "sent", "last_event": "email.sent", "bounce_reason": null,
-        "tags": [{"name": "k", "value": "v"}], "scheduled_at": null, "cancelled_at": null,
+        "tags": [{"name": "k", "value": "v"}], "confidential": false, "scheduled_at": null, "cancelled_at": null,
         "created_at": created_at, "sent_at": created_at, "delivered_at": null, "bounced_at": null,
     });
     assert_eq!(email, &expected);
