@@ -203,7 +203,7 @@ impl ConfigReloader {
             tracing::warn!(keys = changes.needs_restart.join(", "), "changed keys require a restart");
         }
         // A database that does not answer must not delay the handling of signals.
-        let (server, config) = (targets.server.clone(), self.running.clone());
+        let (server, config) = (targets.server.clone(), new);
         tokio::spawn(async move { server.warn_of_missing_relay_accounts(&config).await });
     }
 }

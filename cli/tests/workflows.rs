@@ -336,6 +336,10 @@ fn an_import_without_the_last_page_of_the_list_is_noticed() {
     let row = |email: &str| json!([{"EmailAddress": email, "Reason": "BOUNCE"}]);
     let first = page("1.json", json!({"SuppressedDestinationSummaries": row("a@example.net"), "NextToken": "t"}));
     let last = page("2.json", json!({"SuppressedDestinationSummaries": row("b@example.net")}));
+    let old = directory.path().join("old.csv");
+    std::fs::write(&old, "email,origin\ra@example.net,bounce\rb@example.net,bounce\r").unwrap();
+    let run = server.run(&["import", "resend", old.to_str().unwrap(), "--dry-run"]);
+    assert_eq!(run.json()["suppressions"], 2, "{run:?}");
     let resend = page("3.json", json!({"data": [{"email": "c@example.net", "origin": "bounce"}], "has_more": true}));
     for (arguments, is_missing) in
         [(vec!["ses", &first], true), (vec!["ses", &first, &last], false), (vec!["resend", &resend], true)]

@@ -122,6 +122,9 @@ impl ProductEventService {
                         self.automations.wake(&partitions);
                     }
                     metrics::counter!("postrider_product_events_total").increment(1);
+                    if reaction.is_awaited {
+                        self.resume_after_commit(&original).await;
+                    }
                     return Ok(ingested);
                 }
                 Err(CommitError::Conflict { key }) if store::idempotency::caused_conflict(&key) => {
@@ -133,6 +136,13 @@ impl ProductEventService {
             }
         }
         Err(SubmitError::Unavailable)
+    }
+
+    /// Resumes runs whose wait began while the event was committed. The event is stored, whatever happens here.
+    async fn resume_after_commit(&self, event: &ProductEvent) {
+        if let Err(error) = self.automations.resume_after_commit(&TriggerEvent::from(event)).await {
+            store::warn_unless_away!(self.services.store, %error, "cannot match a stored event with waiting runs");
+        }
     }
 
     /// Ingests a visit.

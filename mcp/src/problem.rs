@@ -105,7 +105,7 @@ fn advice(code: &str, reply: &Reply) -> String {
             return later(reply.retry_after);
         }
         _ if reply.status >= 500 => {
-            "check whether it was done before you repeat it; give `request_id` to the operator."
+            "give `request_id` to the operator. Before you repeat a change, check whether it was done."
         }
         _ => "correct the call.",
     };

@@ -39,7 +39,7 @@ pub(crate) fn handle_request<'a>(
     progress: mpsc::Sender<String>,
 ) -> BoxFuture<'a, AdminResult> {
     // Without the database a commit waits until it is back, and the operator would see nothing meanwhile.
-    if let (true, StoreState::Away(reason)) = (request.is_change(), server.store.health().state) {
+    if let (true, StoreState::Away(reason)) = (request.is_change(), server.store.health().service_state()) {
         let message = format!("the database cannot be reached ({reason}); nothing was changed, try again later");
         return Box::pin(ready(Err(AdminError::with_code("unavailable", message))));
     }

@@ -659,6 +659,25 @@ async fn events_before_the_email_of_the_step_before_a_wait_resume_runs() {
     world.end().await;
 }
 
+/// Each of several waits counts its event, although all of them came before the first step was executed.
+#[tokio::test]
+async fn waits_in_a_row_count_earlier_events() {
+    let world = World::start().await;
+    let product = Product::new(&world).await;
+    let wait = |event: &str| json!({"type": "wait_for_event", "event": event, "match": "user_id", "timeout": "1h"});
+    let steps = json!([email_step("x"), wait("a"), wait("b"), email_step("y"), wait("c"), wait("b")]);
+    let id = create_active(&world, json!({"event": "go"}), steps).await;
+    for name in ["go", "a", "b", "c"] {
+        let event = json!({"name": name, "user_id": "7", "email": "b@example.net"});
+        assert_eq!(post(&world, "/events", event).await.status, StatusCode::ACCEPTED);
+        world.services.clock.advance(Duration::from_secs(1));
+    }
+    world.accounts.automations.run_due().await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["current_step_index"], &run["status"]), (&json!(5), &json!("waiting")), "{run}");
+    world.end().await;
+}
+
 /// One event that matches more runs than one commit can change: all are counted and all continue.
 #[tokio::test]
 async fn many_waiting_runs_resume_in_slices() {

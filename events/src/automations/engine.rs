@@ -35,6 +35,8 @@ pub struct SignalEffects {
     pub resumed: u64,
     /// Runs that were cancelled.
     pub cancelled: u64,
+    /// True if an automation waits for events of this name.
+    pub is_awaited: bool,
 }
 
 /// The automations of all accounts. Clones share one state.

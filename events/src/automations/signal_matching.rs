@@ -20,7 +20,7 @@ use model::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
-use store::engine::{Batch, ReadError, Store};
+use store::engine::{Batch, CommitError, ReadError, Store, StoreError};
 use store::product_event::ProductEventFilter;
 
 use super::engine::{AutomationEngine, SignalEffects};
@@ -37,6 +37,8 @@ const CHANGED_MAX: usize = 1_000;
 const CHANGED_BYTES_MAX: usize = 4 << 20;
 /// Approximate bytes of one change besides the run's context.
 const CHANGE_BYTES: usize = 4 << 10;
+/// Tries to resume runs after the commit of an event; each fails only if a run changes at the same time.
+const LATE_TRIES_MAX: usize = 5;
 /// Stored events of a person that a wait is matched against when it begins.
 const EARLIER_MAX: usize = 100;
 /// Approximate bytes of the event of a condition that follows a wait.
@@ -105,9 +107,10 @@ impl AutomationEngine {
         let cancelled = self
             .cancel_matching(trigger_signal, &with_role(TriggerRole::Cancels), &mut budget, &mut done, batch)
             .await?;
-        let resumed = match with_role(TriggerRole::Awaits).is_empty() {
-            true => MatchedRuns::default(),
-            false => self.resume_waiting(trigger_signal, &[], &mut budget, &done, batch).await?,
+        let is_awaited = !with_role(TriggerRole::Awaits).is_empty();
+        let resumed = match is_awaited {
+            false => MatchedRuns::default(),
+            true => self.resume_waiting(trigger_signal, &[], &mut budget, &done, batch).await?,
         };
         for (matched_runs, cancels) in [(&cancelled, true), (&resumed, false)] {
             if let Some(after) = &matched_runs.left {
@@ -115,7 +118,37 @@ impl AutomationEngine {
             }
         }
         let matched = self.start_runs(trigger_signal, &with_role(TriggerRole::Starts), &done, batch).await?;
-        Ok(SignalEffects { matched, resumed: resumed.matched, cancelled: cancelled.matched })
+        Ok(SignalEffects { matched, resumed: resumed.matched, cancelled: cancelled.matched, is_awaited })
+    }
+
+    /// Resumes runs whose wait was committed at the same time as an event: the event was read for no wait, and the wait
+    /// read no event. Call it after the commit of an event that is awaited.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn resume_after_commit(&self, event: &TriggerEvent<'_>) -> Result<(), StoreError> {
+        let trigger_signal = TriggerSignal::from_product_event(event);
+        for _ in 0..LATE_TRIES_MAX {
+            let (mut batch, mut budget) = (Batch::progress(), CommitBudget::new());
+            let resumed = self.resume_waiting(&trigger_signal, &[], &mut budget, &HashSet::new(), &mut batch).await?;
+            if resumed.matched == 0 {
+                return Ok(());
+            }
+            if let Some(after) = resumed.left {
+                self.enqueue_remaining(&trigger_signal, false, after, &mut batch)?;
+            }
+            let partitions = store::automation_run::due_work::partitions_of(&batch);
+            match self.store().commit(batch).await {
+                Ok(()) => {
+                    self.wake(&partitions);
+                    return Ok(());
+                }
+                // The runner, or another event, has changed a run.
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn enqueue_remaining(
@@ -247,7 +280,8 @@ impl AutomationEngine {
                     let is_active = self.is_active(&found.run, &mut is_active_by_automation).await?;
                     let definition = Some(definition).filter(|_| is_active);
                     if budget.try_consume(bytes + CONDITION_BYTES * conditions) {
-                        self.resume_run(&found, definition.as_deref(), sealed.as_deref(), trigger_signal, batch)?;
+                        let signal = (trigger_signal, false);
+                        self.resume_run(&found, definition.as_deref(), sealed.as_deref(), signal, batch)?;
                     } else {
                         has_more = true;
                     }
@@ -293,7 +327,7 @@ impl AutomationEngine {
             let trigger_signal = TriggerSignal::from_product_event(&TriggerEvent::from(event));
             let event_json = context::event_context(&trigger_signal.facts);
             if let Some(definition) = self.find_awaiting(run, sealed, &trigger_signal, &event_json).await? {
-                self.resume_run(found, Some(&definition), sealed, &trigger_signal, batch)?;
+                self.resume_run(found, Some(&definition), sealed, (&trigger_signal, true), batch)?;
                 return Ok(true);
             }
         }
@@ -358,14 +392,14 @@ impl AutomationEngine {
         Ok(is_active)
     }
 
-    /// Ends the wait of a run. Without `definition`, because the automation is paused, the next step is left to the
+    /// Ends the wait of a run by an event, which `is_earlier` than the wait or not. Without `definition`, because the automation is paused, the next step is left to the
     /// runner, which holds the run.
     fn resume_run(
         &self,
         found: &StoredRun,
         definition: Option<&AutomationDefinition>,
         sealed: Option<&[u8]>,
-        trigger_signal: &TriggerSignal,
+        (trigger_signal, is_earlier): (&TriggerSignal, bool),
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let (mut run, now) = (found.run.clone(), self.now());
@@ -379,6 +413,9 @@ impl AutomationEngine {
                 facts.extend(step::start_next_steps(&mut run, definition, &run_context, now));
             }
             next_context = Some(run_context).filter(|_| run.status.is_active());
+        }
+        if is_earlier {
+            run.read_events_since(trigger_signal.at);
         }
         store::automation_run::update(batch, found, &run);
         if let Some(run_context) = next_context {

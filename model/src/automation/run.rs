@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::person_key::{PersonIdentity, PersonKey};
 use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
-use crate::id::{AccountId, AutomationId, RunId};
+use crate::id::{AccountId, AutomationId, ProductEventId, RunId};
 use crate::timestamp;
 
 /// Maximum length of a chain of automations that start each other by their emails.
@@ -297,19 +297,29 @@ impl AutomationRun {
         self.waiting = Some(waiting);
     }
 
-    /// The end of the last wait or delay before the current step, or the start of the run. `None` if no step sent
-    /// anything since: then the run waits when the response to the event before it is given. Conditions are executed in
+    /// The end of the last delay before the current step, the event of the last wait, or the start of the run. `None` if
+    /// no step sent anything since: then the run waits when the response to the event before it is given. Conditions are executed in
     /// the commit that ends the step before them.
     pub fn sending_since(&self) -> Option<Timestamp> {
         let mut has_sent = false;
         for step in self.steps.get(..self.index).unwrap_or_default().iter().rev() {
             match (step.status, step.r#type.as_str()) {
                 (StepStatus::Completed, "send_email" | "sms") => has_sent = true,
-                (StepStatus::Completed, "delay" | "wait_for_event") => return step.completed_at.filter(|_| has_sent),
+                (StepStatus::Completed, "delay" | "wait_for_event") => {
+                    let event = step.output["event_id"].as_str().and_then(|id| id.parse::<ProductEventId>().ok());
+                    return event.map(ProductEventId::born_at).or(step.completed_at).filter(|_| has_sent);
+                }
                 _ => {}
             }
         }
         has_sent.then_some(self.created_at)
+    }
+
+    /// Lets a wait for an event that has just begun count the stored events since a time.
+    pub fn read_events_since(&mut self, since: Timestamp) {
+        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.event.is_some()) {
+            (waiting.since, waiting.unread) = (since, true);
+        }
     }
 
     /// True if the run waits for an event, and those before the wait were not read yet.

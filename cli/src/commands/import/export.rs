@@ -1,5 +1,6 @@
 //! `ExportFile`: the rows of an export file, whether it is CSV, one JSON value, or one JSON value a line.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -57,7 +58,9 @@ impl ExportFile {
         };
         let invalid = |why: String| CliError::usage(format!("{}: {why}", self.path));
         if !text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']) {
-            let rows = csv_rows(text).map_err(invalid)?;
+            // Some programs end lines with CR alone.
+            let text = if text.contains('\n') { Cow::Borrowed(text.as_str()) } else { text.replace('\r', "\n").into() };
+            let rows = csv_rows(&text).map_err(invalid)?;
             return Ok(ExportRows { rows, ..ExportRows::default() });
         }
         let values = serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>();

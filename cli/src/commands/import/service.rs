@@ -83,7 +83,7 @@ impl Service {
     pub(super) fn has_next_page(self, answer: &Value) -> Option<bool> {
         match self {
             Self::Resend => answer["has_more"].as_bool(),
-            Self::Ses => Some(answer["NextToken"].is_string()),
+            Self::Ses => Some(answer["NextToken"].as_str().is_some_and(|token| !token.is_empty())),
             // A dump has all suppressions, and Mailgun names a next page even at the end.
             Self::Postmark | Self::Mailgun => None,
         }
