@@ -134,9 +134,10 @@ async fn handle_connection(stream: UnixStream, server: &Server, permissions: &Pe
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
-        write.write_all(&text).await?;
-        if is_last {
-            return Ok(());
+        let written = write.write_all(&text).await;
+        // A change that has begun is carried out to its end, with or without its client.
+        if is_last || (written.is_err() && !is_change) {
+            return written;
         }
     }
 }

@@ -64,10 +64,12 @@ pub fn shuffle_equal_preferences(hosts: &mut [MxHost], seed: u64) {
     }
 }
 
-/// Moves the hosts before the preference number `first`, from 0, behind the others. The hosts are sorted by preference.
-pub fn begin_at_preference(hosts: &mut [MxHost], first: usize) {
+/// Moves the hosts before the preference number `first`, from 0, behind the others, and returns both parts. The hosts
+/// are sorted by preference.
+pub fn begin_at_preference(hosts: &mut [MxHost], first: usize) -> (&[MxHost], &[MxHost]) {
     let better: usize = equal_preferences(hosts).take(first).map(<[MxHost]>::len).sum();
     hosts.rotate_left(better);
+    hosts.split_at(hosts.len() - better)
 }
 
 /// The hosts of each preference, for hosts sorted by preference.
@@ -133,11 +135,12 @@ mod tests {
         let listed = hosts(&[(10, "a.example"), (10, "b.example"), (20, "c.example"), (30, "d.example")]);
         for (first, expected) in [(0, "abcd"), (1, "cdab"), (2, "dabc"), (3, "abcd")] {
             let mut ordered = listed.clone();
-            begin_at_preference(&mut ordered, first);
+            let (_, better) = begin_at_preference(&mut ordered, first);
+            assert_eq!(better.len(), [0, 2, 3, 4][first]);
             let names: String = ordered.iter().map(|host| &host.host.as_str()[..1]).collect();
             assert_eq!(names, expected, "{first}");
         }
-        begin_at_preference(&mut [], 1);
+        assert_eq!(begin_at_preference(&mut [], 1), (&[][..], &[][..]));
     }
 
     #[test]

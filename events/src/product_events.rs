@@ -13,6 +13,7 @@ mod analytics_batch;
 pub(crate) mod conversion_export;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::id::{AccountId, ProductEventId};
 use model::product_event::ProductEvent;
@@ -35,6 +36,8 @@ pub use conversion_export::{ConversionExportSettings, ConversionTarget};
 
 /// Commit tries when rows that the commit depends on change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
+/// How long the response to an event waits for runs whose wait began at the same time.
+const RESUME_PATIENCE: Duration = Duration::from_secs(3);
 /// `source` of events received by the API.
 const API_SOURCE: &str = "api";
 
@@ -123,7 +126,7 @@ impl ProductEventService {
                     }
                     metrics::counter!("postrider_product_events_total").increment(1);
                     if reaction.is_awaited {
-                        self.resume_after_commit(&original).await;
+                        self.resume_after_commit(original).await;
                     }
                     return Ok(ingested);
                 }
@@ -138,11 +141,16 @@ impl ProductEventService {
         Err(SubmitError::Unavailable)
     }
 
-    /// Resumes runs whose wait began while the event was committed. The event is stored, whatever happens here.
-    async fn resume_after_commit(&self, event: &ProductEvent) {
-        if let Err(error) = self.automations.resume_after_commit(&TriggerEvent::from(event)).await {
-            store::warn_unless_away!(self.services.store, %error, "cannot match a stored event with waiting runs");
-        }
+    /// Resumes runs whose wait began while the event was committed. The event is stored: the response waits a limited
+    /// time, and the task continues without it.
+    async fn resume_after_commit(&self, event: ProductEvent) {
+        let (automations, store) = (self.automations.clone(), self.services.store.clone());
+        let resumed = tokio::spawn(async move {
+            if let Err(error) = automations.resume_after_commit(&TriggerEvent::from(&event)).await {
+                store::warn_unless_away!(store, %error, "cannot match a stored event with waiting runs");
+            }
+        });
+        let _ = tokio::time::timeout(RESUME_PATIENCE, resumed).await;
     }
 
     /// Ingests a visit.

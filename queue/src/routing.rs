@@ -517,18 +517,14 @@ impl MxRouter {
             NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
         };
         dns::mx::shuffle_equal_preferences(&mut hosts, seed);
-        dns::mx::begin_at_preference(&mut hosts, first);
-        let best = hosts.iter().map(|host| host.preference).min();
-        let mut found = ResolvedAddresses::new(limit);
-        for MxHost { host, preference } in hosts {
-            // An attempt that begins elsewhere still reaches the best hosts.
-            let reserved = if first > 0 && best != Some(preference) { BEST_HOST_ADDRESSES } else { 0 };
-            found.limit = limit.saturating_sub(reserved);
-            if found.is_full() {
-                continue;
-            }
-            found.resolve_host(&self.resolver, &host, port).await;
-        }
+        let (others, better) = dns::mx::begin_at_preference(&mut hosts, first);
+        // An attempt that begins elsewhere still reaches better hosts.
+        let reserved = if better.is_empty() { 0 } else { BETTER_ADDRESSES };
+        let mut found = ResolvedAddresses::new(limit.saturating_sub(reserved));
+        found.resolve_hosts(&self.resolver, others, port).await;
+        found.addresses.truncate(found.limit);
+        found.limit = limit;
+        found.resolve_hosts(&self.resolver, better, port).await;
         found.finish()
     }
 
@@ -555,8 +551,8 @@ impl MxRouter {
     }
 }
 
-/// Addresses of the best hosts that an attempt may dial after those of the preference at which it begins.
-const BEST_HOST_ADDRESSES: usize = 2;
+/// Addresses of better hosts that an attempt dials at least, after those of the preference at which it begins.
+const BETTER_ADDRESSES: usize = 2;
 
 /// Addresses found so far, and the error of the last host without one.
 struct ResolvedAddresses {
@@ -572,6 +568,16 @@ impl ResolvedAddresses {
 
     fn is_full(&self) -> bool {
         self.addresses.len() >= self.limit
+    }
+
+    /// Resolves hosts in order until the limit is reached.
+    async fn resolve_hosts(&mut self, resolver: &Resolver, hosts: &[MxHost], port: u16) {
+        for MxHost { host, .. } in hosts {
+            if self.is_full() {
+                return;
+            }
+            self.resolve_host(resolver, host, port).await;
+        }
     }
 
     async fn resolve_host(&mut self, resolver: &Resolver, host: &DomainName, port: u16) {

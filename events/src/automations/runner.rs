@@ -258,7 +258,7 @@ impl AutomationRunner {
             if run.due > Some(self.services.clock.now()) {
                 // The step before this wait sent something. After a crash, the events are read when the wait is over.
                 if run.has_unread_events() {
-                    let committed = self.read_earlier_events(&found, sealed.as_deref()).await?;
+                    let committed = self.run_step(&found, sealed.as_deref()).await?;
                     if matches!(committed, StepCommit::Retry) {
                         return Ok(Some(committed));
                     }
@@ -281,7 +281,9 @@ impl AutomationRunner {
                 continue;
             }
             let committed = self.run_step(&found, sealed.as_deref()).await?;
-            if matches!(committed, StepCommit::Retry) || self.services.stop.is_cancelled() {
+            // A wait that follows a step that sends reads its events now, or else at its timeout.
+            let is_stopped = self.services.stop.is_cancelled() && !run.is_sending();
+            if matches!(committed, StepCommit::Retry) || is_stopped {
                 return Ok(Some(committed));
             }
             outcome = Some(committed);

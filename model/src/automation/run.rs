@@ -267,6 +267,11 @@ impl AutomationRun {
         self.due.is_some() && self.steps.get(self.index).is_some_and(|step| step.status == StepStatus::Pending)
     }
 
+    /// True if the current step sends something.
+    pub fn is_sending(&self) -> bool {
+        self.steps.get(self.index).is_some_and(|step| matches!(step.r#type.as_str(), "send_email" | "sms"))
+    }
+
     /// True if the event with this id started the run, or ended one of its waits.
     pub fn has_used_event(&self, event_id: &str) -> bool {
         self.source == event_id || self.steps.iter().any(|step| step.output["event_id"] == event_id)

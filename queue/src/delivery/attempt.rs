@@ -168,12 +168,12 @@ impl HostOrder {
 
 impl OpenConnection {
     /// True if the task's attempt may use the connection. An attempt that begins at the best hosts may use one that was
-    /// opened so, whichever host took it; one that begins at another preference needs a host that is not the best.
+    /// opened so, whichever host took it, and one that begins at another preference as well.
     fn serves(&self, site: &ReadyQueue, task: &Task) -> bool {
         let Some(order) = &self.order else { return true };
         match site.route.first_preference(task.attempts) {
             0 => order.first == 0 || order.connected == 0,
-            _ => order.connected != 0,
+            _ => order.first != 0 || order.connected != 0,
         }
     }
 
@@ -304,7 +304,10 @@ async fn next_message(
     if let Some(other) = other {
         site.connection_closed();
         // The message does not wait for the reply to QUIT.
-        tokio::spawn(other.connection.quit());
+        tokio::spawn(async move {
+            let OpenConnection { connection, _permit, .. } = other;
+            connection.quit().await;
+        });
     }
     work
 }
