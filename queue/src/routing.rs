@@ -517,11 +517,11 @@ impl MxRouter {
             NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
         };
         dns::mx::shuffle_equal_preferences(&mut hosts, seed);
-        let (others, better) = dns::mx::begin_at_preference(&mut hosts, first);
+        let (from_first, better) = dns::mx::begin_at_preference(&mut hosts, first);
         // An attempt that begins elsewhere still reaches better hosts.
         let reserved = if better.is_empty() { 0 } else { BETTER_ADDRESSES };
         let mut found = ResolvedAddresses::new(limit.saturating_sub(reserved));
-        found.resolve_hosts(&self.resolver, others, port).await;
+        found.resolve_hosts(&self.resolver, from_first, port).await;
         found.addresses.truncate(found.limit);
         found.limit = limit;
         found.resolve_hosts(&self.resolver, better, port).await;

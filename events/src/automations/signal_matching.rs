@@ -20,8 +20,10 @@ use model::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::automation::TriggerRole;
 use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
-use store::engine::{Batch, CommitError, ReadError, Store, StoreError};
+use store::engine::{Batch, CommitError, ReadError, Store};
 use store::product_event::ProductEventFilter;
+use store::{RetriesExhausted, retry_on_conflict};
+use thiserror::Error;
 
 use super::engine::{AutomationEngine, SignalEffects};
 use super::step;
@@ -37,8 +39,6 @@ const CHANGED_MAX: usize = 1_000;
 const CHANGED_BYTES_MAX: usize = 4 << 20;
 /// Approximate bytes of one change besides the run's context.
 const CHANGE_BYTES: usize = 4 << 10;
-/// Tries to resume runs after the commit of an event; each fails only if a run changes at the same time.
-const LATE_TRIES_MAX: usize = 5;
 /// Stored events of a person that a wait is matched against when it begins.
 const EARLIER_MAX: usize = 100;
 /// Approximate bytes of the event of a condition that follows a wait.
@@ -71,6 +71,17 @@ impl CommitBudget {
         (self.runs, self.bytes) = (self.runs - 1, self.bytes - bytes);
         true
     }
+}
+
+/// Runs could not be resumed after the commit of an event.
+#[derive(Debug, Error)]
+pub enum LateResumeError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error(transparent)]
+    Conflict(#[from] RetriesExhausted),
 }
 
 /// Result of matching a signal against runs.
@@ -125,14 +136,14 @@ impl AutomationEngine {
     /// read no event. Call it after the commit of an event that is awaited.
     ///
     /// # Errors
-    /// The store cannot be read or written.
-    pub async fn resume_after_commit(&self, event: &TriggerEvent<'_>) -> Result<(), StoreError> {
+    /// The store cannot be read or written, or the same runs change all the time.
+    pub async fn resume_after_commit(&self, event: &TriggerEvent<'_>) -> Result<(), LateResumeError> {
         let trigger_signal = TriggerSignal::from_product_event(event);
-        for _ in 0..LATE_TRIES_MAX {
+        retry_on_conflict(async || {
             let (mut batch, mut budget) = (Batch::progress(), CommitBudget::new());
             let resumed = self.resume_waiting(&trigger_signal, &[], &mut budget, &HashSet::new(), &mut batch).await?;
             if resumed.matched == 0 {
-                return Ok(());
+                return Ok(Some(()));
             }
             if let Some(after) = resumed.left {
                 self.enqueue_remaining(&trigger_signal, false, after, &mut batch)?;
@@ -141,14 +152,14 @@ impl AutomationEngine {
             match self.store().commit(batch).await {
                 Ok(()) => {
                     self.wake(&partitions);
-                    return Ok(());
+                    Ok(Some(()))
                 }
                 // The runner, or another event, has changed a run.
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(CommitError::Conflict { .. }) => Ok(None),
+                Err(error) => Err(error.into()),
             }
-        }
-        Ok(())
+        })
+        .await
     }
 
     fn enqueue_remaining(
@@ -392,8 +403,8 @@ impl AutomationEngine {
         Ok(is_active)
     }
 
-    /// Ends the wait of a run by an event, which `is_earlier` than the wait or not. Without `definition`, because the automation is paused, the next step is left to the
-    /// runner, which holds the run.
+    /// Ends the wait of a run by an event. Without `definition`, because the automation is paused, the next step is left
+    /// to the runner, which holds the run. If the event `is_earlier` than the wait, so may be those of a wait that follows.
     fn resume_run(
         &self,
         found: &StoredRun,

@@ -82,6 +82,7 @@ pub(super) async fn connect(
     let dials_at = agent.services.clock.now();
     let dialled = connect_any(agent, site, &permit, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
+    // How fast a backup host answers says nothing about the queue's first attempts.
     if first == 0 {
         site.dials.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, agent.services.clock.now()));
     }
