@@ -59,8 +59,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !resendable.is_empty() && context.allows("resend_email") {
             section {
                 h2 { "Send again" }
-                p { "A new email goes to all recipients of each, including those who already have it. Attachments are \
-                    left out." }
+                p { "A new email goes to all recipients of each, including those who already have it. Attached files \
+                    are sent again." }
                 (table("Emails that are sent again", &resendable))
                 (resend.within(context))
             }
