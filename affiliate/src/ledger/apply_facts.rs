@@ -64,15 +64,8 @@ async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<()
         if checkout.marks.excluded {
             work.processor.invoice(invoice).await?.is_excluded = true;
         }
-    }
-    if work.program.settings.count_invoiceless_payments
-        && let Some(sale) = checkout.sale()
-    {
-        let payment = Payment { charge: None, payment_intent: Some(sale.invoice.clone()) };
-        let id = sale.invoice.clone();
-        work.processor.invoice(&id).await?.apply_checkout(checkout, sale)?;
-        link_payment(work, &id, &payment).await?;
-        apply_sale(work, &id).await?;
+    } else if let Some(payment) = &checkout.payment_intent {
+        apply_invoiceless_checkout(work, checkout, payment).await?;
     }
     if let Some(customer) = &checkout.customer {
         work.processor.customer(customer).await?.apply_email(checkout.as_of, checkout.email.as_deref());
@@ -81,6 +74,24 @@ async fn apply_checkout(work: &mut UnitOfWork, checkout: &Checkout) -> Result<()
         link_by_hints(work, &buyer, &checkout.marks.hints).await?;
         recheck_customer_address(work, customer).await?;
     }
+    Ok(())
+}
+
+/// Applies a session without an invoice: a sale of its own, if the settings count it. An invoice of its payment, which
+/// may be known already or come later, takes its exclusion flag and replaces the sale.
+async fn apply_invoiceless_checkout(work: &mut UnitOfWork, checkout: &Checkout, payment: &str) -> Result<()> {
+    if checkout.marks.excluded {
+        work.processor.invoice(payment).await?.is_excluded = true;
+    }
+    if work.program.settings.count_invoiceless_payments
+        && let Some(sale) = checkout.sale()
+    {
+        work.processor.invoice(payment).await?.apply_checkout(checkout, sale)?;
+        link_payment(work, payment, &Payment { charge: None, payment_intent: Some(payment.to_owned()) }).await?;
+        apply_sale(work, payment).await?;
+    }
+    let invoices = work.processor.payment(payment).await?.invoices.clone();
+    work.touched.invoices.extend(invoices);
     Ok(())
 }
 

@@ -46,7 +46,14 @@ impl Buyer {
 pub(super) async fn attribute(work: &mut UnitOfWork, invoice: &str) -> Result<Option<ReferralId>> {
     let row = work.processor.invoice(invoice).await?;
     let (referral_id, paid) = (row.referral, row.paid().cloned());
-    let Some(paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
+    let Some(mut paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
+    // The session of the payment may know the buyer better than the invoice, which replaces its sale.
+    for session in work.processor.sessions_of(invoice).await? {
+        if let Some(session) = session.paid() {
+            paid.hints.extend(&session.hints);
+            paid.email = paid.email.or_else(|| session.email.clone());
+        }
+    }
     let found = match &paid.customer {
         Some(customer) => referral_of_customer(work, customer, &paid).await?,
         None => referral_of_guest(work, &paid).await?,

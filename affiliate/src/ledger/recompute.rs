@@ -298,7 +298,7 @@ async fn is_excluded(
     charges: &[(String, ChargeState)],
     is_open: bool,
 ) -> Result<bool> {
-    let is_session_excluded = work.processor.is_excluded_by_session(id).await?;
+    let is_session_excluded = work.processor.sessions_of(id).await?.iter().any(|session| session.is_excluded);
     let row = work.processor.invoice(id).await?;
     let by_itself = row.is_excluded || row.was_excluded || is_session_excluded;
     let paid = row.paid().cloned();

@@ -174,20 +174,48 @@ async fn a_linked_invoice_replaces_the_sale_of_its_session() {
     }
 }
 
-/// The flag on a session whose sale an invoice replaces excludes the invoice.
+/// The flag on a session without an invoice excludes the invoice of its payment, also if such sessions do not count as
+/// sales.
 #[tokio::test]
 async fn a_flag_on_a_session_excludes_the_invoice_of_its_payment() {
-    let count = |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
-    let world = World::with_settings(Store::memory(), terms(), count).await;
-    let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
-    session["amount_total"] = json!(10_000);
-    session["metadata"]["stx"] = json!("False");
-    world.ingest_object("checkout.session.completed", 9, session).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
-    assert!(world.lines().await.is_empty());
-    assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
-    world.audit().await;
+    let settings: [fn(&mut model::affiliate::program::ProgramSettings); 2] =
+        [|settings| settings.count_invoiceless_payments = true, |settings| settings.count_invoiceless_payments = false];
+    for set in settings {
+        let world = World::with_settings(Store::memory(), terms(), set).await;
+        let lead = world.lead("lin@example.org", Some("cus_1")).await;
+        let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
+        session["amount_total"] = json!(10_000);
+        session["metadata"]["stx"] = json!("False");
+        world.ingest_object("checkout.session.completed", 9, session).await;
+        world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
+        assert!(world.lines().await.is_empty());
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
+        world.audit().await;
+    }
+}
+
+/// The session of a guest names the referral; the invoice of its payment names a customer that nobody referred.
+#[tokio::test]
+async fn an_invoice_is_attributed_by_the_session_of_its_payment() {
+    for session_first in [true, false] {
+        let set =
+            |settings: &mut model::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
+        let world = World::with_settings(Store::memory(), terms(), set).await;
+        let lead = world.lead("lin@example.org", None).await;
+        let mut session = checkout("in_1", None, &lead.id.to_string());
+        session["amount_total"] = json!(10_000);
+        let session = world.event("checkout.session.completed", 11, session);
+        let invoice = world.paid("in_1", "cus_new", 10_000, 12);
+        let events = if session_first { [session, invoice] } else { [invoice, session] };
+        for event in &events {
+            world.ingest_event(event).await;
+        }
+        let mut outline = world.outline().await;
+        outline.retain(|line| !line.contains("reversed"));
+        assert_eq!(outline, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"], "{session_first}");
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "{session_first}");
+        world.audit().await;
+    }
 }
 
 #[tokio::test]

@@ -82,7 +82,6 @@ impl InvoiceState {
     /// Merges a checkout session that is a sale without an invoice.
     pub(crate) fn apply_checkout(&mut self, checkout: &Checkout, sale: Sale) -> Result<(), TooManyEntries> {
         bounded_insert(&mut self.payments, &sale.invoice, "payments of an invoice")?;
-        self.is_excluded |= checkout.marks.excluded;
         let paid = PaidInvoice {
             sale,
             customer: checkout.customer.clone(),

@@ -118,16 +118,16 @@ impl ProcessorRows {
         Ok(false)
     }
 
-    /// True if the checkout session of a payment of this invoice was a sale without an invoice, and carried the exclusion
-    /// flag. The session's sale has the id of the payment intent.
-    pub(crate) async fn is_excluded_by_session(&mut self, invoice: &str) -> Result<bool, ReadError> {
+    /// Returns the states of the checkout sessions without an invoice whose payments paid this invoice. They are stored
+    /// with the id of the payment intent, as if they were invoices.
+    pub(crate) async fn sessions_of(&mut self, invoice: &str) -> Result<Vec<InvoiceState>, ReadError> {
+        let mut sessions = Vec::new();
         for payment in self.invoice(invoice).await?.payments.clone() {
-            let is_session = payment != invoice && self.payment(&payment).await?.invoices.contains(&payment);
-            if is_session && self.invoice(&payment).await?.is_excluded {
-                return Ok(true);
+            if payment != invoice {
+                sessions.push(self.invoice(&payment).await?.clone());
             }
         }
-        Ok(false)
+        Ok(sessions)
     }
 
     /// Returns the known sources of an invoice's payment: charges, and payment intents without a known charge.
