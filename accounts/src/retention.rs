@@ -21,9 +21,8 @@ use model::recipient::Recipient;
 use queue::delivery::delivery_policy::SharedDeliveryPolicy;
 use queue::services::Services;
 use store::affiliate::{click_count, processor_event, self_referral_guard, visit};
-use store::engine::{Batch, CommitError, Key, ReadError, Store};
+use store::engine::{Batch, CommitError, Key, ReadError, Store, StoreError};
 use store::request_log::LogPart;
-use thiserror::Error;
 
 /// Interval between purges.
 const INTERVAL: Duration = Duration::from_secs(3600);
@@ -43,15 +42,6 @@ const BATCH_EVENT_CHUNKS: usize = 20;
 const PROCESSOR_EVENTS_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Accounts read per page.
 const PAGE_ACCOUNTS: usize = 500;
-
-/// A purge ended early; the next one continues.
-#[derive(Debug, Error)]
-enum RetentionError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Deletes up to a number of rows in a batch; returns how many it found.
 type Purge<'p> =
@@ -94,7 +84,7 @@ impl RetentionJob {
         }
     }
 
-    async fn purge_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
+    async fn purge_older_than(&self, retention: Duration) -> Result<usize, StoreError> {
         // Only the owner of partition 0 purges.
         if !self.services.leases.is_active(0) {
             return Ok(0);
@@ -121,7 +111,7 @@ impl RetentionJob {
     }
 
     /// Purges expired rows that belong to no account.
-    async fn purge_shared_rows(&self) -> Result<(), RetentionError> {
+    async fn purge_shared_rows(&self) -> Result<(), StoreError> {
         let now = self.services.clock.now();
         let (keys, tls) = (oldest(now, model::idempotency::RETENTION), oldest(now, message::tls_report::RETENTION));
         let purges: [&Purge<'_>; 8] = [
@@ -141,7 +131,7 @@ impl RetentionJob {
     }
 
     /// Purges expired rows of an account that no one renews.
-    async fn purge_account_rows(&self, account: AccountId) -> Result<(), RetentionError> {
+    async fn purge_account_rows(&self, account: AccountId) -> Result<(), StoreError> {
         let now = self.services.clock.now();
         self.purge_pages(|store, batch, from| {
             Box::pin(store::session::purge_expired(store, batch, account, from, now, BATCH_ROWS))
@@ -203,7 +193,7 @@ impl RetentionJob {
         &self,
         limit: usize,
         purge: impl for<'a> Fn(&'a Store, &'a mut Batch, usize) -> BoxFuture<'a, Result<usize, ReadError>>,
-    ) -> Result<(), RetentionError> {
+    ) -> Result<(), StoreError> {
         loop {
             let mut batch = Batch::progress();
             let found = purge(&self.services.store, &mut batch, limit).await?;
@@ -218,7 +208,7 @@ impl RetentionJob {
     async fn purge_pages(
         &self,
         purge: impl for<'a> Fn(&'a Store, &'a mut Batch, Option<Key>) -> BoxFuture<'a, Result<Option<Key>, ReadError>>,
-    ) -> Result<(), RetentionError> {
+    ) -> Result<(), StoreError> {
         let mut from = None;
         loop {
             let mut batch = Batch::progress();
@@ -231,7 +221,7 @@ impl RetentionJob {
     }
 
     /// Purges product events after the retention of emails, and the rows derived from them after their own retention.
-    async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
+    async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), StoreError> {
         let now = self.services.clock.now();
         let (oldest, since) = (ProductEventId::new(oldest, 0), |retention| now.checked_sub(retention));
         let person_cutoff = since(model::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
@@ -259,7 +249,7 @@ impl RetentionJob {
     }
 
     /// Purges expired affiliate visits, and the browsers with which partners were seen.
-    async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
+    async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), StoreError> {
         let (now, mut from, mut own_browsers) = (self.services.clock.now(), (true, None), (true, None));
         let browser_cutoff = now.checked_sub(self_referral_guard::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
         while (from.0 || own_browsers.0) && !self.services.stop.is_cancelled() {
@@ -289,7 +279,7 @@ impl RetentionJob {
         Ok(())
     }
 
-    async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
+    async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, StoreError> {
         let mut purged = 0;
         loop {
             let old = store::received_email::list_older_than(&self.services.store, account, oldest_kept, BATCH_EMAILS)
@@ -317,7 +307,7 @@ impl RetentionJob {
     /// Purges emails whose last recipient finished before `oldest_kept`. Their age counts from then and not from
     /// acceptance, so that an email that was scheduled or on hold for long is shown, and its bounces are recorded, for
     /// as long as those of any other.
-    async fn purge_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
+    async fn purge_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, StoreError> {
         let before = EmailId::new(oldest_kept, 0);
         let is_over = |r: &Recipient| r.state.is_terminal() && r.last_event.1 < oldest_kept;
         let mut purged = 0;

@@ -24,10 +24,9 @@ use model::usage::{PlanUsage, UsagePeriod, usage_of_event};
 use queue::intake::quota_tracker::QuotaTracker;
 use queue::services::Services;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError, Key, ReadError};
+use store::engine::{Batch, CommitError, Key, ReadError, StoreError};
 use store::outbox::{OutboxEntry, OutboxPage};
 use store::usage::UsageIncrements;
-use thiserror::Error;
 use tokio::time::Instant;
 
 use self::event_subjects::EventSubjects;
@@ -55,15 +54,6 @@ const USAGE_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Position in the outbox by first partition of each range. Starting at the beginning would scan the deleted keys,
 /// which stay until the store compacts them.
 type OutboxCursors = BTreeMap<u16, Option<Key>>;
-
-/// Dispatching failed; it is retried later.
-#[derive(Debug, Error)]
-pub enum OutboxError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Dispatches the events of this node's partitions.
 pub struct OutboxDispatcher {
@@ -120,7 +110,7 @@ impl OutboxDispatcher {
     }
 
     /// Dispatches the whole backlog. Pauses after each round for longer than it took, so that intake has priority.
-    async fn dispatch_with_backoff(&self) -> Result<(), OutboxError> {
+    async fn dispatch_with_backoff(&self) -> Result<(), StoreError> {
         let mut cursors = OutboxCursors::default();
         loop {
             let (started, at) = (Instant::now(), self.services.clock.now());
@@ -138,7 +128,7 @@ impl OutboxDispatcher {
     }
 
     /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
-    async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, OutboxError> {
+    async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, StoreError> {
         let _dispatch = self.lock.lock().await;
         let (mut has_more, mut conflict) = (false, None);
         for partitions in self.services.leases.owned_ranges() {
@@ -146,7 +136,7 @@ impl OutboxDispatcher {
             match self.dispatch_some(partitions, after).await {
                 Ok(more) => has_more |= more,
                 // A conflict in one range must not block the others.
-                Err(error @ OutboxError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
+                Err(error @ StoreError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -154,7 +144,7 @@ impl OutboxDispatcher {
     }
 
     /// Dispatches all events that are in the outboxes of owned partitions now, and some that arrive meanwhile.
-    pub fn dispatch_outbox(&self) -> BoxFuture<'_, Result<(), OutboxError>> {
+    pub fn dispatch_outbox(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let at = self.services.clock.now();
             for partitions in self.services.leases.owned_ranges() {
@@ -222,7 +212,7 @@ impl OutboxDispatcher {
         &self,
         partitions: RangeInclusive<u16>,
         after: &mut Option<Key>,
-    ) -> Result<bool, OutboxError> {
+    ) -> Result<bool, StoreError> {
         let mut conflict = None;
         for _ in 0..COMMIT_TRIES_MAX {
             let cached_event = |id| self.services.recent_events.take(id);
@@ -248,7 +238,7 @@ impl OutboxDispatcher {
                 Ok(false) => return Ok(false),
                 // Another node wrote counts of the same account or took over the partition, or an email was purged
                 // concurrently.
-                Err(error @ OutboxError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
+                Err(error @ StoreError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -262,7 +252,7 @@ impl OutboxDispatcher {
         entries: &[OutboxEntry],
         subjects: &EventSubjects,
         audience: &Subscribers,
-    ) -> Result<bool, OutboxError> {
+    ) -> Result<bool, StoreError> {
         let mut batch = Batch::progress();
         let events = || entries.iter().filter_map(|entry| entry.event.as_ref());
         let email_of = |event| subjects.email_of(event).map(|stored| &*stored.email);
@@ -340,6 +330,6 @@ mod tests {
         store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
         queue.services.store.commit(batch).await.unwrap();
         let outcome = events.outbox.dispatch_outbox().await;
-        assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
+        assert!(matches!(outcome, Err(StoreError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
     }
 }

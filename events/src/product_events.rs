@@ -23,14 +23,13 @@ use queue::intake::submit_error::SubmitError;
 use queue::services::Services;
 use serde_json::Value;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError};
+use store::engine::{Batch, CommitError, StoreError};
 use store::pending_analytics::AnalyticsEvent;
 use store::product_event::StoredProductEvent;
 
 use crate::automations::engine::{AutomationEngine, SignalEffects};
 
 pub(crate) use aggregation::AnalyticsAggregator;
-pub use aggregation::AnalyticsError;
 pub(crate) use conversion_export::ConversionExporter;
 pub use conversion_export::{ConversionExportSettings, ConversionTarget};
 
@@ -188,7 +187,7 @@ impl ProductEventService {
     }
 
     /// Aggregates all pending events of this node's partitions. The results are stored when this returns.
-    pub async fn aggregate(&self) -> Result<(), AnalyticsError> {
+    pub async fn aggregate(&self) -> Result<(), StoreError> {
         self.aggregator.aggregate_all().await
     }
 
@@ -198,7 +197,7 @@ impl ProductEventService {
     }
 
     /// Posts the exports that are due now and returns their number.
-    pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
+    pub async fn export_due_now(&self) -> Result<usize, StoreError> {
         self.exporter.export_due().await.map(|(attempted, _)| attempted)
     }
 }

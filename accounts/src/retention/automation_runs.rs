@@ -7,9 +7,7 @@ use model::automation::{AUTOMATIONS_MAX, person_key};
 use model::event::EventKind;
 use model::id::{AccountId, RunId};
 use queue::services::Services;
-use store::engine::{Batch, CommitError, ReadError};
-
-use super::RetentionError;
+use store::engine::{Batch, CommitError, ReadError, StoreError};
 
 /// Runs deleted in one commit.
 const BATCH_RUNS: usize = 100;
@@ -19,7 +17,7 @@ pub(super) async fn purge_runs(
     services: &Services,
     account: AccountId,
     oldest_kept: Timestamp,
-) -> Result<(), RetentionError> {
+) -> Result<(), StoreError> {
     let before = RunId::new(oldest_kept, 0);
     let automations = store::automation::list(&services.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
     for automation in automations.0 {

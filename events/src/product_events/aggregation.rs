@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use queue::services::Services;
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, StoreError};
 use store::pending_analytics::PendingAnalyticsEvent;
-use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -31,15 +30,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_FACTOR: u32 = 3;
 /// Commit tries when other nodes write the same rows.
 const COMMIT_TRIES_MAX: usize = 20;
-
-/// Aggregation or export failed; it is retried later.
-#[derive(Debug, Error)]
-pub enum AnalyticsError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Aggregates product events and visits into the rows that accounts share.
 pub(crate) struct AnalyticsAggregator {
@@ -84,7 +74,7 @@ impl AnalyticsAggregator {
     }
 
     /// Aggregates the whole backlog. Pauses after each round for longer than it took, so that intake has priority.
-    async fn aggregate_with_backoff(&self) -> Result<(), AnalyticsError> {
+    async fn aggregate_with_backoff(&self) -> Result<(), StoreError> {
         loop {
             let started = Instant::now();
             if !self.aggregate_round().await? || self.services.stop.is_cancelled() {
@@ -95,13 +85,13 @@ impl AnalyticsAggregator {
     }
 
     /// Aggregates all pending events of this node's partitions.
-    pub(crate) async fn aggregate_all(&self) -> Result<(), AnalyticsError> {
+    pub(crate) async fn aggregate_all(&self) -> Result<(), StoreError> {
         while self.aggregate_round().await? {}
         Ok(())
     }
 
     /// Aggregates one batch of each range of owned partitions. Returns true if there may be more.
-    async fn aggregate_round(&self) -> Result<bool, AnalyticsError> {
+    async fn aggregate_round(&self) -> Result<bool, StoreError> {
         let _counting = self.lock.lock().await;
         let mut has_more = false;
         for partitions in self.services.leases.owned_ranges() {
@@ -111,7 +101,7 @@ impl AnalyticsAggregator {
     }
 
     /// Returns true if there may be more.
-    async fn aggregate_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, AnalyticsError> {
+    async fn aggregate_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, StoreError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let uncounted = store::pending_analytics::list(&self.services.store, partitions.clone(), BATCH_MAX).await?;
             if uncounted.is_empty() {
@@ -120,7 +110,7 @@ impl AnalyticsAggregator {
             match self.commit_aggregated(&uncounted).await {
                 Ok(counted) => return Ok(counted && uncounted.len() == BATCH_MAX),
                 // Another node wrote counts of the same account, or took over the partition.
-                Err(AnalyticsError::Commit(CommitError::Conflict { .. })) => {}
+                Err(StoreError::Commit(CommitError::Conflict { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -128,7 +118,7 @@ impl AnalyticsAggregator {
     }
 
     /// Returns false when another node took over one of the partitions.
-    async fn commit_aggregated(&self, uncounted: &[PendingAnalyticsEvent]) -> Result<bool, AnalyticsError> {
+    async fn commit_aggregated(&self, uncounted: &[PendingAnalyticsEvent]) -> Result<bool, StoreError> {
         let mut batch = Batch::progress();
         if !self.services.leases.fence_partitions(&mut batch, uncounted.iter().map(|row| row.partition)) {
             return Ok(false);

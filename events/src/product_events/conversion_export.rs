@@ -21,10 +21,8 @@ use queue::services::Services;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use store::conversion_export::QueuedConversionExport;
-use store::engine::{Batch, CommitError};
+use store::engine::{Batch, CommitError, StoreError};
 use tokio::sync::Notify;
-
-use super::aggregation::AnalyticsError;
 
 /// Timeout of one POST.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -187,7 +185,7 @@ impl ConversionExporter {
     }
 
     /// Posts all due exports of the owned partitions. Returns their number and the next due time.
-    pub(crate) async fn export_due(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
+    pub(crate) async fn export_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
         let (mut attempted, mut soonest) = (0, None);
         for partition in self.services.leases.active() {
             loop {
@@ -212,7 +210,7 @@ impl ConversionExporter {
         Ok((attempted, soonest))
     }
 
-    async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
+    async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), StoreError> {
         let Some(target) = self.target.get() else { return Ok(()) };
         let outcome = match found.conversion(&self.services.store).await? {
             None => ExportDecision::GivenUp,
