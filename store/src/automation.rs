@@ -22,10 +22,6 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::rows;
 
-/// Maximum number of rows that one call of [`list`] scans.
-const LOOKED_AT_MAX: usize = 2_000;
-/// Rows per read.
-const SCAN_ROWS: usize = 200;
 /// Maximum number of triggers of an account for which [`list_trigger_events`] returns the set of events.
 const NAMES_MAX: usize = 10_000;
 /// Maximum number of triggers by one event: each automation in up to three roles.
@@ -216,29 +212,8 @@ pub async fn list(
     limit: usize,
     passes: impl Fn(&Automation) -> bool,
 ) -> Result<(Vec<Automation>, Option<AutomationId>)> {
-    let mut range = key(Space::Automation).account(account).range_before(before.map(AutomationId::to_bytes));
-    let mut found: Vec<Automation> = Vec::new();
-    let mut last = None;
-    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
-        let is_end = rows.len() < SCAN_ROWS;
-        for (row_key, row) in rows {
-            let automation: Automation = codec::decode(&row)?;
-            range.end = row_key;
-            if !passes(&automation) {
-                continue;
-            }
-            if found.len() == limit {
-                return Ok((found, last));
-            }
-            last = Some(automation.id);
-            found.push(automation);
-        }
-        if is_end {
-            return Ok((found, None));
-        }
-    }
-    Ok((found, last))
+    let range = key(Space::Automation).account(account).range_before(before.map(AutomationId::to_bytes));
+    rows::list_passing(store, range, limit, passes, |automation: &Automation| automation.id).await
 }
 
 /// Counts the automations of an account, up to `limit`.

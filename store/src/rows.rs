@@ -38,6 +38,45 @@ pub(crate) async fn scan<T: RowCodec>(
     store.scan(range, order, limit).await?.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
+/// Maximum number of rows that one call of [`list_passing`] scans.
+pub(crate) const LOOKED_AT_MAX: usize = 2_000;
+/// Rows per read of [`list_passing`].
+const SCAN_ROWS: usize = 200;
+
+/// Lists the rows of a range that pass, newest first, at most `limit`; also returns the cursor of the next page. A page
+/// that reaches [`LOOKED_AT_MAX`] is short and has a cursor.
+pub(crate) async fn list_passing<T: RowCodec, I>(
+    store: &Store,
+    mut range: Range<Key>,
+    limit: usize,
+    passes: impl Fn(&T) -> bool,
+    id_of: fn(&T) -> I,
+) -> Result<(Vec<T>, Option<I>)> {
+    let (mut found, mut last) = (Vec::new(), None);
+    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
+        let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
+        let is_end = rows.len() < SCAN_ROWS;
+        for (row_key, row) in rows {
+            let noun: T = codec::decode(&row)?;
+            range.end = row_key;
+            if passes(&noun) {
+                if found.len() == limit {
+                    return Ok((found, last));
+                }
+                last = Some(id_of(&noun));
+                found.push(noun);
+            } else if found.len() < limit {
+                // A page that is not full continues after the last row scanned.
+                last = Some(id_of(&noun));
+            }
+        }
+        if is_end {
+            return Ok((found, None));
+        }
+    }
+    Ok((found, last))
+}
+
 /// Counts the rows of a range, up to `limit`.
 pub(crate) async fn count(store: &Store, range: Range<Key>, limit: usize) -> Result<usize> {
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())

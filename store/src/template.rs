@@ -11,11 +11,6 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::rows;
 
-/// Maximum number of rows that one call of [`list`] scans. A page that reaches it is short and has a cursor.
-pub const LOOKED_AT_MAX: usize = 2_000;
-/// Rows per read.
-const SCAN_ROWS: usize = 200;
-
 stored!(Template);
 
 stored!(TemplateVersion);
@@ -195,31 +190,8 @@ pub async fn list(
     limit: usize,
     passes: impl Fn(&Template) -> bool,
 ) -> Result<(Vec<Template>, Option<TemplateId>)> {
-    let mut range = key(Space::Template).account(account).range_before(before.map(TemplateId::to_bytes));
-    let mut found: Vec<Template> = Vec::new();
-    let mut last = None;
-    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
-        let is_end = rows.len() < SCAN_ROWS;
-        for (row_key, row) in rows {
-            let template: Template = codec::decode(&row)?;
-            range.end = row_key;
-            if passes(&template) {
-                if found.len() == limit {
-                    return Ok((found, last));
-                }
-                last = Some(template.id);
-                found.push(template);
-            } else if found.len() < limit {
-                // A page that is not full continues after the last row scanned.
-                last = Some(template.id);
-            }
-        }
-        if is_end {
-            return Ok((found, None));
-        }
-    }
-    Ok((found, last))
+    let range = key(Space::Template).account(account).range_before(before.map(TemplateId::to_bytes));
+    rows::list_passing(store, range, limit, passes, |template: &Template| template.id).await
 }
 
 #[cfg(test)]
@@ -336,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_filtered_and_paged() {
         let store = Store::memory();
-        let count = LOOKED_AT_MAX as u128 + 50;
+        let count = rows::LOOKED_AT_MAX as u128 + 50;
         for number in 0..count {
             let created = template(number, None);
             commit(&store, |batch| create(batch, &created, &TemplateBodies::default())).await.unwrap();
