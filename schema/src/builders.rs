@@ -147,11 +147,6 @@ pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
     })
 }
 
-/// A query parameter that is a timestamp.
-pub fn time_parameter(name: &str, description: &str) -> Value {
-    query_parameter(name, description, json!({"type": "string", "format": "date-time"}))
-}
-
 /// A page of a list: `{NAME: [...], has_more, next_cursor}`.
 pub fn list_page(name: &str, entry: Value) -> Value {
     object(

@@ -19,7 +19,7 @@ pub use schema_derive::ToSchema;
 pub use self::builders::{
     address, allow_null, allow_null_for_optional, boolean, bounded_string, count, header_parameter, id, list,
     list_page, nullable_count, nullable_string, nullable_time, object, object_with, path_parameter, processor_event,
-    query_parameter, string, string_enum, time, time_parameter,
+    query_parameter, string, string_enum, time,
 };
 pub use self::components::Schemas;
 pub use self::property::{Property, all_of, describe, object_schema, with_keywords};
