@@ -6,12 +6,12 @@
 use model::id::{AccountId, TemplateId};
 use model::template::{Template, TemplateBodies, TemplateKey, TemplateVersion, VERSIONS_KEPT};
 
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::rows;
 
-stored!(Template);
+account_rows!(Template, TemplateId, Template);
 
 stored!(TemplateVersion);
 
@@ -29,10 +29,6 @@ enum TemplateRowKind {
 
 /// The version number of the draft's bodies.
 const DRAFT: u32 = 0;
-
-fn key_of(account: AccountId, id: TemplateId) -> Key {
-    key(Space::Template).account(account).id(id.to_bytes()).build()
-}
 
 fn key_by_alias(account: AccountId, alias: &str) -> Key {
     key(Space::TemplateByAlias).account(account).text(&alias.to_ascii_lowercase()).build()
@@ -80,7 +76,7 @@ fn reserve_key(batch: &mut Batch, by: Key, id: TemplateId) {
 /// Updates a template that was read as `before`. The commit conflicts if the stored row has changed since, or if its
 /// new alias or name is taken.
 pub fn update(batch: &mut Batch, before: &Template, after: &Template) {
-    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
+    check_unchanged(batch, before);
     let by_alias = |template: &Template| template.alias.as_ref().map(|a| key_by_alias(template.account, a));
     let by_name = |template: &Template| Some(key_by_name(template.account, &template.name));
     for (old, new) in [(by_alias(before), by_alias(after)), (by_name(before), by_name(after))] {
@@ -139,7 +135,7 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
         }
     };
     let Some(id) = id else { return Ok(None) };
-    rows::get(store, &key_of(account, id)).await
+    get(store, account, id).await
 }
 
 /// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.

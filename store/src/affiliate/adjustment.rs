@@ -11,12 +11,12 @@ use model::affiliate::payout::Adjustment;
 use model::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
 
 use super::{IndexValue, listing};
-use crate::codec::{self, stored};
+use crate::codec::{self, account_rows};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
 use crate::rows;
 
-stored!(Adjustment);
+account_rows!(Adjustment, AdjustmentId, Adjustment);
 
 /// Fields of the secondary index.
 #[repr(u8)]
@@ -37,10 +37,6 @@ fn index_values(adjustment: &Adjustment) -> Vec<IndexValue> {
         None => (AdjustmentIndex::Unassigned as u8, partner_and_currency(adjustment.partner, adjustment.currency)),
         Some(payout) => (AdjustmentIndex::Payout as u8, payout.to_bytes().to_vec()),
     }]
-}
-
-fn key_of(account: AccountId, id: AdjustmentId) -> Key {
-    key(Space::Adjustment).account(account).id(id.to_bytes()).build()
 }
 
 fn total_key(account: AccountId, line: CommissionId) -> Key {
@@ -88,7 +84,7 @@ pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &AdjustmentTot
 /// Assigns an adjustment that was read as `before` to a payout, or removes it from one. The commit conflicts if the
 /// stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
-    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
+    check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     batch.put(key_of(after.account, after.id), codec::encode(after));
 }
