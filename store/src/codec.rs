@@ -43,7 +43,7 @@ macro_rules! stored {
 }
 
 /// Declares a noun whose rows are stored under account and id: its stored shape, `key_of`, `get` and `check_unchanged`.
-/// `list` is declared if it is named.
+/// `list` and `update` are declared if they are named.
 macro_rules! account_rows {
     (@list $noun:ty, $id:ty, $space:ident) => {
         /// Lists an account's rows before `before`, newest first, at most `limit`.
@@ -56,6 +56,12 @@ macro_rules! account_rows {
             let rows = $crate::key::key($crate::key::Space::$space).account(account);
             let range = rows.range_before(before.map(<$id>::to_bytes));
             $crate::rows::scan(store, range, $crate::engine::ScanOrder::Descending, limit).await
+        }
+    };
+    (@update $noun:ty, $id:ty, $space:ident) => {
+        /// Updates a row that was read as `before`. The commit conflicts if the stored row has changed since.
+        pub fn update(batch: &mut $crate::engine::Batch, before: &$noun, after: &$noun) {
+            $crate::rows::update(batch, key_of(before.account, before.id), before, after);
         }
     };
     ($noun:ty, $id:ty, $space:ident $(, $method:ident)*) => {

@@ -11,7 +11,7 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::rows;
 
-account_rows!(SendingDomain, DomainId, Domain);
+account_rows!(SendingDomain, DomainId, Domain, update);
 
 fn key_by_name(name: &DomainName) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
@@ -73,11 +73,6 @@ pub fn replace(
     delete(batch, former, of_former);
     put_new(batch, new);
     of_new.put(batch, of_new.number.saturating_add(1));
-}
-
-/// Updates a domain that was read as `before`. The commit conflicts if the stored row has changed since.
-pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
-    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Finds a domain by name in any account. The caller must compare the account.

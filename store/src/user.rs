@@ -14,7 +14,8 @@ use crate::rows;
 /// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
-account_rows!(User, UserId, User);
+// An update must not change the address.
+account_rows!(User, UserId, User, update);
 
 fn key_by_email(email: &str) -> Key {
     key(Space::UserByEmail).text(&email.to_lowercase()).build()
@@ -47,12 +48,6 @@ pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     update(batch, invited, after);
     batch.replace(key_by_email(&email), None, row_key);
     batch.delete(key_invited(&email, invited.account));
-}
-
-/// Updates a user that was read as `before`. The commit conflicts if the stored row has changed since. The address must
-/// not change.
-pub fn update(batch: &mut Batch, before: &User, after: &User) {
-    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Deletes a user. The commit conflicts if the stored row has changed since it was read.

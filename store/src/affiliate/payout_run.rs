@@ -10,7 +10,7 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
 use crate::rows;
 
-account_rows!(PayoutRun, PayoutRunId, PayoutRun);
+account_rows!(PayoutRun, PayoutRunId, PayoutRun, update);
 
 stored!(SkippedPartner);
 
@@ -27,11 +27,6 @@ pub fn create(batch: &mut Batch, run: &PayoutRun) {
     check_open(batch, run.account, None);
     batch.put(open_key(run.account), id_bytes(run.id));
     batch.put(key_of(run.account, run.id), codec::encode(run));
-}
-
-/// Updates a run that was read as `before`. The commit conflicts if the stored row has changed since.
-pub fn update(batch: &mut Batch, before: &PayoutRun, after: &PayoutRun) {
-    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Deletes a run that was read as `before`. The commit conflicts if the stored row has changed since.

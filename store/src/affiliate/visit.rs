@@ -17,7 +17,8 @@ use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::rows;
 
-account_rows!(PartnerVisit, VisitId, Visit);
+// An update must not change the retention time.
+account_rows!(PartnerVisit, VisitId, Visit, update);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitorIdentity {
@@ -64,12 +65,6 @@ pub fn set_current(
 ) {
     let at = visitor.key(account);
     batch.replace(at, before.row.clone(), id.to_string().into_bytes());
-}
-
-/// Updates a visit that was read as `before`. The commit conflicts if the stored row has changed since. Its retention
-/// time must not change.
-pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
-    rows::update(batch, key_of(before.account, before.id), before, after);
 }
 
 /// Finds the current visit of a visitor.
