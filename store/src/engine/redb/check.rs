@@ -59,7 +59,8 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
         Ok(base) => {
             let shared = Arc::new(EngineState::new(recovered.table, base, segments, options.in_place));
             // This check is never cancelled.
-            if check_rows(&shared, &mut check).is_ok() {
+            let read = check_rows(&shared, &mut check);
+            if report_unreadable_index(read, &mut check.report).is_ok() {
                 let _ = check_bodies(&shared, &opened.live, &mut check);
             }
             let _ = check.report_progress();
@@ -97,38 +98,36 @@ fn check_snapshot(
     check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
-    let damaged = |error: ReadError, report: &mut Report| {
-        report.problem(Object::Index, INDEX_FILE, error.to_string());
+    let mut read_rows = || -> Result<(), CheckError> {
+        for row in base.rows(&all, ScanOrder::Ascending)? {
+            let (at, row) = row?;
+            check.row(&at, &row)?;
+        }
+        Ok(())
     };
-    match base.rows(&all, ScanOrder::Ascending) {
-        Ok(rows) => {
-            for row in rows {
-                match row {
-                    Ok((at, row)) => check.row(&at, &row)?,
-                    Err(error) => {
-                        damaged(error, &mut check.report);
-                        break;
-                    }
-                }
-            }
+    let read = read_rows();
+    report_unreadable_index(read, &mut check.report)?;
+    let mut read_bodies = || -> Result<(), CheckError> {
+        for entry in base.body_locations()? {
+            let (at, location) = entry?;
+            check.body(&at, segments.read(location).map_err(ReadError::from))?;
         }
-        Err(error) => damaged(error, &mut check.report),
-    }
-    match base.body_locations() {
-        Ok(locations) => {
-            for entry in locations {
-                match entry {
-                    Ok((at, location)) => check.body(&at, segments.read(location).map_err(ReadError::from))?,
-                    Err(error) => {
-                        damaged(error, &mut check.report);
-                        break;
-                    }
-                }
-            }
-        }
-        Err(error) => damaged(error, &mut check.report),
-    }
+        Ok(())
+    };
+    let read = read_bodies();
+    report_unreadable_index(read, &mut check.report)?;
     check.report_progress()
+}
+
+/// Reports a read error as a problem of the index.
+fn report_unreadable_index(read: Result<(), CheckError>, report: &mut Report) -> Result<(), CheckError> {
+    match read {
+        Err(CheckError::Read(error)) => {
+            report.problem(Object::Index, INDEX_FILE, error.to_string());
+            Ok(())
+        }
+        read => read,
+    }
 }
 
 fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut Report) {
@@ -178,13 +177,7 @@ fn check_rows(
 ) -> Result<(), CheckError> {
     let mut range = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
     loop {
-        let rows = match shared.scan_blocking(&range, ScanOrder::Ascending, PAGE_ROWS) {
-            Ok(rows) => rows,
-            Err(error) => {
-                check.report.problem(Object::Index, INDEX_FILE, error.to_string());
-                return Ok(());
-            }
-        };
+        let rows = shared.scan_blocking(&range, ScanOrder::Ascending, PAGE_ROWS)?;
         for (at, row) in &rows {
             check.row(at, row)?;
         }
@@ -201,12 +194,8 @@ fn check_bodies(
     check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     let base = shared.index_snapshot();
-    match check_base_bodies(shared, &base, live, check) {
-        Err(CheckError::Read(error)) => {
-            check.report.problem(Object::Index, INDEX_FILE, error.to_string());
-        }
-        checked => checked?,
-    }
+    let read = check_base_bodies(shared, &base, live, check);
+    report_unreadable_index(read, &mut check.report)?;
     // Bodies that are only in the memtable.
     let young: Vec<Key> = shared.layers().active.bodies.keys().cloned().collect();
     for key in young {
