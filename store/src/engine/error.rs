@@ -175,35 +175,25 @@ pub enum BackupError {
         /// Description of the damage, with its position.
         reason: String,
     },
-    /// The backup has a newer format.
-    #[error("{} has format {found}, but this version reads up to {known}: run the newer version", file.display())]
-    Newer {
-        file: PathBuf,
-        found: u32,
-        /// The newest format that this version reads.
-        known: u32,
-    },
     /// A backup never replaces a file.
     #[error("{} exists already; choose another name", file.display())]
     Exists { file: PathBuf },
     /// The target directory of a restore is not empty.
     #[error("{} is not empty; restore into an empty directory", directory.display())]
     NotEmpty { directory: PathBuf },
-    #[error("{}: {error}", file.display())]
-    Io { file: PathBuf, error: io::Error },
     /// The store could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The store could not be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The directory could not be opened.
+    /// The directory could not be opened, or the backup could not be read or has a newer format.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
 impl BackupError {
     pub(crate) fn io(file: impl Into<PathBuf>, error: impl Into<io::Error>) -> Self {
-        Self::Io { file: file.into(), error: error.into() }
+        Self::Open(OpenError::io(file, error))
     }
 }

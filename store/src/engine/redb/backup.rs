@@ -27,8 +27,8 @@ use super::record::{LogEntries, LogEntry, encode_row};
 use super::state::EngineState;
 use super::{LOCK_FILE, RedbEngine};
 use crate::engine::{
-    BODY_BYTES_MAX, BackupError, BackupProgress, Batch, CommitError, KEY_BYTES_MAX, Key, ReadError, RedbOptions,
-    ScanOrder, private_files,
+    BODY_BYTES_MAX, BackupError, BackupProgress, Batch, CommitError, KEY_BYTES_MAX, Key, OpenError, ReadError,
+    RedbOptions, ScanOrder, private_files,
 };
 
 /// Marker of a restore in progress.
@@ -210,7 +210,10 @@ impl BackupReader {
         }
         match content.last_chunk().map(|format| u32::from_le_bytes(*format)) {
             Some(BACKUP_FORMAT) => Ok(reader),
-            found => Err(BackupError::Newer { file: path.to_owned(), found: found.unwrap_or(0), known: BACKUP_FORMAT }),
+            found => {
+                let (file, found) = (path.to_owned(), found.unwrap_or(0));
+                Err(OpenError::Newer { file, found, known: BACKUP_FORMAT }.into())
+            }
         }
     }
 
