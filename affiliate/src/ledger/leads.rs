@@ -18,7 +18,7 @@ use model::affiliate::referral::{
 use model::affiliate::visit::PartnerVisit;
 use model::event::EventKind;
 use model::id::{CommissionId, ReferralId};
-use store::affiliate::limit_guard::LimitGuard;
+use store::affiliate::limit_guard::{GuardedLimit, LimitGuard};
 use store::affiliate::self_referral_guard;
 
 use super::fraud_review::{collect_flags, flags_of_address, freeze_for_review};
@@ -38,7 +38,7 @@ pub(super) fn enrol<'a>(
         // Loaded so that the commit conflicts if the partner is deleted concurrently.
         work.partner(partner.id).await?;
         // Read before leads are counted for the velocity limit.
-        let latest = LimitGuard::for_leads(&work.context.store, work.account(), partner.id).await?;
+        let latest = LimitGuard::read(&work.context.store, work.account(), partner.id, GuardedLimit::Leads).await?;
         let new = draft_referral(work, partner, &prospect).await?;
         // A partner above the velocity limit gets frozen leads anyway, so concurrent leads need not conflict.
         if !new.is_flagged(FraudFlag::Velocity) {

@@ -4,7 +4,7 @@ use model::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerLinkToke
 use model::affiliate::program::AffiliateProgram;
 use model::event::EventKind;
 use model::id::{AccountId, PartnerId, PartnerLinkId};
-use store::affiliate::limit_guard::LimitGuard;
+use store::affiliate::limit_guard::{GuardedLimit, LimitGuard};
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::{Batch, Key};
 use store::retry_on_conflict;
@@ -55,7 +55,7 @@ impl Links {
                     .map_err(|reason| AffiliateError::field("destination_url", reason))?;
             }
             // Read before the links are counted, so that a link created concurrently causes a conflict.
-            let latest = LimitGuard::for_links(&self.context.store, account, partner.id).await?;
+            let latest = LimitGuard::read(&self.context.store, account, partner.id, GuardedLimit::Links).await?;
             if self.lookup.list_links(account, partner.id).await?.len() >= LINKS_MAX {
                 return Err(AffiliateError::too_many_links());
             }
@@ -77,7 +77,7 @@ impl Links {
             // Conflicts if the partner is deleted concurrently.
             store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::create(&mut batch, &link, token);
-            latest.put_link(&mut batch, link.id);
+            latest.put(&mut batch, &link.id);
             let created = (link, partner, program);
             extend_commit(&mut batch, &created);
             Ok(self.context.commit_request(batch).await?.then_some(created))

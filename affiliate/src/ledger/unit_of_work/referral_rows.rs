@@ -169,7 +169,7 @@ impl ReferralRows {
                 referral::update(batch, before, &row.now);
             }
         }
-        self.latest_leads.values().for_each(|(before, lead)| before.put_lead(batch, *lead));
+        self.latest_leads.values().for_each(|(before, lead)| before.put(batch, lead));
         Ok(())
     }
 
