@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,7 @@ use serde::{Deserialize, Serialize};
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
 
 /// Enhanced status code (RFC 3463): class, subject, detail; `4.7.1`, `5.7.509`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Enhanced {
     /// 2 success, 4 persistent transient failure, 5 permanent failure.
     pub class: u8,
@@ -54,21 +54,17 @@ impl fmt::Display for Enhanced {
     }
 }
 
-impl From<Enhanced> for String {
-    fn from(code: Enhanced) -> Self {
-        code.to_string()
-    }
-}
-
-impl TryFrom<String> for Enhanced {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        match Self::split_prefix(&text) {
+impl FromStr for Enhanced {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match Self::split_prefix(text) {
             Some((code, "")) => Ok(code),
             _ => Err(format!("`{text}` is not an enhanced status code")),
         }
     }
 }
+
+crate::stored_as_text!(Enhanced);
 
 /// Meaning of a reply's first digit (RFC 5321 4.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
