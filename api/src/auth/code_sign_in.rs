@@ -96,12 +96,9 @@ pub(super) async fn finish_first_step(
             .await
             .map(|session| SignInResponse::Session(Box::new(session)));
     }
-    let expires_at = users.clock.now().checked_add(CHALLENGE_TTL).unwrap_or(Timestamp::MAX);
-    let token = SignInLinkToken::new(expires_at, users.entropy.secret());
-    let challenge = SignInLink::new(user, &token, SignInLinkKind::SecondFactor(start.method));
     // The commit conflicts if the password was changed after it was verified.
     store::user::check_unchanged(&mut batch, user);
-    store::sign_in_link::create(&mut batch, &token, &challenge);
+    let token = users.create_link(&mut batch, user, SignInLinkKind::SecondFactor(start.method), CHALLENGE_TTL);
     users.store.commit(batch).await.map_err(|error| user_error_problem(UserError::from(error)))?;
     let expires_at = JsonTimestamp(token.expires_at);
     Ok(SignInResponse::Challenge(ChallengeResponse { totp_required: true, challenge: token.text(), expires_at }))

@@ -5,12 +5,12 @@
 //! used: it can reach only an account's owner.
 
 use crate::prelude::*;
+use accounts::users::UserService;
 use model::account::Account;
 use model::system_email::SystemEmail;
-use model::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
+use model::user::{SignInLinkKind, User, UserRole};
 use queue::intake::sender_authorization::sibling_address;
 use queue::intake::system_mailer::{SystemMailer, SystemMailerError};
-use queue::services::Services;
 
 /// Lifetime of a requested link.
 const REQUESTED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
@@ -48,16 +48,13 @@ pub fn sender_address(state: &AppState) -> Result<Address> {
 /// The service cannot send email, or the store is unavailable.
 pub async fn send_link(state: &State, user: &User, purpose: LinkPurpose) -> Result<()> {
     let mailer = system_mailer(state).await?;
-    let Services { store, clock, entropy, .. } = &state.services;
+    let store = &state.services.store;
     let lifetime = match purpose {
         LinkPurpose::SignIn => REQUESTED_LINK_TTL,
         LinkPurpose::Invitation => INVITATION_LINK_TTL,
     };
-    let expires_at = clock.now().checked_add(lifetime).map_err(Problem::internal)?;
-    let token = SignInLinkToken::new(expires_at, entropy.secret());
-    let link = SignInLink::new(user, &token, SignInLinkKind::SignIn);
     let mut batch = Batch::progress();
-    store::sign_in_link::create(&mut batch, &token, &link);
+    let token = UserService::new(&state.services).create_link(&mut batch, user, SignInLinkKind::SignIn, lifetime);
     store.commit(batch).await.map_err(Problem::outage)?;
     let url = format!("{}/auth/link/{}", state.options.base_url, token.text());
     let account = store::account::get(store, user.account).await?;
