@@ -11,8 +11,9 @@ use model::credential::{
     API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash,
     SmtpCredential,
 };
+use model::expiring_secret::ExpiringSecret;
 use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
-use model::user::{SignInLinkKind, SignInLinkToken, UserRole};
+use model::user::{SignInLinkKind, UserRole};
 use net::clock::Clock;
 use net::entropy::Entropy;
 use queue::admin::hold_admin::HoldAdmin;
@@ -55,7 +56,7 @@ pub struct ProvisionedAccount {
     /// The SMTP password; shown once.
     pub smtp_password: CredentialSecret,
     /// A link that signs the new account's owner in once.
-    pub sign_in_link: Option<SignInLinkToken>,
+    pub sign_in_link: Option<ExpiringSecret>,
 }
 
 /// Creates and changes accounts.

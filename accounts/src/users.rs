@@ -15,10 +15,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use message::address::Address;
 use model::account::Account;
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::id::{AccountId, SessionId, UserId};
 use model::user::{
-    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User,
-    UserRole, UserSession,
+    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkKind, SignInMethod, User, UserRole, UserSession,
 };
 use net::clock::Clock;
 use net::entropy::Entropy;
@@ -309,7 +309,7 @@ impl UserService {
         &self,
         email: &Address,
         link_holds: Duration,
-    ) -> Result<(SignInLinkToken, usize), UserError> {
+    ) -> Result<(ExpiringSecret, usize), UserError> {
         let before = self.by_email(email).await?.ok_or(UserError::Unknown)?;
         let after = User { totp: None, ..before.with_password(None) };
         let mut batch = Batch::progress();
@@ -328,9 +328,9 @@ impl UserService {
         user: &User,
         kind: SignInLinkKind,
         lifetime: Duration,
-    ) -> SignInLinkToken {
+    ) -> ExpiringSecret {
         let expires_at = self.clock.now().checked_add(lifetime).unwrap_or(Timestamp::MAX);
-        let token = SignInLinkToken::new(expires_at, self.entropy.secret());
+        let token = ExpiringSecret::new(SecretKind::SignInLink, expires_at, self.entropy.secret());
         store::sign_in_link::create(batch, &token, &SignInLink::new(user, &token, kind));
         token
     }

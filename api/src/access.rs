@@ -22,8 +22,8 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use httpd::peer_address::PeerAddress;
 use model::credential::SecretHash;
+use model::expiring_secret::SecretKind;
 use model::oauth::OAuthResource;
-use model::oauth::secret::OAuthSecretKind;
 use model::request_log::RequestSurface;
 use model::user::SessionToken;
 use store::access::{AccessError, Denial};
@@ -123,7 +123,7 @@ pub async fn authenticate_bearer(
     resource: OAuthResource,
 ) -> Result<Tenant> {
     let secret = bearer_token(headers).map_err(Problem::unauthorized)?;
-    let (kind, authenticated) = if secret.starts_with(OAuthSecretKind::AccessToken.prefix()) {
+    let (kind, authenticated) = if secret.starts_with(SecretKind::AccessToken.prefix()) {
         (LoginKind::AccessToken, state.accounts.credentials.authenticate_access_token(secret, resource, from).await)
     } else {
         (LoginKind::ApiKey, state.accounts.credentials.authenticate_api_key(secret, from).await)

@@ -22,6 +22,7 @@ pub mod draft;
 pub mod email;
 pub mod email_index;
 pub mod event;
+pub mod expiring_secret;
 pub mod held_email;
 pub mod id;
 pub mod idempotency;

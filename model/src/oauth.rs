@@ -11,7 +11,6 @@
 pub mod pkce;
 pub mod redirect_uri;
 pub mod scope;
-pub mod secret;
 pub mod user_code;
 
 use std::time::Duration;

@@ -2,18 +2,16 @@
 //!
 //! The browser's cookie holds the session's token ([`SessionToken`]).
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use message::address::Address;
 use message::words;
 use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretHash;
+use crate::expiring_secret::ExpiringSecret;
 use crate::id::{AccountId, SessionId, UserId};
 use crate::redacted;
 use crate::session_token::SessionCookieToken;
@@ -284,53 +282,13 @@ pub struct SignInLink {
 }
 
 impl SignInLink {
-    pub fn new(user: &User, token: &SignInLinkToken, kind: SignInLinkKind) -> Self {
+    pub fn new(user: &User, token: &ExpiringSecret, kind: SignInLinkKind) -> Self {
         Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at, kind }
     }
 
     /// Returns whether the link is still valid for the user: no password change or reset since its creation.
     pub fn is_valid_for(&self, user: &User) -> bool {
         (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
-    }
-}
-
-/// Token of a sign-in link: its expiry, by which the stored row is found and expired, and a secret.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SignInLinkToken {
-    /// Expiry, to the microsecond.
-    pub expires_at: Timestamp,
-    secret: [u8; 32],
-}
-
-impl fmt::Debug for SignInLinkToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LinkToken({}, hidden)", self.expires_at)
-    }
-}
-
-impl SignInLinkToken {
-    pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
-        let micros = expires_at.as_microsecond();
-        Self { expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
-    }
-
-    /// Parses a path segment; `None` if it is malformed.
-    pub fn parse(text: &str) -> Option<Self> {
-        let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-        let (time, secret) = bytes.split_first_chunk::<8>()?;
-        let expires_at = Timestamp::from_microsecond(i64::from_be_bytes(*time)).ok()?;
-        Some(Self { expires_at, secret: secret.try_into().ok()? })
-    }
-
-    /// The path segment.
-    pub fn text(&self) -> String {
-        let time = self.expires_at.as_microsecond().to_be_bytes();
-        URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat())
-    }
-
-    /// The hash to store.
-    pub fn hash(&self) -> SecretHash {
-        SecretHash::from_bytes(&self.secret)
     }
 }
 
@@ -359,12 +317,6 @@ mod tests {
             assert_eq!(UserRole::Admin.may_manage(other), other < UserRole::Admin);
             assert!(!UserRole::Developer.may_manage(other) && !UserRole::Viewer.may_manage(other));
         }
-    }
-
-    #[test]
-    fn links_round_trip() {
-        let link = SignInLinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
-        assert_eq!(SignInLinkToken::parse(&link.text()), Some(link));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use message::tls_report::Day;
 use model::account::Account;
 use model::destination::Destination;
 use model::domain::SendingDomain;
-use model::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
+use model::expiring_secret::ExpiringSecret;
+use model::user::{OPERATOR_SESSION, SignInLinkKind};
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::{Batch, StoreState};
@@ -250,7 +251,7 @@ async fn create_session(server: &Server, account: Option<&str>) -> AdminResult {
     }))
 }
 
-fn sign_in_url(server: &Server, link: &SignInLinkToken) -> String {
+fn sign_in_url(server: &Server, link: &ExpiringSecret) -> String {
     format!("{}/auth/link/{}", server.accounts.links.base_url().unwrap_or_default(), link.text())
 }
 

@@ -13,10 +13,10 @@ use model::client_policy::ClientPolicy;
 use model::credential::{
     ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
 };
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::held_email::ApprovedEmails;
 use model::id::{AccountId, ApiKeyId, DomainId, GrantId, SmtpCredentialId, UserId};
 use model::oauth::scope::ScopeSet;
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{OAuthGrant, OAuthResource, OAuthToken, TokenKind};
 use model::suppression::SuppressionSource;
 use model::user::{SessionToken, User, UserRole, UserSession};
@@ -66,7 +66,7 @@ pub enum AuthProof {
     ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
     Session(SessionToken),
     /// The access token, with the account, grant and user to whom it belongs.
-    AccessToken(OAuthSecret, AccountId, GrantId, UserId),
+    AccessToken(ExpiringSecret, AccountId, GrantId, UserId),
     /// Nothing that can be revoked in use: the operator, the service, or an SMTP login, which the SMTP session
     /// revalidates itself.
     Irrevocable,
@@ -412,7 +412,7 @@ pub async fn authenticate_access_token(
     now: Timestamp,
 ) -> Result<Tenant, AccessError> {
     let denied = |why| Err(AccessError::Denied(why));
-    let Some(secret) = OAuthSecret::parse(OAuthSecretKind::AccessToken, token) else {
+    let Some(secret) = ExpiringSecret::parse(SecretKind::AccessToken, token) else {
         return denied(Denial::Malformed);
     };
     let Some(row) = oauth::token::get(store, &secret).await? else {

@@ -2,7 +2,8 @@
 //! in order.
 
 use jiff::Timestamp;
-use model::user::{SignInLink, SignInLinkToken};
+use model::expiring_secret::ExpiringSecret;
+use model::user::SignInLink;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
@@ -11,21 +12,21 @@ use crate::rows;
 
 stored!(SignInLink);
 
-fn key_of(token: &SignInLinkToken) -> Key {
+fn key_of(token: &ExpiringSecret) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()
 }
 
-pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
+pub fn create(batch: &mut Batch, token: &ExpiringSecret, link: &SignInLink) {
     batch.put(key_of(token), codec::encode(link));
 }
 
 /// Reads an unused link.
-pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>> {
+pub async fn get(store: &Store, token: &ExpiringSecret) -> Result<Option<SignInLink>> {
     rows::get(store, &key_of(token)).await
 }
 
 /// Deletes a link as used. Of two concurrent uses, one conflicts.
-pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
+pub fn consume(batch: &mut Batch, token: &ExpiringSecret, link: &SignInLink) {
     rows::delete(batch, key_of(token), link);
 }
 

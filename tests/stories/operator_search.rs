@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::recipient::RecipientState;
-use model::user::{SignInLinkKind, SignInLinkToken};
+use model::user::SignInLinkKind;
 use postrider::{admin, serve};
 use serde_json::Value;
 
@@ -204,7 +205,7 @@ async fn new_accounts_and_sessions_come_with_a_link_for_a_browser() {
     for (url, expires_at, kind) in links {
         let (path, token) = url.as_str().unwrap().rsplit_once('/').unwrap();
         assert!(path.ends_with("/auth/link"), "{url}");
-        let token = SignInLinkToken::parse(token).unwrap();
+        let token = ExpiringSecret::parse(SecretKind::SignInLink, token).unwrap();
         let link = store::sign_in_link::get(&world.server.store, &token).await.unwrap().unwrap();
         assert_eq!(link.kind, kind);
         let shown: jiff::Timestamp = expires_at.as_str().unwrap().parse().unwrap();

@@ -10,8 +10,9 @@
 use accounts::users::{UserError, UserService};
 use httpd::request_value::AnyText;
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::totp::SecondFactorCode;
-use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
+use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInMethod, User};
 
 use super::link_page::{LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
@@ -128,7 +129,7 @@ pub async fn show_page(_: State, _: ChallengePath) -> Result<LoginPage> {
 
 /// Path and body of `POST /auth/code/{challenge}`.
 pub struct CodeSignIn {
-    challenge: Option<SignInLinkToken>,
+    challenge: Option<ExpiringSecret>,
     code: String,
     client: SignInClient,
     wants_page: bool,
@@ -145,7 +146,7 @@ impl FromRequest for CodeSignIn {
 
     fn read(call: &Request) -> Result<Self> {
         Ok(Self {
-            challenge: SignInLinkToken::parse(call.path_parameter(CHALLENGE)),
+            challenge: ExpiringSecret::parse(SecretKind::SignInLink, call.path_parameter(CHALLENGE)),
             code: read_code(call)?,
             client: SignInClient::read(call)?,
             wants_page: wants_page(&call.headers),
@@ -284,8 +285,8 @@ async fn verify_code(
 /// Reads a live challenge with its user.
 async fn find_challenge(
     state: &AppState,
-    token: Option<SignInLinkToken>,
-) -> Result<Option<(SignInLinkToken, SignInLink, SignInMethod, User)>> {
+    token: Option<ExpiringSecret>,
+) -> Result<Option<(ExpiringSecret, SignInLink, SignInMethod, User)>> {
     let (store, now) = (&state.services.store, state.services.clock.now());
     let Some(token) = token.filter(|token| now < token.expires_at) else { return Ok(None) };
     let Some(challenge) = store::sign_in_link::get(store, &token).await? else { return Ok(None) };

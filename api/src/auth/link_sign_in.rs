@@ -4,7 +4,8 @@
 
 use accounts::users::UserService;
 use httpd::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
-use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
+use model::expiring_secret::{ExpiringSecret, SecretKind};
+use model::user::{SessionStart, SignInLink, SignInLinkKind, SignInMethod, User};
 
 use super::code_sign_in::{SignInResponse, finish_first_step};
 use super::link_page::{LoginPage, redirect, wants_page};
@@ -60,7 +61,7 @@ async fn mail_link(state: &State, email: &Address) -> Result<()> {
 
 /// Path and headers of a request with a link's token.
 pub struct LoginLinkPath {
-    token: Option<SignInLinkToken>,
+    token: Option<ExpiringSecret>,
     client: SignInClient,
     /// The client accepts HTML: a browser.
     wants_page: bool,
@@ -72,7 +73,7 @@ impl FromRequest for LoginLinkPath {
     }
 
     fn read(call: &Request) -> Result<Self> {
-        let token = SignInLinkToken::parse(call.path_parameter("token"));
+        let token = ExpiringSecret::parse(SecretKind::SignInLink, call.path_parameter("token"));
         Ok(Self { token, client: SignInClient::read(call)?, wants_page: wants_page(&call.headers) })
     }
 }

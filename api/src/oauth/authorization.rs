@@ -5,9 +5,9 @@
 //! URI, to which the person may go back: nobody is led there without a decision, because anybody can register a client.
 
 use message::percent;
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::redirect_uri::RedirectUri;
 use model::oauth::scope::{OAuthScope, ScopeSet};
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{Audience, AuthorizationCode, CODE_TTL, pkce};
 
 use super::client;
@@ -189,7 +189,7 @@ pub async fn decide(state: State, user: SignedInUser, request: AuthorizationDeci
     let scopes = approved_scopes(&decision, request.scopes, &user)?;
     let policy = decided_policy(&state, decision, &user, &request.client.reference).await?;
     let expires_at = state.services.clock.now().checked_add(CODE_TTL).map_err(Problem::internal)?;
-    let secret = OAuthSecret::new(OAuthSecretKind::AuthorizationCode, expires_at, state.services.entropy.secret());
+    let secret = ExpiringSecret::new(SecretKind::AuthorizationCode, expires_at, state.services.entropy.secret());
     let code = AuthorizationCode {
         grantor: grantor(&user),
         client: request.client.reference,

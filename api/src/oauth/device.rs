@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
 
 use super::DEVICE_PAGE;
@@ -76,7 +76,7 @@ async fn begin_form(state: &AppState, form: &OAuthForm<DeviceFields>) -> Result<
     let base_url = &state.options.base_url;
     let audience = form.parameters.audience(base_url)?.unwrap_or(Audience::Both);
     let expires_at = now.checked_add(DEVICE_CODE_TTL).map_err(Problem::internal)?;
-    let secret = OAuthSecret::new(OAuthSecretKind::DeviceCode, expires_at, state.services.entropy.secret());
+    let secret = ExpiringSecret::new(SecretKind::DeviceCode, expires_at, state.services.entropy.secret());
     for _ in 0..TRIES_MAX {
         let user_code = user_code::make(state.services.entropy.secret());
         let shown = user_code::display(&user_code);

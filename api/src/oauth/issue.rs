@@ -1,8 +1,8 @@
 //! Creating grants and tokens.
 
 use model::client_policy::ClientPolicy;
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::scope::ScopeSet;
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{
     ACCESS_TOKEN_TTL, Audience, ClientReference, Grantor, OAuthGrant, OAuthToken, REFRESH_TOKEN_TTL, TokenKind,
 };
@@ -83,7 +83,7 @@ fn add_tokens(
     state: &AppState,
     batch: &mut Batch,
     grant: &OAuthGrant,
-    refresh: &OAuthSecret,
+    refresh: &ExpiringSecret,
     scopes: ScopeSet,
     audience: Audience,
 ) -> Result<TokenResponse, OAuthFailure> {
@@ -95,11 +95,11 @@ fn add_tokens(
     Ok(TokenResponse::new(&access, refresh, scopes))
 }
 
-fn new_secret(state: &AppState, kind: TokenKind) -> Result<OAuthSecret, OAuthFailure> {
+fn new_secret(state: &AppState, kind: TokenKind) -> Result<ExpiringSecret, OAuthFailure> {
     let (kind, lifetime) = match kind {
-        TokenKind::Access => (OAuthSecretKind::AccessToken, ACCESS_TOKEN_TTL),
-        TokenKind::Refresh => (OAuthSecretKind::RefreshToken, REFRESH_TOKEN_TTL),
+        TokenKind::Access => (SecretKind::AccessToken, ACCESS_TOKEN_TTL),
+        TokenKind::Refresh => (SecretKind::RefreshToken, REFRESH_TOKEN_TTL),
     };
     let expires_at = state.services.clock.now().checked_add(lifetime).map_err(Problem::internal)?;
-    Ok(OAuthSecret::new(kind, expires_at, state.services.entropy.secret()))
+    Ok(ExpiringSecret::new(kind, expires_at, state.services.entropy.secret()))
 }

@@ -1,8 +1,8 @@
 //! `POST /oauth/revoke`: revocation of a token by its client (RFC 7009). An access token ends alone, a refresh token with
 //! its grant.
 
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::TokenKind;
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 
 use super::error::{OAuthFailure, OAuthResponse};
 use super::form::{OAuthFields, OAuthForm, OAuthParameters};
@@ -34,8 +34,8 @@ pub async fn revoke(state: State, form: OAuthForm<RevocationFields>) -> Result<O
 
 async fn revoke_token(state: &AppState, form: &OAuthParameters) -> Result<RevocationResponse, OAuthFailure> {
     let token = form.require("token")?;
-    let kinds = [OAuthSecretKind::AccessToken, OAuthSecretKind::RefreshToken];
-    let secret = kinds.into_iter().find_map(|kind| OAuthSecret::parse(kind, token));
+    let kinds = [SecretKind::AccessToken, SecretKind::RefreshToken];
+    let secret = kinds.into_iter().find_map(|kind| ExpiringSecret::parse(kind, token));
     let Some(secret) = secret else { return Ok(RevocationResponse {}) };
     let store = &state.services.store;
     let Some(found) = store::oauth::token::get(store, &secret).await? else { return Ok(RevocationResponse {}) };

@@ -3,8 +3,8 @@
 //! A code and a refresh token work once. The second use of either means that somebody else has it, so it ends the grant
 //! (RFC 6749 4.1.2, RFC 9700 4.14.2).
 
+use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::scope::ScopeSet;
-use model::oauth::secret::{OAuthSecret, OAuthSecretKind};
 use model::oauth::{AuthorizationCode, DeviceDecision, OAuthGrant, TokenKind, pkce};
 
 use super::device_polls::PollDecision;
@@ -63,7 +63,7 @@ fn invalid_grant(description: &str) -> OAuthFailure {
 async fn exchange_code(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     let unknown = || invalid_grant("The code is unknown, has expired or has been used");
     let (client_id, verifier) = (form.require("client_id")?, form.require("code_verifier")?);
-    let secret = OAuthSecret::parse(OAuthSecretKind::AuthorizationCode, form.require("code")?).ok_or_else(unknown)?;
+    let secret = ExpiringSecret::parse(SecretKind::AuthorizationCode, form.require("code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
         let code = store::oauth::code::get(&state.services.store, &secret).await?.ok_or_else(unknown)?;
         if let Some(grant) = code.grant {
@@ -124,7 +124,7 @@ fn wrong_target() -> OAuthFailure {
 async fn exchange_refresh_token(state: &State, form: &OAuthParameters) -> Result<TokenResponse, OAuthFailure> {
     let unknown = || invalid_grant("The refresh token is unknown, expired, revoked or has been used");
     let client_id = form.require("client_id")?;
-    let secret = OAuthSecret::parse(OAuthSecretKind::RefreshToken, form.require("refresh_token")?);
+    let secret = ExpiringSecret::parse(SecretKind::RefreshToken, form.require("refresh_token")?);
     let secret = secret.ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
         let (store, now) = (&state.services.store, state.services.clock.now());
@@ -171,7 +171,7 @@ async fn exchange_device_code(state: &State, form: &OAuthParameters) -> Result<T
     let unknown = || invalid_grant("The device code is unknown or has been used");
     let error = |code, text: &str| OAuthFailure::from(OAuthError::new(code, text));
     let client_id = form.require("client_id")?;
-    let secret = OAuthSecret::parse(OAuthSecretKind::DeviceCode, form.require("device_code")?).ok_or_else(unknown)?;
+    let secret = ExpiringSecret::parse(SecretKind::DeviceCode, form.require("device_code")?).ok_or_else(unknown)?;
     for _ in 0..TRIES_MAX {
         let now = state.services.clock.now();
         if secret.expires_at <= now {

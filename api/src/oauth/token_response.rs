@@ -1,8 +1,8 @@
 //! The response with tokens (RFC 6749 5.1).
 
+use model::expiring_secret::ExpiringSecret;
 use model::oauth::ACCESS_TOKEN_TTL;
 use model::oauth::scope::ScopeSet;
-use model::oauth::secret::OAuthSecret;
 use schema::ToSchema;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct TokenResponse {
 }
 
 impl TokenResponse {
-    pub(super) fn new(access: &OAuthSecret, refresh: &OAuthSecret, scopes: ScopeSet) -> Self {
+    pub(super) fn new(access: &ExpiringSecret, refresh: &ExpiringSecret, scopes: ScopeSet) -> Self {
         Self {
             access_token: access.text(),
             token_type: "Bearer",

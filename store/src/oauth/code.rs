@@ -1,8 +1,8 @@
 //! Authorization codes. A used code keeps its row for [`CODE_MEMORY`], so that its reuse is noticed.
 
 use jiff::Timestamp;
+use model::expiring_secret::ExpiringSecret;
 use model::id::GrantId;
-use model::oauth::secret::OAuthSecret;
 use model::oauth::{AuthorizationCode, CODE_MEMORY};
 
 use crate::codec::{self, stored};
@@ -12,22 +12,22 @@ use crate::rows;
 
 stored!(AuthorizationCode);
 
-fn key_of(secret: &OAuthSecret) -> Key {
+fn key_of(secret: &ExpiringSecret) -> Key {
     key(Space::AuthorizationCode).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
 }
 
-pub fn create(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode) {
+pub fn create(batch: &mut Batch, secret: &ExpiringSecret, code: &AuthorizationCode) {
     batch.put(key_of(secret), codec::encode(code));
 }
 
 /// Records that a code was used for a grant. Of two concurrent uses, one conflicts.
-pub fn use_up(batch: &mut Batch, secret: &OAuthSecret, code: &AuthorizationCode, grant: GrantId) {
+pub fn use_up(batch: &mut Batch, secret: &ExpiringSecret, code: &AuthorizationCode, grant: GrantId) {
     batch.check(key_of(secret), Some(codec::encode(code)));
     create(batch, secret, &AuthorizationCode { grant: Some(grant), ..code.clone() });
 }
 
 /// Reads a code, even if it was used or has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<AuthorizationCode>> {
+pub async fn get(store: &Store, secret: &ExpiringSecret) -> Result<Option<AuthorizationCode>> {
     rows::get(store, &key_of(secret)).await
 }
 

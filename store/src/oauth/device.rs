@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::client_policy::ClientPolicy;
-use model::oauth::secret::OAuthSecret;
+use model::expiring_secret::ExpiringSecret;
 use model::oauth::{DeviceAuthorization, DeviceDecision};
 
 use crate::codec::{self, stored};
@@ -12,7 +12,7 @@ use crate::rows;
 
 stored!(DeviceAuthorization);
 
-fn key_of(secret: &OAuthSecret) -> Key {
+fn key_of(secret: &ExpiringSecret) -> Key {
     key(Space::DeviceAuthorization).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
 }
 
@@ -21,14 +21,14 @@ fn key_by_user_code(user_code: &str) -> Key {
 }
 
 /// Writes a new device authorization. The commit conflicts if the user code is in use.
-pub fn create(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
+pub fn create(batch: &mut Batch, secret: &ExpiringSecret, device: &DeviceAuthorization) {
     let by_user_code = key_by_user_code(&device.user_code);
     batch.replace(by_user_code, None, key_of(secret));
     batch.put(key_of(secret), codec::encode(device));
 }
 
 /// Reads the device authorization of a device code, even if it has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<DeviceAuthorization>> {
+pub async fn get(store: &Store, secret: &ExpiringSecret) -> Result<Option<DeviceAuthorization>> {
     rows::get(store, &key_of(secret)).await
 }
 
@@ -56,7 +56,7 @@ pub async fn decide(
 }
 
 /// Deletes a device authorization whose decision was collected. Of two concurrent uses, one conflicts.
-pub fn consume(batch: &mut Batch, secret: &OAuthSecret, device: &DeviceAuthorization) {
+pub fn consume(batch: &mut Batch, secret: &ExpiringSecret, device: &DeviceAuthorization) {
     rows::delete(batch, key_of(secret), device);
     batch.delete(key_by_user_code(&device.user_code));
 }

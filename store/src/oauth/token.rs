@@ -1,8 +1,8 @@
 //! Access and refresh tokens. A used refresh token keeps its row until it expires, so that its reuse is noticed.
 
 use jiff::Timestamp;
+use model::expiring_secret::ExpiringSecret;
 use model::oauth::OAuthToken;
-use model::oauth::secret::OAuthSecret;
 
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, Store};
@@ -11,20 +11,20 @@ use crate::rows;
 
 stored!(OAuthToken);
 
-pub(crate) fn key_of(secret: &OAuthSecret) -> Key {
+pub(crate) fn key_of(secret: &ExpiringSecret) -> Key {
     key(Space::OAuthToken).time(secret.expires_at).fixed(*secret.hash().as_bytes()).build()
 }
 
-pub fn create(batch: &mut Batch, secret: &OAuthSecret, token: &OAuthToken) {
+pub fn create(batch: &mut Batch, secret: &ExpiringSecret, token: &OAuthToken) {
     batch.put(key_of(secret), codec::encode(token));
 }
 
-pub fn delete(batch: &mut Batch, secret: &OAuthSecret) {
+pub fn delete(batch: &mut Batch, secret: &ExpiringSecret) {
     batch.delete(key_of(secret));
 }
 
 /// Reads a token, even if it has expired.
-pub async fn get(store: &Store, secret: &OAuthSecret) -> Result<Option<OAuthToken>> {
+pub async fn get(store: &Store, secret: &ExpiringSecret) -> Result<Option<OAuthToken>> {
     rows::get(store, &key_of(secret)).await
 }
 
