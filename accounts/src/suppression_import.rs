@@ -19,12 +19,12 @@ use model::quota::Noun;
 use model::suppression::SuppressionCause;
 use queue::intake::storage_quota::{StorageQuotaTracker, StorageReservation};
 use queue::services::Services;
-use store::engine::{CommitError, ReadError};
+use store::engine::{CommitError, ReadError, StoreError};
 use store::suppression_import::StoredImport;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::suppressions::{SuppressionError, SuppressionResult, SuppressionService};
+use crate::suppressions::{SuppressionResult, SuppressionService};
 
 /// Records in one commit.
 const BATCH_RECORDS: usize = 500;
@@ -75,7 +75,7 @@ pub async fn process_open_imports(
     contacts: &SuppressionService,
     quotas: Option<&Arc<StorageQuotaTracker>>,
     stop: &CancellationToken,
-) -> Result<(), SuppressionError> {
+) -> Result<(), StoreError> {
     let mut last = None;
     // Whether this round made progress; another node's imports are left to it.
     let mut any = false;
@@ -99,7 +99,7 @@ async fn process_turn(
     account: AccountId,
     id: ImportId,
     stop: &CancellationToken,
-) -> Result<bool, SuppressionError> {
+) -> Result<bool, StoreError> {
     let list = match store::suppression_import::get_list(&contacts.store, account, id).await {
         // A corrupt list blocks no other account.
         Err(ReadError::Corrupt(_)) => None,
@@ -134,7 +134,7 @@ async fn process_turn(
         match slice.commit(contacts, quotas, &found).await {
             Ok(()) if is_last => return Ok(true),
             Ok(()) => slices += 1,
-            Err(SuppressionError::Commit(CommitError::Conflict { key }))
+            Err(StoreError::Commit(CommitError::Conflict { key }))
                 if store::suppression_import::caused_conflict(&key) =>
             {
                 tracing::info!(import.id = %id, "another node processes this import");
@@ -202,7 +202,7 @@ impl ImportBatch {
         &mut self,
         contacts: &SuppressionService,
         quotas: &Arc<StorageQuotaTracker>,
-    ) -> Result<Option<StorageReservation>, SuppressionError> {
+    ) -> Result<Option<StorageReservation>, StoreError> {
         let Some(account) = store::account::get(&contacts.store, self.after.account).await? else {
             return Ok(None);
         };
@@ -234,7 +234,7 @@ impl ImportBatch {
         contacts: &SuppressionService,
         quotas: Option<&Arc<StorageQuotaTracker>>,
         found: &StoredImport,
-    ) -> Result<(), SuppressionError> {
+    ) -> Result<(), StoreError> {
         let reserved = match quotas {
             Some(quotas) => self.reserve(contacts, quotas).await?,
             None => None,

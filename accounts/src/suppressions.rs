@@ -26,23 +26,13 @@ use net::entropy::Entropy;
 use queue::services::Services;
 use queue::suppression_event::record_created;
 use serde_json::json;
-use store::engine::{Batch, CommitError, ReadError, Store};
+use store::engine::{Batch, CommitError, ReadError, Store, StoreError};
 use store::suppression::StoredSuppression;
 use store::task::PARTITIONS;
-use thiserror::Error;
 use tokio::sync::Notify;
 
 /// Commits tried under contention; on each conflict another writer has made progress.
 const COMMIT_TRIES_MAX: usize = 50;
-
-#[derive(Debug, Error)]
-pub enum SuppressionError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store cannot be written, or concurrent changes did not end.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
 
 /// Result of applying a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,13 +127,14 @@ impl SuppressionService {
     /// Applies the causes in one commit and returns the result of each. `extend` adds rows to the commit.
     ///
     /// # Errors
-    /// Returns a [`SuppressionError`]. A conflict on a row that `extend` checks is returned unchanged.
+    /// The store is unavailable, or concurrent changes did not end. A conflict on a row that `extend` checks is
+    /// returned unchanged.
     pub async fn suppress(
         &self,
         account: AccountId,
         causes: &[SuppressionCause],
         extend: &ExtendSuppressionCommit<'_>,
-    ) -> Result<Vec<SuppressionResult>, SuppressionError> {
+    ) -> Result<Vec<SuppressionResult>, StoreError> {
         let targets: Vec<SuppressionTarget> = causes.iter().map(|cause| cause.target.clone()).collect();
         let mut tries_left = COMMIT_TRIES_MAX;
         loop {
@@ -220,7 +211,7 @@ impl SuppressionService {
         address: &Address,
         category: Category,
         source: SuppressionSource,
-    ) -> Result<(OptOut, bool), SuppressionError> {
+    ) -> Result<(OptOut, bool), StoreError> {
         let mut tries_left = COMMIT_TRIES_MAX;
         loop {
             let existing = store::opt_out::list_by_address(&self.store, account, address, &[category]).await?;
@@ -256,7 +247,7 @@ impl SuppressionService {
         &self,
         bound: &UnsubscribeToken,
         preferences: SubscriptionPreferences,
-    ) -> Result<(), SuppressionError> {
+    ) -> Result<(), StoreError> {
         let UnsubscribeToken { account, address, .. } = bound;
         let target = SuppressionTarget::Address(address.clone());
         let mut tries_left = COMMIT_TRIES_MAX;
@@ -371,7 +362,7 @@ impl SuppressionService {
     }
 
     /// Commits. Returns false if a suppression or opt-out changed concurrently and tries are left.
-    async fn commit(&self, batch: Batch, tries_left: &mut usize) -> Result<bool, SuppressionError> {
+    async fn commit(&self, batch: Batch, tries_left: &mut usize) -> Result<bool, StoreError> {
         match self.store.commit(batch).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { key })

@@ -1,9 +1,8 @@
 //! The problem response to a failed commit.
 
-use accounts::suppressions::SuppressionError;
 use httpd::problem::Problem;
 use queue::intake::submit_error::SubmitError;
-use store::engine::CommitError;
+use store::engine::{CommitError, StoreError};
 
 use crate::submit_problem;
 
@@ -16,9 +15,9 @@ pub(crate) fn commit_error_problem(error: CommitError) -> Problem {
 }
 
 /// The response to an error of the suppression service.
-pub(crate) fn suppression_problem(error: SuppressionError) -> Problem {
+pub(crate) fn suppression_problem(error: StoreError) -> Problem {
     match error {
-        SuppressionError::Read(error) => error.into(),
-        SuppressionError::Commit(error) => commit_error_problem(error),
+        StoreError::Read(error) => error.into(),
+        StoreError::Commit(error) => commit_error_problem(error),
     }
 }
