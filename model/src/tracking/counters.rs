@@ -27,11 +27,13 @@ pub const HITS_MAX: u32 = 1_000;
 const HUMAN_CLICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A fetch of a pixel or link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[message::row::omit_empty]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackingHit {
     /// Index of the link; `None` for the pixel.
     pub link: Option<u16>,
-    /// Distinguishes visitors if the token names no recipient: see [`visitor_hash`].
+    /// Distinguishes visitors if the token names no recipient: see [`visitor_hash`]; otherwise 0.
+    #[serde(default, skip_serializing_if = "is_named")]
     pub visitor: u64,
     /// The fetch is by a machine.
     pub machine: bool,
@@ -81,19 +83,6 @@ impl HitCount {
     }
 }
 
-/// A fetch within [`DEDUP_WINDOW`].
-#[message::row::omit_empty]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecentHit {
-    /// Index of the link; `None` for the pixel.
-    pub link: Option<u16>,
-    /// Hash of the visitor; 0 if the token names the recipient.
-    #[serde(default, skip_serializing_if = "is_named")]
-    pub visitor: u64,
-    pub machine: bool,
-    pub at: Timestamp,
-}
-
 /// Returns whether the token names the recipient, so that no visitor hash is stored.
 fn is_named(visitor: &u64) -> bool {
     *visitor == 0
@@ -116,19 +105,19 @@ pub struct TrackingCounters {
     pub machine_clicked: HitCount,
     /// Fetches within [`DEDUP_WINDOW`] of the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recent: Vec<RecentHit>,
+    pub recent: Vec<TrackingHit>,
 }
 
 impl TrackingCounters {
     /// Counts a fetch; `None` if it does not count.
     pub fn record(&mut self, visit: &TrackingHit) -> Option<CountedHit> {
-        let within = |recent: &RecentHit, time: Duration| {
+        let within = |recent: &TrackingHit, time: Duration| {
             let since = Duration::try_from(visit.at.duration_since(recent.at));
             // After the clock was set back, a past fetch appears to be in the future; it is treated as old.
             since.is_ok_and(|since| since < time)
         };
         self.recent.retain(|recent| within(recent, DEDUP_WINDOW));
-        let same = |recent: &&RecentHit| recent.visitor == visit.visitor;
+        let same = |recent: &&TrackingHit| recent.visitor == visit.visitor;
         let again = self.recent.iter().filter(same).any(|recent| recent.link == visit.link);
         let hasty = visit.link.is_some()
             && self.recent.iter().filter(same).any(|recent| {
@@ -146,7 +135,7 @@ impl TrackingCounters {
         };
         let first = count.is_zero();
         count.add(visit.at);
-        self.recent.push(RecentHit { link: visit.link, visitor: visit.visitor, machine, at: visit.at });
+        self.recent.push(TrackingHit { machine, ..*visit });
         Some(CountedHit { machine, first })
     }
 
