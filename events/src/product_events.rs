@@ -15,13 +15,13 @@ pub(crate) mod conversion_export;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::automation::context::EventFacts;
 use model::id::{AccountId, ProductEventId};
 use model::product_event::ProductEvent;
 use model::product_event::site_visit::SiteVisit;
 use model::trigger_event::TriggerEvent;
 use queue::intake::submit_error::SubmitError;
 use queue::services::Services;
-use serde_json::Value;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, StoreError};
 use store::pending_analytics::AnalyticsEvent;
@@ -39,18 +39,6 @@ const COMMIT_TRIES_MAX: usize = 20;
 const RESUME_PATIENCE: Duration = Duration::from_secs(3);
 /// `source` of events received by the API.
 const API_SOURCE: &str = "api";
-
-/// A product event as received.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IncomingProductEvent {
-    pub name: String,
-    /// Person, by the product's own id.
-    pub user_id: Option<String>,
-    /// Person, by email address.
-    pub email: Option<String>,
-    /// Properties: a JSON object.
-    pub data: Value,
-}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct IngestedProductEvent {
@@ -81,7 +69,7 @@ impl ProductEventService {
 
     /// Assigns an id and the current time to a received event.
     #[must_use]
-    pub fn with_id_and_time(&self, tenant: &Tenant, incoming: IncomingProductEvent) -> ProductEvent {
+    pub fn with_id_and_time(&self, tenant: &Tenant, incoming: EventFacts) -> ProductEvent {
         let now = self.services.clock.now();
         ProductEvent {
             id: ProductEventId::new(now, self.services.entropy.unique_bits()),
@@ -102,7 +90,7 @@ impl ProductEventService {
     pub async fn ingest(
         &self,
         tenant: &Tenant,
-        incoming: IncomingProductEvent,
+        incoming: EventFacts,
         extend_commit: &(dyn Fn(&IngestedProductEvent, &mut Batch) + Send + Sync),
     ) -> Result<IngestedProductEvent, SubmitError> {
         let original = self.with_id_and_time(tenant, incoming);

@@ -3,7 +3,7 @@
 //! `POST /events` with `dry_run` runs the stored steps for dashboard sessions; this runs steps before they are saved.
 
 use events::automations::DryRun;
-use events::product_events::IncomingProductEvent;
+use model::automation::context::EventFacts;
 use model::automation::run::RunMode;
 use model::automation::{Automation, AutomationDefinition};
 use model::trigger_event::TriggerEvent;
@@ -72,7 +72,7 @@ pub async fn dry_run(
 ) -> Result<AutomationRunResponse> {
     let DryRunAutomation { definition, user_id, email, data } = request;
     let (automation, definition) = definition.load(&state, &tenant, path).await?;
-    let incoming = IncomingProductEvent { name: definition.trigger.event.clone(), user_id, email, data };
+    let incoming = EventFacts { name: definition.trigger.event.clone(), user_id, email, data };
     let event = state.accounts.product_events.with_id_and_time(&tenant, incoming);
     let (signal, mode) = (TriggerEvent::from(&event), RunMode::DryRun);
     let dry_run = DryRun { tenant: &tenant, mode, now: state.services.clock.now() };

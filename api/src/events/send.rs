@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 
 use events::automations::DryRunError;
-use events::product_events::{IncomingProductEvent, IngestedProductEvent};
+use events::product_events::IngestedProductEvent;
 use httpd::request_object::{RequestValue, bounded_text_schema};
 use httpd::request_value::AnyText;
+use model::automation::context::EventFacts;
 use model::automation::run::RunMode;
 use model::event::EventKind;
 use model::idempotency::IdempotencyScope;
@@ -88,7 +89,7 @@ pub struct DryRunRequest {
 /// A parsed event.
 #[derive(Debug)]
 pub struct SendEvent {
-    event: IncomingProductEvent,
+    event: EventFacts,
     /// The dry-run fields that were given.
     dry_run_fields: Vec<&'static str>,
     /// The parsed dry run or its error; `None` if none was requested.
@@ -115,7 +116,7 @@ impl FromRequest for SendEvent {
         if dry_run_request.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
             return Err(Problem::field("name", "is reserved for an event of the service; use another name"));
         }
-        let event = IncomingProductEvent { name, user_id, email, data };
+        let event = EventFacts { name, user_id, email, data };
         let dry_run = dry_run_request.as_ref().and_then(|request| request.as_ref().ok());
         let claim =
             idempotency::parse_claim(&call.headers, || event_fingerprint(&event, dry_run, &call.warnings.borrow()))?;
@@ -233,8 +234,8 @@ impl EventFields {
 }
 
 /// Fingerprint of an event's content, independent of its JSON formatting.
-fn event_fingerprint(event: &IncomingProductEvent, dry_run: Option<&DryRunRequest>, ignored: &[String]) -> String {
-    let IncomingProductEvent { name, user_id, email, data } = event;
+fn event_fingerprint(event: &EventFacts, dry_run: Option<&DryRunRequest>, ignored: &[String]) -> String {
+    let EventFacts { name, user_id, email, data } = event;
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add(name);
     fingerprint.add_optional(user_id.as_ref());
@@ -288,7 +289,7 @@ pub async fn send(state: State, tenant: Tenant, input: SendEvent) -> Result<Idem
 async fn dry_run(
     state: &AppState,
     tenant: &Tenant,
-    incoming: IncomingProductEvent,
+    incoming: EventFacts,
     DryRunRequest { mode, automation }: DryRunRequest,
 ) -> Result<SendEventResponse> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;

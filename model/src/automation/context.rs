@@ -20,7 +20,7 @@ use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
 use crate::template::{ParsedTemplate, RenderError, RenderedTemplate, TemplateBodies, TemplateSettings};
 use crate::trigger_event::TriggerEvent;
 
-/// An event as references see it.
+/// An event as it is received, and as references see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventFacts {
     /// The event's name.
@@ -29,7 +29,7 @@ pub struct EventFacts {
     pub email: Option<String>,
     /// The person's id in the customer's product.
     pub user_id: Option<String>,
-    /// The event's payload.
+    /// The event's payload: a JSON object.
     pub data: Value,
 }
 
