@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::authentication::blocklist::find_listing;
-use dns::authentication::inbound::{AuthenticationVerdict, AuthorDomain, DmarcPolicy, MessageSource, authenticate};
+use dns::authentication::inbound::{AuthenticationVerdict, AuthorDomain, MessageSource, authenticate};
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::Signer;
 use jiff::Timestamp;
+use message::dmarc::DmarcPolicy;
 use message::received::AuthResult::{self, Fail, None as NoResult, Pass, PermError, SoftFail, TempError};
 use zone::NameServer;
 

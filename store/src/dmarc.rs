@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn report(id: &str, day: i64) -> DmarcReport {
-        let wanted = message::dmarc::DmarcDisposition::None;
+        let wanted = message::dmarc::DmarcPolicy::None;
         DmarcReport {
             reporter: "reporter.example".parse().unwrap(),
             org_name: "Reporter".to_owned(),

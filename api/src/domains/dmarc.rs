@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use message::address::DomainName;
-use message::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
+use message::dmarc::{DmarcMessageCounts, DmarcPolicy, DmarcPolicyPublished, DmarcReport, DmarcSource};
 use model::domain::SendingDomain;
 use model::metric::{Counter, Dimension, Hour};
 
@@ -67,10 +67,10 @@ impl DmarcQuery {
 struct DmarcPolicyView {
     /// The policy for mail that fails
     #[schema(as = String, enum = ["none", "quarantine", "reject"])]
-    p: DmarcDisposition,
+    p: DmarcPolicy,
     /// The policy for subdomains, if it differs
     #[schema(as = Option<String>, enum = ["none", "quarantine", "reject", null])]
-    sp: Option<DmarcDisposition>,
+    sp: Option<DmarcPolicy>,
     /// DKIM alignment mode
     #[schema(enum = ["relaxed", "strict"])]
     adkim: &'static str,

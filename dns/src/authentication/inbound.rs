@@ -25,6 +25,7 @@ use hickory_resolver::proto::rr::{RData, RecordType};
 use jiff::Timestamp;
 use mail_auth::AuthenticatedMessage;
 use message::address::{Address, DomainName};
+use message::dmarc::DmarcPolicy;
 use message::received::{AuthResult, AuthenticationResults, author_domain};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -77,17 +78,6 @@ pub enum AuthorDomain {
     Invalid,
     /// Not determined, because the check did not run.
     Unchecked,
-}
-
-message::words! {
-    /// The DMARC policy for messages that fail (`p=`).
-    #[derive(Default)]
-    DmarcPolicy {
-        #[default]
-        None = "none",
-        Quarantine = "quarantine",
-        Reject = "reject",
-    }
 }
 
 /// The results of all checks.

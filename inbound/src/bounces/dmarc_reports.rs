@@ -23,9 +23,7 @@ use jiff::Timestamp;
 use mail_auth::report::{self as wire, ActionDisposition, Alignment, Disposition, DmarcResult};
 use message::address::{DomainName, Mailbox as Author};
 use message::bounce::report_parts;
-use message::dmarc::{
-    DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource, cap_sources,
-};
+use message::dmarc::{DmarcMessageCounts, DmarcPolicy, DmarcPolicyPublished, DmarcReport, DmarcSource, cap_sources};
 use message::domain_name::organizational_domain;
 use message::inbound_message::InboundMessage;
 use message::received::AuthResult;
@@ -231,13 +229,13 @@ fn parse_report(xml: &[u8]) -> Option<DmarcReportFile> {
 
 fn published_policy(published: &wire::PolicyPublished) -> DmarcPolicyPublished {
     let wanted = |disposition| match disposition {
-        Disposition::Quarantine => Some(DmarcDisposition::Quarantine),
-        Disposition::Reject => Some(DmarcDisposition::Reject),
-        Disposition::None => Some(DmarcDisposition::None),
+        Disposition::Quarantine => Some(DmarcPolicy::Quarantine),
+        Disposition::Reject => Some(DmarcPolicy::Reject),
+        Disposition::None => Some(DmarcPolicy::None),
         Disposition::Unspecified => None,
     };
     DmarcPolicyPublished {
-        p: wanted(published.p).unwrap_or(DmarcDisposition::None),
+        p: wanted(published.p).unwrap_or(DmarcPolicy::None),
         sp: wanted(published.sp),
         strict_dkim: published.adkim == Alignment::Strict,
         strict_spf: published.aspf == Alignment::Strict,

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::address::DomainName;
+use crate::words;
 
 /// Retention: 13 months, so that a month can be compared with the same month of the previous year.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(396 * 24 * 3_600);
@@ -19,25 +20,27 @@ pub const REPORTS_MAX: usize = 250;
 /// Longest time range of a report. One day is usual.
 const SPAN_MAX: SignedDuration = SignedDuration::from_hours(31 * 24);
 
-/// The requested handling of mail that fails DMARC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DmarcDisposition {
-    /// No action.
-    None,
-    /// Treat as spam.
-    Quarantine,
-    /// Reject during the SMTP transaction.
-    Reject,
+words! {
+    /// The policy for mail that fails DMARC (`p=`).
+    #[derive(Default)]
+    DmarcPolicy {
+        /// No action.
+        #[default]
+        None = "none",
+        /// Treat as spam.
+        Quarantine = "quarantine",
+        /// Reject during the SMTP transaction.
+        Reject = "reject",
+    }
 }
 
 /// The domain's policy as published at the time of the report (RFC 7489 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcPolicyPublished {
     /// Policy of the domain.
-    pub p: DmarcDisposition,
+    pub p: DmarcPolicy,
     /// Policy of its subdomains, if different.
-    pub sp: Option<DmarcDisposition>,
+    pub sp: Option<DmarcPolicy>,
     /// Strict DKIM alignment (`adkim=s`): the domains must be equal.
     pub strict_dkim: bool,
     /// Strict SPF alignment (`aspf=s`).

@@ -10,9 +10,9 @@
 use futures_util::future::join_all;
 use hickory_resolver::proto::rr::RecordType;
 use message::address::DomainName;
+use message::dmarc::DmarcPolicy;
 use message::received::AuthResult;
 
-use super::DmarcPolicy;
 use crate::resolver::{Resolver, parse_wire_name, txt_strings};
 
 /// Maximum names queried in a tree walk (RFC 9989 4.10).

@@ -141,7 +141,7 @@ async fn reports_are_counted_once_however_they_are_packed() {
     assert_eq!(reports.iter().map(|r| r.report_id.as_str()).collect::<Vec<_>>(), ["1", "2", "3", "4"]);
     assert_eq!((reports[0].reporter.as_str(), reports[0].org_name.as_str()), ("reporter.example", "Reporter Inc."));
     let policy = reports[0].policy;
-    assert_eq!((policy.p, policy.sp), (DmarcDisposition::Quarantine, Some(DmarcDisposition::Reject)));
+    assert_eq!((policy.p, policy.sp), (DmarcPolicy::Quarantine, Some(DmarcPolicy::Reject)));
     assert!(policy.strict_spf && !policy.strict_dkim);
     let (sources, days) = store::dmarc::source_totals(store, domain_key, hours).await.unwrap();
     let of_ip = |ip: &str| sources.iter().find(|source| source.ip == Some(ip.parse().unwrap())).unwrap().tally;
