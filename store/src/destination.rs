@@ -11,6 +11,7 @@ use model::destination::{Destination, DestinationOverrides};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::rows;
 
 /// Maximum number of destinations with overrides.
 pub const DESTINATIONS_MAX: usize = 10_000;
@@ -69,8 +70,7 @@ pub fn put(
     destination: &Destination,
     overrides: &DestinationOverrides,
 ) {
-    let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.replace(version_key(), version.0.clone(), (count.unwrap_or(0) + 1).to_string().into_bytes());
+    rows::bump_version(batch, version_key(), version.0.as_ref());
     if overrides.is_empty() {
         batch.delete(key_of(destination));
     } else {

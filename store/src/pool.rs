@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, Result, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::rows;
 
 pub const ORDERS_MAX: usize = 100_000;
 
@@ -94,15 +95,9 @@ fn read_key(at: &Key) -> Result<PoolOrderKey, KeyDecodeError> {
     }
 }
 
-/// Rewrites the version row. The commit conflicts if any order changed since `version`.
-fn bump_version(batch: &mut Batch, version: &PoolOrdersVersion) {
-    let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.replace(version_key(), version.0.clone(), (count.unwrap_or(0) + 1).to_string().into_bytes());
-}
-
 /// Writes an order. The commit conflicts if any order changed since `version`.
 pub fn put(batch: &mut Batch, version: &PoolOrdersVersion, order: PoolOrder) {
-    bump_version(batch, version);
+    rows::bump_version(batch, version_key(), version.0.as_ref());
     match order {
         PoolOrder::Account(account, pool) => {
             batch.put(key_of(&PoolOrderKey::Account(account)), codec::encode(&AccountPool { pool }));
@@ -115,7 +110,7 @@ pub fn put(batch: &mut Batch, version: &PoolOrdersVersion, order: PoolOrder) {
 
 /// Deletes an order. The commit conflicts if any order changed since `version`.
 pub fn delete(batch: &mut Batch, version: &PoolOrdersVersion, about: &PoolOrderKey) {
-    bump_version(batch, version);
+    rows::bump_version(batch, version_key(), version.0.as_ref());
     batch.delete(key_of(about));
 }
 

@@ -135,8 +135,7 @@ pub async fn list(store: &Store) -> Result<QueueHolds> {
 
 /// Writes holds. The commit conflicts if any hold changed since `version`.
 pub fn put(batch: &mut Batch, version: &HoldsVersion, holds: &[(HoldScope, Hold)]) {
-    let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
-    batch.replace(version_key(), version.0.clone(), count.unwrap_or(0).saturating_add(1).to_string().into_bytes());
+    rows::bump_version(batch, version_key(), version.0.as_ref());
     for (scope, hold) in holds {
         batch.put(key_of(*scope), codec::encode(hold));
     }

@@ -105,6 +105,12 @@ pub(crate) fn move_entry(batch: &mut Batch, before: Option<Key>, after: Option<K
     }
 }
 
+/// Rewrites a row that counts changes. The commit conflicts if it has changed since it was read as `before`.
+pub(crate) fn bump_version(batch: &mut Batch, at: Key, before: Option<&Value>) {
+    let count: u64 = before.and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
+    batch.replace(at, before.cloned(), count.wrapping_add(1).to_string().into_bytes());
+}
+
 /// Deletes the rows of a range, at most `limit`. Returns their number.
 pub(crate) async fn delete_range(store: &Store, batch: &mut Batch, range: Range<Key>, limit: usize) -> Result<usize> {
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

@@ -33,8 +33,7 @@ impl WebhookSetVersion {
 
     /// Rewrites the version row. The commit conflicts if the endpoints have changed since this version.
     fn bump(&self, batch: &mut Batch, account: AccountId) {
-        let number: u64 = self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
-        batch.replace(set_key(account), self.0.clone(), number.wrapping_add(1).to_string().into_bytes());
+        rows::bump_version(batch, set_key(account), self.0.as_ref());
     }
 }
 
