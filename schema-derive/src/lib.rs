@@ -41,7 +41,8 @@
 //! | `flatten` | the fields of another object |
 //! | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
 //!
-//! The attributes `omit_none` and `omit_empty` stand above the serde derives of stored rows.
+//! The attributes `omit_none` and `omit_empty` stand above the serde derives of stored rows. The attribute `answer` stands
+//! in place of the derives of what a page reads from an answer of the API.
 
 mod attributes;
 mod derive;
@@ -72,4 +73,11 @@ pub fn omit_none(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> p
 pub fn omit_empty(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let types = ["Option", "Vec", "BTreeMap", "BTreeSet", "bool"];
     omit::expand(syn::parse_macro_input!(item as syn::DeriveInput), &types).into()
+}
+
+/// Derives `Debug`, `Clone`, `Default` and `Deserialize`. A field that the answer does not have is empty.
+#[proc_macro_attribute]
+pub fn answer(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let item = proc_macro2::TokenStream::from(item);
+    quote::quote! { #[derive(Debug, Clone, Default, serde::Deserialize)] #[serde(default)] #item }.into()
 }

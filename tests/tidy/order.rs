@@ -53,7 +53,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("explain", &[]),
     ("mcp", &["explain"]),
     ("cli", &["explain", "mcp"]),
-    ("pages", &["explain", "html", "mcp"]),
+    ("pages", &["explain", "html", "mcp", "schema-derive"]),
     ("sdk/generate", &[]),
     ("bench/load", &["message", "model", "store", "dns"]),
 ];

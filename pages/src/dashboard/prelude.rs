@@ -2,6 +2,7 @@
 
 pub use hypertext::prelude::*;
 pub use hypertext::{Buffer, maud_borrow};
+pub use schema_derive::answer;
 pub use serde::Deserialize;
 pub use serde_json::{Value, json};
 

@@ -20,8 +20,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// The answer of `account show`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct AccountState {
     account: CustomerAccount,
     nearest_to_full: Option<NearestQuota>,
@@ -29,16 +28,14 @@ struct AccountState {
     pool_ordered: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct NearestQuota {
     limit: String,
     used: u64,
     cap: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct QueuedMailCount {
     recipients: u64,
     /// Acceptance time of the oldest recipient that was counted.
@@ -168,8 +165,7 @@ async fn change_reach(context: &Context<'_>) -> Result<Outcome, Failure> {
     context.act(&call, account_path(context.id()), if is_on { "production_on" } else { "production_off" }).await
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CreatedSession {
     url: String,
     cookie: String,
@@ -236,8 +232,7 @@ async fn show_reset(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(Call::new("user_reset").json(json!({"email": email}))).into())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ResetUser {
     email: String,
     sessions_ended: u64,

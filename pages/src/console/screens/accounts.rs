@@ -16,8 +16,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct CustomerAccount {
     pub(super) id: String,
     /// Address of the owner.
@@ -114,8 +113,7 @@ async fn show_new(context: &Context<'_>) -> Result<View, Failure> {
     Ok(Page::new("Create an account", body).below(LIST, "Accounts").same_as(call).into())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CreatedAccount {
     account: CustomerAccount,
     api_key: Value,

@@ -12,8 +12,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/commands/{number}" => show, reads ["command_run"];
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CommandRun {
     number: u64,
     request: Value,

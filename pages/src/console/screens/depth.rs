@@ -13,8 +13,7 @@ const DEFAULT_RANGE: &str = "6h";
 const FIELD: &str = "depth";
 
 /// The answer of `queue_depth`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueueDepth {
     #[serde(skip)]
     range: &'static str,
@@ -26,8 +25,7 @@ pub(super) struct QueueDepth {
 }
 
 /// A period with its deepest sample; without fields if there is none.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct DepthPeriod {
     at: Option<String>,
     queued: Option<u64>,
@@ -38,8 +36,7 @@ struct DepthPeriod {
 }
 
 /// The recipients of a domain by state.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DomainDepth {
     pub(super) queued: u64,
     pub(super) deferred: u64,

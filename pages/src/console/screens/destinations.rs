@@ -13,15 +13,13 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Overrides {
     destinations: Vec<Override>,
 }
 
 /// The overrides of a destination.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Override {
     to: Option<String>,
     mail_host: Option<String>,
@@ -33,16 +31,14 @@ pub(super) struct Override {
     pub(super) route: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Suspension {
     since: Option<String>,
     until: Option<String>,
     because: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ReadyQueues {
     sites: Vec<ReadyQueue>,
     in_memory: u64,
@@ -50,8 +46,7 @@ struct ReadyQueues {
 }
 
 /// A destination with mail in memory.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ReadyQueue {
     name: String,
     pool: String,
@@ -67,8 +62,7 @@ struct ReadyQueue {
     resting: Option<Backoff>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Backoff {
     until: Option<String>,
     because: String,

@@ -13,14 +13,12 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct LastRun {
     pub(super) run: Option<DoctorRun>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DoctorRun {
     pub(super) started_at: String,
     pub(super) ended_at: Option<String>,
@@ -30,8 +28,7 @@ pub(super) struct DoctorRun {
     pub(super) findings: Vec<DoctorFinding>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DoctorFinding {
     pub(super) name: String,
     /// `failed`, `warning`, `ok` or `skipped`.
@@ -41,8 +38,7 @@ pub(super) struct DoctorFinding {
     pub(super) fix: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DoctorNote {
     pub(super) status: String,
     pub(super) text: String,

@@ -26,8 +26,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Trace {
     id: String,
     account: String,
@@ -44,8 +43,7 @@ struct Trace {
     waiting: Vec<RecipientWait>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct TracedRecipient {
     index: u64,
     email: String,
@@ -56,8 +54,7 @@ struct TracedRecipient {
     next_attempt_at: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct TracedEvent {
     #[serde(rename = "type")]
     kind: String,
@@ -67,8 +64,7 @@ struct TracedEvent {
     detail: Value,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct TracedAttempt {
     recipient: Value,
     n: u64,
@@ -85,15 +81,13 @@ struct TracedAttempt {
     next_attempt_at: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct TracedTls {
     version: Option<String>,
     cipher: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct RecipientWait {
     recipient: u64,
     /// The cause in words.

@@ -15,8 +15,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 const PAGE_SIZE: u64 = 50;
 const STATES: &[&str] = &["scheduled", "queued", "deferred", "delivered", "bounced", "failed", "cancelled"];
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct FoundEmails {
     emails: Vec<ListedEmail>,
     has_more: bool,
@@ -28,8 +27,7 @@ struct FoundEmails {
     as_of: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ListedEmail {
     id: String,
     account: String,

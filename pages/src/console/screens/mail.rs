@@ -18,8 +18,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 const PAGE_SIZE: u64 = 50;
 
 /// A page of queued recipients.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueuedMail {
     hold: Option<QueueHold>,
     pub(super) tasks: Vec<QueuedRecipient>,
@@ -31,8 +30,7 @@ pub(super) struct QueuedMail {
 }
 
 /// A recipient in the queue.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueuedRecipient {
     email: String,
     recipient: String,

@@ -148,8 +148,7 @@ pub(super) fn smarthost_name<'c>(context: &'c Context<'_>) -> Result<&'c str, Fa
     Err(Failure::field("smarthost", "Enter the name of a configured smarthost"))
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct MailCount {
     /// `None` if counting took too long.
     recipients: Option<u64>,

@@ -20,21 +20,18 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct PoolList {
     pools: Vec<Pool>,
     not_configured: OrphanedOrders,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct OrphanedOrders {
     accounts: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Pool {
     name: String,
     addresses: Vec<String>,
@@ -49,8 +46,7 @@ struct Pool {
     ready: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct WarmUp {
     since: String,
     day: usize,
@@ -60,8 +56,7 @@ struct WarmUp {
 }
 
 /// A provider that gets no more mail for now.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct UsedUp {
     provider: String,
     until: Option<String>,

@@ -15,8 +15,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 const SHOWN_MAX: u64 = 100;
 
 /// The answer of `queue top`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueueTop {
     pub(super) hold: Option<QueueHold>,
     /// Recipients in the whole queue.
@@ -29,8 +28,7 @@ pub(super) struct QueueTop {
 }
 
 /// The queue of one destination.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct TopDestination {
     /// The mail hosts, or the domain while they are not known.
     name: String,

@@ -6,8 +6,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/replies" => show;
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Explanation {
     reply: String,
     category: String,

@@ -12,8 +12,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// The state of the ACME certificate.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Certificate {
     names: Vec<String>,
     expires_at: Option<String>,

@@ -2,8 +2,7 @@
 
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ServerStatus {
     /// One sentence each.
     pub(super) problems: Vec<String>,
@@ -22,16 +21,14 @@ pub(super) struct ServerStatus {
     pub(super) last_hour: LastHour,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ClusterNode {
     pub(super) name: String,
     pub(super) started_at: String,
     pub(super) partitions: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct StoreHealth {
     pub(super) state: String,
     pub(super) reason: Option<String>,
@@ -44,16 +41,14 @@ pub(super) struct StoreHealth {
     pub(super) last_checkpoint_us: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ListenerState {
     pub(super) name: String,
     pub(super) address: String,
     pub(super) open: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueueState {
     pub(super) recipients: u64,
     pub(super) has_more: bool,
@@ -67,8 +62,7 @@ pub(super) struct QueueState {
 }
 
 /// The hold of the whole queue after a restore.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct QueueHold {
     pub(super) recipients: u64,
     /// The queue is longer than what was counted.
@@ -76,30 +70,26 @@ pub(super) struct QueueHold {
     pub(super) since: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DnsState {
     pub(super) answers: bool,
     pub(super) took_ms: u64,
     pub(super) error: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct DiskSpace {
     pub(super) free_bytes: u64,
     pub(super) bytes: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct CertificateState {
     pub(super) source: String,
     pub(super) expires_at: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct LastHour {
     pub(super) accepted: u64,
     pub(super) delivered: u64,

@@ -51,8 +51,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Approval {
     id: String,
     status: String,
@@ -73,8 +72,7 @@ struct Approval {
 }
 
 /// An email that the request sends, with recipients and content as they were when it was made.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct HeldEmail {
     from: String,
     recipients: Vec<String>,
@@ -92,15 +90,13 @@ struct HeldEmail {
 }
 
 /// A custom header field.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct HeldHeader {
     name: String,
     value: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct HeldAttachment {
     name: String,
     content_type: String,

@@ -14,8 +14,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/audit-log" => show, reads ["list_audit_log"];
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct AuditEntry {
     operation: String,
     object_id: Option<String>,

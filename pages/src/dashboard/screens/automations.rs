@@ -65,8 +65,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct AutomationDetail {
     pub id: String,
     pub name: String,

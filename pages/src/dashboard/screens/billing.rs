@@ -9,23 +9,21 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/billing" => show, reads ["get_account"];
 };
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct AccountReply {
     account: Account,
     limits: Map<String, Value>,
-    #[serde(default)]
     usage: Map<String, Value>,
     upgrade_url: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct Account {
     id: String,
     email: String,
     plan: String,
     access_level: String,
     suspended: bool,
-    #[serde(default)]
     features: Map<String, Value>,
     created_at: String,
 }

@@ -1,11 +1,10 @@
 //! The policy of a client (a credential or the grant of an app): what its program may do below its scope.
 
-use serde::Deserialize;
+use schema_derive::answer;
 
 use crate::dashboard::form::{Control, Empty, Field, choices};
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Policy {
     recipients: Vec<String>,
     from: Option<String>,

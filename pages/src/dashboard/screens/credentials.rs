@@ -117,8 +117,7 @@ struct OneCredential {
     secret: String,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Credential {
     id: String,
     name: String,

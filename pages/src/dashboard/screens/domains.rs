@@ -64,8 +64,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct SendingDomain {
     id: String,
     name: String,
@@ -84,7 +83,7 @@ struct SendingDomain {
     created_at: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct Dkim {
     selector: String,
     key_bits: u32,
@@ -93,7 +92,7 @@ struct Dkim {
     former_until: Option<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[answer]
 struct DomainRecord {
     purpose: String,
     #[serde(rename = "type")]
@@ -104,7 +103,6 @@ struct DomainRecord {
     priority: Option<u16>,
     required: bool,
     status: String,
-    #[serde(default)]
     found: Vec<String>,
     error: Option<String>,
 }

@@ -19,24 +19,21 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/funnels" => show, reads ["get_funnel", "count_events"];
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Funnel {
     steps: Vec<StepPeople>,
     groups: Vec<FunnelGroup>,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct StepPeople {
     name: String,
-    #[serde(default)]
     people: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct FunnelGroup {
     group: String,
-    #[serde(default)]
     steps: Vec<StepPeople>,
 }
 

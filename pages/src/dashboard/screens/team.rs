@@ -24,13 +24,12 @@ const ROLES: [(&str, &str); 4] = [
     ("owner", "Owner: everything; only owners approve payouts"),
 ];
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct User {
     id: String,
     email: String,
     role: String,
     status: String,
-    #[serde(default)]
     has_totp: bool,
     created_at: String,
 }

@@ -19,16 +19,14 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/visits/export.csv" => export, reads ["count_visits"];
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct VisitCounts {
     totals: Vec<SourceCounts>,
     visits: Vec<SourceCounts>,
 }
 
 /// The counts of a source, in a range or on a day.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct SourceCounts {
     period_start: String,
     source: String,

@@ -11,8 +11,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/audit" => show, reads ["audit_affiliate_program"];
 };
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct AuditResult {
     /// `running` or `done`.
     pub status: String,
@@ -58,8 +57,7 @@ pub struct AuditedInvariant {
 }
 
 /// The number of rows that were checked.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct AuditedRows {
     pub partners: u64,
     pub referrals: u64,

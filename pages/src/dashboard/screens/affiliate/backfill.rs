@@ -16,8 +16,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A back-fill in the list.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ListedBackfill {
     id: String,
     status: String,
@@ -49,8 +48,7 @@ async fn earlier(context: &Context<'_>) -> Table {
     table
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Backfill {
     id: String,
     status: String,

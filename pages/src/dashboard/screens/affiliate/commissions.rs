@@ -21,8 +21,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A commission of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct CommissionRow {
     pub id: String,
     pub affiliate_id: String,
@@ -54,8 +53,7 @@ struct CommissionAnswer {
 }
 
 /// The calculation of a commission on a sale.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Calculation {
     currency: String,
     paid_cents: i64,
@@ -67,8 +65,7 @@ struct Calculation {
 }
 
 /// Lines of a sale that have the same rate.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CalculatedRate {
     base_cents: i64,
     commission_bps: Option<i64>,

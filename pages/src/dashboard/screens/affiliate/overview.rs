@@ -64,8 +64,7 @@ struct OwnerTasks {
     draft_id: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct StatusOnly {
     id: String,
     status: String,

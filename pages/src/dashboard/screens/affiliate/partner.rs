@@ -19,8 +19,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// The owner's view of a partner.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PartnerInside {
     pub notes: Option<String>,
     pub payout_destination: Option<String>,
@@ -257,12 +256,11 @@ fn portal_card(view: &PartnerView<'_>) -> impl Renderable {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct PartnerPostback {
     #[serde(rename = "type")]
     kind: String,
     status: String,
-    #[serde(default)]
     attempts_count: u32,
     response_status: Option<u16>,
     error: Option<String>,

@@ -15,8 +15,7 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ImportReport {
     imported: u64,
     partners: Vec<ImportedPartner>,
@@ -24,7 +23,7 @@ struct ImportReport {
     ignored_columns: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct ImportedPartner {
     row: u64,
     email: String,
@@ -32,7 +31,7 @@ struct ImportedPartner {
     id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct SkippedRow {
     row: u64,
     email: String,

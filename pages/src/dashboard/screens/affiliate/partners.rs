@@ -18,8 +18,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A partner of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PartnerRow {
     pub id: String,
     pub email: String,
@@ -40,8 +39,7 @@ pub struct PartnerRow {
     pub created_at: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PartnerLinkRow {
     pub id: String,
     pub token: String,

@@ -19,8 +19,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A payout run of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PayoutRun {
     pub id: String,
     pub status: String,
@@ -37,8 +36,7 @@ pub struct PayoutRun {
 }
 
 /// A run with its payouts and the partners that are left out.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct WholePayoutRun {
     pub run: Option<PayoutRun>,
     pub payouts: Vec<PayoutRow>,

@@ -19,8 +19,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A payout of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PayoutRow {
     pub id: String,
     pub affiliate_id: String,

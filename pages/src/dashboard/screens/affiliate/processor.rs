@@ -183,14 +183,13 @@ async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(program_call()).into())
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct ProcessorEvent {
     id: String,
     #[serde(rename = "type")]
     kind: String,
     status: String,
     error: Option<String>,
-    #[serde(default)]
     attempts: u32,
     received_at: Option<String>,
 }

@@ -17,8 +17,7 @@ pub struct ProgramState {
     pub missing: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct AffiliateProgram {
     pub id: String,
     pub status: String,
@@ -48,8 +47,7 @@ pub struct AffiliateProgram {
     pub max_bounties_per_day: i64,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PaymentProcessor {
     pub api_base: String,
     pub account_id: Option<String>,

@@ -19,8 +19,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 /// A referral of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct ReferralRow {
     pub id: String,
     pub affiliate_id: String,

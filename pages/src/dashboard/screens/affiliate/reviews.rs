@@ -16,11 +16,10 @@ pub const PAGES: &[PageRow] = page_rows! {
     };
 };
 
-#[derive(Debug, Clone, Deserialize)]
+#[answer]
 struct ReviewRow {
     referral_id: String,
     affiliate_id: String,
-    #[serde(default)]
     flags: Vec<String>,
     status: String,
     created_at: Option<String>,

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use schema_derive::answer;
 
 use super::days_text;
 use crate::dashboard::kit::money::{Money, percent_text};
 
 /// A campaign of the API.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct Campaign {
     pub id: String,
     pub name: String,
@@ -36,8 +35,7 @@ pub struct Campaign {
 }
 
 /// A rate from a number of paying customers on.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct CampaignTier {
     pub min_paid_customers: i64,
     pub commission_bps: i64,
@@ -45,8 +43,7 @@ pub struct CampaignTier {
 }
 
 /// A rate of one product or price.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct ProductRate {
     pub product_id: String,
     pub price_id: Option<String>,

@@ -25,8 +25,7 @@ struct TemplateName {
 }
 
 /// The runs of the current version by step.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CountedSteps {
     steps: Vec<StepCounts>,
     runs: u64,

@@ -19,16 +19,14 @@ const EVENTS_DEFAULT: usize = 100;
 /// Rows that the result shows.
 const ROWS_MAX: usize = 200;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Replay {
     totals: ReplayTotals,
     events: Vec<ReplayedEvent>,
     complete: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ReplayTotals {
     events: usize,
     reached: usize,
@@ -40,8 +38,7 @@ struct ReplayTotals {
 }
 
 /// A past event with the result of the steps.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ReplayedEvent {
     created_at: Option<String>,
     user_id: Option<String>,
@@ -56,8 +53,7 @@ struct ReplayedEvent {
 }
 
 /// A message that would be sent, unless it is suppressed.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ReplayedMessage {
     step_index: usize,
     text: String,
@@ -65,8 +61,7 @@ struct ReplayedMessage {
 }
 
 /// The run that the event started then.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct PastRun {
     id: String,
     automation_version: u32,

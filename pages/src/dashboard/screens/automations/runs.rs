@@ -8,8 +8,7 @@ use crate::dashboard::prelude::*;
 const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
 
 /// A run of a person.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct RunDetail {
     pub id: String,
     pub automation_version: u32,
@@ -29,8 +28,7 @@ pub struct RunDetail {
     pub completed_at: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct RunStepDetail {
     pub index: usize,
     pub key: Option<String>,
@@ -43,8 +41,7 @@ pub struct RunStepDetail {
 }
 
 /// The time or event that a run waits for.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct RunWait {
     pub event: Option<String>,
     pub until: Option<String>,

@@ -13,8 +13,7 @@ const EXAMPLES: usize = 8;
 const DATA_BYTES_MAX: usize = 6_000;
 
 /// A stored event of the product.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct PastEvent {
     pub id: String,
     pub name: String,

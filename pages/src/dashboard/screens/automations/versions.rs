@@ -5,8 +5,7 @@ use super::{automation_page, call, path, read_automation};
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct AutomationVersionItem {
     version: u32,
     trigger: Value,

@@ -11,8 +11,7 @@ use crate::dashboard::screens::events::{EventItem, event_path};
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct EmailBefore {
     id: String,
     subject: String,

@@ -6,8 +6,7 @@ use crate::dashboard::prelude::*;
 /// Below this number of messages a share says little.
 const ENOUGH: u64 = 100;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct DmarcReport {
     domain: String,
     policy: Option<DmarcPolicy>,
@@ -17,7 +16,7 @@ struct DmarcReport {
     days: Vec<DmarcDay>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct DmarcPolicy {
     p: String,
     sp: Option<String>,
@@ -25,8 +24,7 @@ struct DmarcPolicy {
     aspf: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct DmarcTally {
     messages: u64,
     passed: u64,
@@ -37,7 +35,7 @@ struct DmarcTally {
     rejected: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct DmarcSource {
     ip: Option<String>,
     host: Option<String>,
@@ -46,7 +44,7 @@ struct DmarcSource {
     tally: DmarcTally,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct DmarcReporter {
     domain: String,
     name: String,
@@ -55,7 +53,7 @@ struct DmarcReporter {
     last_report_at: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct DmarcDay {
     date: String,
     sent: Option<u64>,

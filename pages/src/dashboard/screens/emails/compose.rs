@@ -9,8 +9,7 @@ use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct TemplateChoice {
     id: String,
     name: String,
@@ -21,8 +20,7 @@ struct TemplateChoice {
     variables: Vec<VariableChoice>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct VariableChoice {
     key: String,
     r#type: String,
@@ -30,8 +28,7 @@ struct VariableChoice {
     fallback_value: Value,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct SenderDomain {
     name: String,
     status: String,

@@ -5,8 +5,7 @@ use explain::explanation::RecipientDelivery;
 use serde_json::Map;
 
 /// An email as lists show it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EmailItem {
     pub id: String,
     pub from: String,
@@ -65,16 +64,14 @@ pub(in crate::dashboard::screens) fn sent_time<'t>(
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EmailTag {
     pub name: String,
     pub value: String,
 }
 
 /// An email with its content.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct WholeEmail {
     #[serde(flatten)]
     pub item: EmailItem,
@@ -103,8 +100,7 @@ impl WholeEmail {
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct SentAttachment {
     pub id: String,
     pub name: Option<String>,
@@ -112,16 +108,14 @@ pub(super) struct SentAttachment {
     pub size: u64,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct UsedTemplate {
     pub id: String,
     pub alias: Option<String>,
     pub version: u64,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EmailAttempt {
     pub n: u64,
     pub recipient: Option<String>,
@@ -139,8 +133,7 @@ pub(super) struct EmailAttempt {
     pub transcript: String,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EmailAttemptTls {
     pub version: String,
     pub cipher: String,
@@ -148,8 +141,7 @@ pub(super) struct EmailAttemptTls {
     pub policy: String,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EmailEvent {
     pub r#type: String,
     pub recipient: Option<String>,

@@ -13,33 +13,28 @@ pub(in crate::dashboard::screens) struct EmailHistory {
     retention_days: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct RetentionAccount {
     limits: RetentionLimits,
     usage: MonthUsage,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct RetentionLimits {
     retention_days: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct MonthUsage {
     emails_month: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct YearMetrics {
     totals: YearTotals,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct YearTotals {
     sent: u64,
 }

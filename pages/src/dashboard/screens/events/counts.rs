@@ -9,15 +9,13 @@ use crate::dashboard::prelude::*;
 /// Names in the table beside the chart.
 const NAMES_MAX: usize = 12;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(in crate::dashboard::screens) struct EventCounts {
     pub(in crate::dashboard::screens) totals: Vec<NameTotal>,
     counts: Vec<NameCount>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(in crate::dashboard::screens) struct NameTotal {
     pub(in crate::dashboard::screens) name: String,
     pub(in crate::dashboard::screens) count: u64,
@@ -25,11 +23,10 @@ pub(in crate::dashboard::screens) struct NameTotal {
     excluded: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct NameCount {
     name: String,
     period_start: String,
-    #[serde(default)]
     count: u64,
 }
 

@@ -5,8 +5,7 @@ use serde_json::value::RawValue;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::Fields;
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(in crate::dashboard::screens) struct EventItem {
     pub(in crate::dashboard::screens) id: String,
     pub(in crate::dashboard::screens) name: String,

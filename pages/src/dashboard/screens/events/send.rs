@@ -7,8 +7,7 @@ use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct AcceptedEvent {
     event: EventItem,
     matched_automations: u32,

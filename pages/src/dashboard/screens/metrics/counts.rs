@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schema_derive::answer;
 use serde::Deserialize;
 
 use crate::dashboard::kit::chart::percent;
@@ -12,15 +13,13 @@ pub(super) struct MetricsAnswer {
     pub(super) metrics: Metrics,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Metrics {
     pub(super) totals: MetricTotals,
     pub(super) rows: Vec<MetricRow>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct MetricTotals {
     pub(super) delivery_time: DeliveryTime,
 }
@@ -34,8 +33,7 @@ pub(super) struct DeliveryTime {
     pub(super) p99_seconds: Option<f64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct MetricRow {
     pub(super) period_start: String,
     pub(super) value: String,

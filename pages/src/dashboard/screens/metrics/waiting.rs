@@ -8,8 +8,7 @@ const COUNTED_MAX: &str = "100";
 /// The last event of an email that was attempted and waits for a retry.
 const DELAYED: &str = "email.delivery_delayed";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct WaitingItem {
     last_event: String,
 }

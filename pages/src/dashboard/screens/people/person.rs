@@ -13,8 +13,7 @@ const ADDRESSES_MAX: usize = 3;
 /// Entries of each kind.
 const LIMIT: &str = "100";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct PersonEmail {
     id: String,
     subject: String,
@@ -23,20 +22,18 @@ struct PersonEmail {
     created_at: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct OptOut {
     email: String,
     category: String,
-    #[serde(default)]
     source: String,
     created_at: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct SuppressedAddress {
     email: String,
     reason: String,
-    #[serde(default)]
     source: String,
     created_at: String,
 }

@@ -3,8 +3,7 @@
 use crate::dashboard::prelude::*;
 
 /// A mail as lists show it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ReceivedItem {
     pub email_id: String,
     pub to: Vec<String>,
@@ -32,8 +31,7 @@ impl ReceivedItem {
 }
 
 /// Results of the proofs of the sender (RFC 8601).
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct MailProofs {
     pub spf: String,
     pub dkim: String,
@@ -56,8 +54,7 @@ pub(super) fn proof_badge(result: &str) -> Badge {
 }
 
 /// A mail with its content.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct WholeReceived {
     #[serde(flatten)]
     pub item: ReceivedItem,
@@ -83,15 +80,13 @@ impl WholeReceived {
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ReceivedHeaderLine {
     pub name: String,
     pub value: String,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ReceivedFile {
     pub id: String,
     pub filename: String,

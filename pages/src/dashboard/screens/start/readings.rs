@@ -35,30 +35,26 @@ pub(super) const APPROVALS_MAX: usize = 50;
 /// The most automations whose failed runs are read.
 const FAILURES_MAX: usize = 5;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct StartApproval {
     pub(super) id: String,
     pub(super) operation: String,
     pub(super) expires_at: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct StartAutomation {
     id: String,
     name: String,
     counts: StartRunCounts,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct StartRunCounts {
     failed: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct StartRun {
     completed_at: Option<String>,
     error: Option<String>,
@@ -73,16 +69,14 @@ pub(super) struct FailedAutomation {
     pub(super) error: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct AccountUsage {
     pub(super) account: StartAccount,
     pub(super) limits: StartLimits,
     pub(super) usage: StartUsage,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct StartAccount {
     pub(super) plan: String,
     pub(super) access_level: String,
@@ -90,14 +84,12 @@ pub(super) struct StartAccount {
     pub(super) features: StartFeatures,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[answer]
 pub(super) struct StartFeatures {
-    #[serde(default)]
     pub(super) affiliates: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct StartLimits {
     pub(super) emails_per_month: Option<u64>,
     pub(super) emails_per_day: Option<u64>,
@@ -105,8 +97,7 @@ pub(super) struct StartLimits {
     pub(super) storage: std::collections::BTreeMap<String, Option<u64>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct StartUsage {
     pub(super) emails_month: u64,
     pub(super) emails_day: u64,
@@ -115,17 +106,16 @@ pub(super) struct StartUsage {
     pub(super) storage: std::collections::BTreeMap<String, Option<u64>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 pub(super) struct StartDomain {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) degraded_since: Option<String>,
     pub(super) last_checked_at: Option<String>,
-    #[serde(default)]
     pub(super) records: Vec<StartRecord>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct StartRecord {
     #[serde(rename = "type")]
     pub(super) kind: String,
@@ -145,12 +135,11 @@ pub(super) struct StartKey {
     pub(super) created_at: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 pub(super) struct StartEmail {
     pub(super) id: String,
     pub(super) from: String,
     pub(super) to: Vec<String>,
-    #[serde(default)]
     pub(super) subject: String,
     pub(super) status: String,
     pub(super) scheduled_at: Option<String>,
@@ -170,9 +159,8 @@ pub(super) struct StartProgram {
     pub(super) processor: Option<StartProcessor>,
 }
 
-#[derive(Debug, Deserialize)]
+#[answer]
 pub(super) struct StartProcessor {
-    #[serde(default)]
     pub(super) failed_events: u64,
 }
 

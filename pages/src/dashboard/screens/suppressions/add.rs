@@ -3,8 +3,7 @@
 use super::{LIST, suppression_path};
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct AddReplyEntry {
     id: Option<String>,
     status: String,
@@ -12,8 +11,7 @@ struct AddReplyEntry {
     error: Option<EntryError>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct EntryError {
     message: String,
 }

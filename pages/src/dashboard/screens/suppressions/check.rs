@@ -5,8 +5,7 @@ use super::object::reason_badge;
 use super::{LIST, suppression_path};
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct CheckedAddress {
     pub email: String,
     pub suppressed: bool,

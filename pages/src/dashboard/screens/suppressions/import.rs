@@ -12,16 +12,14 @@ const EXAMPLE: &str = "email,reason\ngrace@example.net,bounce\n";
 const LISTED: u64 = 100;
 
 /// The result that an import would have.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct DryRun {
     counts: DryRunCounts,
     left_out: Vec<ListLine>,
     lines: Vec<ListLine>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct DryRunCounts {
     total: u64,
     created: u64,
@@ -32,8 +30,7 @@ struct DryRunCounts {
 }
 
 /// A line of the list with its result.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ListLine {
     line: u64,
     email: Option<String>,

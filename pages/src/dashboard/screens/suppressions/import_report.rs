@@ -4,8 +4,7 @@ use super::LIST;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct Import {
     id: String,
     status: String,
@@ -15,8 +14,7 @@ struct Import {
     completed_at: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct ImportCounts {
     total: u64,
     processed: u64,
@@ -26,8 +24,7 @@ struct ImportCounts {
     refused: u64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct LineError {
     line: u64,
     message: String,

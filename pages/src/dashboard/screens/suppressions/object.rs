@@ -6,8 +6,7 @@ pub(super) const REASONS: &[&str] =
     &["hard_bounce", "soft_bounce", "complaint", "unsubscribe", "smtp_failure", "manual", "import"];
 pub(super) const SOURCES: &[&str] = &["system", "api", "dashboard", "recipient", "import"];
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Suppression {
     pub id: String,
     /// An address, or `@domain.tld`.
@@ -22,8 +21,7 @@ pub(super) struct Suppression {
 }
 
 /// The reply of the mail host that caused it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct ServerReply {
     pub smtp_code: Option<u16>,
     pub enhanced_code: Option<String>,

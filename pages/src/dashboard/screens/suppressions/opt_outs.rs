@@ -8,8 +8,7 @@ use crate::dashboard::prelude::*;
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct CategoryOptOut {
     id: String,
     email: String,

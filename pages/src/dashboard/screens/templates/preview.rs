@@ -14,8 +14,7 @@ const VIEWS: [(&str, &str); 4] =
     [("desktop", "Desktop"), ("mobile", "Mobile"), ("dark", "Dark"), ("text", "Plain text")];
 
 /// A rendered template.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub struct RenderedPreview {
     pub subject: Option<String>,
     pub html: Option<String>,

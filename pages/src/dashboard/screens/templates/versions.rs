@@ -8,12 +8,11 @@ use crate::dashboard::prelude::*;
 /// The word for the draft among versions.
 const DRAFT: &str = "draft";
 
-#[derive(Debug, Deserialize)]
+#[answer]
 struct TemplateVersionItem {
     number: u32,
     note: Option<String>,
     published_at: String,
-    #[serde(default)]
     published_by: String,
 }
 

@@ -5,8 +5,7 @@ use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::prelude::*;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct StreamEvent {
     id: String,
     r#type: String,

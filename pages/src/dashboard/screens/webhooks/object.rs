@@ -6,8 +6,7 @@ use crate::dashboard::kit::time::{Time, date_and_time};
 use crate::dashboard::prelude::*;
 
 /// An endpoint.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Webhook {
     pub id: String,
     pub url: String,
@@ -23,8 +22,7 @@ pub(super) struct Webhook {
     pub created_at: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct OneWebhook {
     pub webhook: Webhook,
     /// Only after the creation and a rotation.
@@ -89,8 +87,7 @@ impl Webhook {
 }
 
 /// A delivery: an event on its way to an endpoint.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Delivery {
     pub id: String,
     pub event_id: String,
@@ -107,8 +104,7 @@ pub(super) struct Delivery {
 }
 
 /// A try of a delivery.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 pub(super) struct Attempt {
     pub n: u64,
     pub at: String,

@@ -9,8 +9,7 @@ use crate::dashboard::prelude::*;
 /// Most calls of one form. Each queues a limited number of deliveries.
 const CALLS_MAX: usize = 20;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[answer]
 struct QueuedDeliveries {
     queued: u64,
     next_since: Option<String>,
