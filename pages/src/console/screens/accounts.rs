@@ -1,6 +1,5 @@
 //! Accounts: the list, and a new one.
 
-use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/accounts";

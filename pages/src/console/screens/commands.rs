@@ -2,7 +2,6 @@
 
 use crate::console::PATH;
 use crate::console::command::command_line;
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/commands";

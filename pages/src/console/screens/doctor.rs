@@ -1,7 +1,6 @@
 //! The doctor: its checks run in the background, and the findings of the last run with what to do.
 
 use crate::dashboard::form::plain;
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 

@@ -4,7 +4,6 @@ use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, or
 use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::kit::code::transcript_view;
-use crate::dashboard::kit::text::{address_cell, file_size};
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/console/emails";

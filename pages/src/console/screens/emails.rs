@@ -4,9 +4,7 @@ use serde_json::Map;
 
 use crate::console::PATH;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/emails" => show, reads ["email_list"];

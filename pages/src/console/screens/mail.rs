@@ -5,7 +5,6 @@ use super::selection::{MailSelection, filters, is_filtered, selection_query};
 use super::server_status::QueueHold;
 use crate::console::PATH;
 use crate::dashboard::kit::filter::{or_refused, refused_filter};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/mail";

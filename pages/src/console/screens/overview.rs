@@ -8,7 +8,6 @@ use super::doctor::LastRun;
 use super::queue::{QueueTop, top_table};
 use super::server_status::ServerStatus;
 use crate::console::{PATH, duration};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

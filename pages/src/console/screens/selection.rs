@@ -5,7 +5,6 @@ use serde_json::Map;
 
 use crate::console::duration;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The filters that a command can take.
 const FILTERS: &[&str] = &["to", "account", "from", "class", "older", "attempts", "held"];

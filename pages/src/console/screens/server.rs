@@ -2,7 +2,6 @@
 
 use super::commands;
 use super::server_status::{ServerStatus, StoreHealth};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

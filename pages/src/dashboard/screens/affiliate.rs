@@ -32,7 +32,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The path of the overview; the other pages are below it.
 pub const PATH: &str = "/dashboard/affiliate";

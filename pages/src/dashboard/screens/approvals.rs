@@ -8,9 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::logs::ActorNames;
 use crate::reference::operation::ApiTable;

@@ -2,7 +2,6 @@
 
 use serde_json::Map;
 
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

@@ -11,7 +11,6 @@ mod tests;
 use jiff::Timestamp;
 
 use super::client_policy::{self as policy, Policy};
-use crate::dashboard::form::Empty;
 use crate::dashboard::prelude::*;
 
 /// The two kinds of credentials have the same pages.

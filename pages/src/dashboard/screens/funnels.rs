@@ -3,7 +3,6 @@
 use super::events::{EventCounts, top_names};
 use crate::dashboard::context::raw;
 use crate::dashboard::kit::chart::{FunnelChart, FunnelStep, Unit, percent};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
 

@@ -17,7 +17,6 @@ use self::counts::{Counts, CountsByValue, DeliveryTime, MetricsAnswer};
 use self::inbox_time::InboxTime;
 use self::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::context::raw;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
 

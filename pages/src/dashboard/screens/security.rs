@@ -1,8 +1,5 @@
 //! The user's own sign-in: password, one-time passwords, sessions, sign-out.
 
-use crate::dashboard::form_key;
-use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::qr_code::qr_code;
 use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;

@@ -9,7 +9,6 @@ mod tests;
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
 use self::steps::{start_steps, steps};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::{EmailHistory, sent_time};
 

@@ -6,8 +6,6 @@ use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::chart::{
     Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Unit, as_f64, metric_tiles, percent,
 };
-use crate::dashboard::kit::code::Code;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 const PATH: &str = "/dashboard/visits";

@@ -1,7 +1,6 @@
 //! Audit of the ledger: the invariants with their names and results.
 
 use super::{PATH, set_up_first};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 /// Violations that are shown.

@@ -2,7 +2,6 @@
 
 use super::program::load_program;
 use super::{PATH, set_up_first};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 

@@ -1,10 +1,8 @@
 //! The fields of a campaign. Tiers and product rates are lines of text: `21: 25 %`, `prod_course: 50 % # Course`.
 
 use super::terms::{Campaign, CampaignTier, ProductRate};
-use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_value};
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 const TIERS: &str = "tiers";
 const PRODUCT_RATES: &str = "product_rates";

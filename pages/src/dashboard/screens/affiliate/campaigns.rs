@@ -5,10 +5,7 @@ use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
 use super::{PATH, days_text, object, set_up_first};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
-use crate::dashboard::seen_version;
 
 const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
 

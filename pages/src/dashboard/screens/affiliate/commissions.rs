@@ -2,8 +2,7 @@
 
 use super::referrals::{ReferralAnswer, referral_path};
 use super::{PATH, PartnerNames, object, set_up_first, start_of_day};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::kit::money::{Money, percent_text, rate_of};
+use crate::dashboard::kit::money::{percent_text, rate_of};
 use crate::dashboard::prelude::*;
 
 const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";

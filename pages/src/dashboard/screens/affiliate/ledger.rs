@@ -4,7 +4,6 @@ use super::PATH;
 use super::commissions::CommissionRow;
 use super::partner::load_partner;
 use super::partners::{PARTNERS_PATH, partner_path};
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

@@ -7,7 +7,6 @@ use super::program::{
 };
 use super::terms::Campaign;
 use super::{PATH, processor, sentence, setup};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

@@ -5,10 +5,8 @@ use super::partner::{PartnerInside, load_inside, load_partner, load_partner_vers
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
 use super::{conflict_at, filled, method_choices, object, without_field};
-use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::percent_value;
 use crate::dashboard::prelude::*;
-use crate::dashboard::seen_version;
 
 pub const PAGES: &[PageRow] = page_rows! {
     "/affiliate/partners/{id}/edit" => edit_page, reads ["get_affiliate", "update_affiliate"], forms {

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 const PAGES_MAX: usize = 5;

@@ -3,7 +3,6 @@
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
 use super::{PATH, conflict_at, method_name, set_up_first};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 /// The path of the list; partners are below it.

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use super::payouts::PayoutRow;
 use super::{PartnerNames, set_up_first};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 /// The path of the list of runs.

@@ -3,8 +3,6 @@
 use super::commissions::{CommissionRow, commission_table};
 use super::payout_runs::{PAYOUTS_PATH, payout_tabs, run_path};
 use super::{PATH, PartnerNames, method_name, set_up_first};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

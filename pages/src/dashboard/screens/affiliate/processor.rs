@@ -2,7 +2,6 @@
 
 use super::program::{ProgramState, copy_text, load_program, program_call};
 use super::{PATH, filled, set_up_first};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::kit::row_button::row_button;
 use crate::dashboard::prelude::*;
 

@@ -2,8 +2,6 @@
 
 use super::commissions::{CommissionRow, commission_table};
 use super::{PATH, PartnerNames, filled, set_up_first, start_of_day};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 const REFERRALS_PATH: &str = "/dashboard/affiliate/referrals";

@@ -3,7 +3,6 @@
 use super::commissions::{CommissionRow, commission_table};
 use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
 use super::{PATH, PartnerNames, set_up_first};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";

@@ -8,7 +8,6 @@ use super::audit::{AuditResult, AuditVerdict, audit_view, run_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, WholePayoutRun, run_path, skipped_table, totals_view};
 use super::run_page::{load_run, method_table, sums_by_method};
 use crate::dashboard::identity_proof::PROOF;
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::prelude::*;
 
 pub const PAGES: &[PageRow] = page_rows! {

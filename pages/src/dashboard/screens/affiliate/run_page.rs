@@ -8,7 +8,6 @@ use super::audit::{AuditResult, audit_view, read_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, WholePayoutRun, run_badge, run_path, skipped_table, totals_view};
 use super::payouts::{PayoutRow, payout_table};
 use super::{PartnerNames, method_name};
-use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::prelude::*;
 

@@ -6,11 +6,8 @@ use serde_json::Map;
 
 use super::program::{AffiliateProgram, ProgramState, program_call};
 use super::{PATH, method_choices, sentence, set_up_first};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::form::Empty;
 use crate::dashboard::kit::money::{amount_value, parse_amount};
 use crate::dashboard::prelude::*;
-use crate::dashboard::seen_version;
 use crate::dashboard::table::{FormRow, PageAccess};
 
 const SETTINGS_PATH: &str = "/dashboard/affiliate/settings";

@@ -9,8 +9,6 @@ use crate::dashboard::form::{FormErrors, belongs_to, plain};
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
-use crate::dashboard::seen_version;
 
 /// The form's name.
 pub const FORM: &str = "steps";

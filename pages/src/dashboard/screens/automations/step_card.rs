@@ -5,7 +5,6 @@ use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::form::{FieldView, belongs_to, plain};
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The runs that are at a step, and what became of the others there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -5,7 +5,6 @@ use super::runs::{RunDetail, run_steps};
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::kit::mail_frame::framed_html;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// Past events that are offered as examples.
 const EXAMPLES: usize = 8;

@@ -15,7 +15,6 @@ use super::step_form::{
 };
 use crate::dashboard::form::read_fields;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// Most steps of an automation.
 pub const STEPS_MAX: usize = 50;

@@ -4,7 +4,6 @@ use super::LIST;
 use super::object::Conversion;
 use crate::dashboard::csv::{CsvColumn, export_list, text};
 use crate::dashboard::kit::filter::refused_filter;
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::day_start;
 

@@ -1,7 +1,6 @@
 //! New secrets: creation and rotation. The page after each is the only one that shows the secret.
 
 use super::{Credential, CredentialPages, OneCredential, addresses_field, name_field, policy, smtp_settings};
-use crate::dashboard::form_key;
 use crate::dashboard::kit::secret::{SecretUse, shown_secret};
 use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
 use crate::dashboard::prelude::*;

@@ -1,7 +1,6 @@
 //! The settings of common programs for SMTP.
 
 use super::Credential;
-use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::secret::SecretUse;
 use crate::dashboard::prelude::*;
 

@@ -1,7 +1,6 @@
 //! Adding a domain; and the offer to claim it if another account has it.
 
 use super::{PATH, SendingDomain, TITLE};
-use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::prelude::*;
 
 fn form<'a>() -> Form<'a> {

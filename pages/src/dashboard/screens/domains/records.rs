@@ -3,7 +3,6 @@
 use explain::domain::{DomainFinding, FindingSeverity, explain_domain, explain_record, purpose_sentence};
 
 use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
-use crate::dashboard::kit::copy_button::copy_button;
 use crate::dashboard::kit::diff::CharDiff;
 use crate::dashboard::prelude::*;
 

@@ -1,7 +1,6 @@
 //! Tracking, TLS and receiving of a domain.
 
 use super::{SendingDomain, domain_call, domain_page, domain_view, read_domain};
-use crate::dashboard::form::Empty;
 use crate::dashboard::prelude::*;
 
 fn form<'a>(domain: Option<&SendingDomain>) -> Form<'a> {

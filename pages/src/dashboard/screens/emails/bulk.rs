@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use super::change::resend_call;
 use super::object::{EmailItem, WholeEmail};
 use super::{LIST, email_path, listed};
-use crate::dashboard::backend::if_found;
-use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::marked_ids;
 

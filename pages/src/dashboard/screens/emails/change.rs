@@ -2,7 +2,6 @@
 
 use super::object::WholeEmail;
 use super::{LIST, email_path};
-use crate::dashboard::form_key;
 use crate::dashboard::kit::time::{Time, date_and_time};
 use crate::dashboard::prelude::*;
 

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Map;
 
 use super::{LIST, email_path, listed};
-use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
 

@@ -2,9 +2,7 @@
 
 use super::object::WholeEmail;
 use super::{LIST, email_path};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 /// Most bytes of a source on a page; the file has all of it.

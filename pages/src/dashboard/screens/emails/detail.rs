@@ -6,7 +6,6 @@ use super::history::history;
 use super::object::{EmailAttempt, EmailEvent, WholeEmail};
 use super::standing::standings;
 use super::{LIST, email_path};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

@@ -5,7 +5,7 @@ use super::past::EmailHistory;
 use super::{LIST, email_path, listed};
 use crate::dashboard::csv::ROWS_MAX;
 use crate::dashboard::kit::filter::refused_filter;
-use crate::dashboard::kit::text::{address_cell, input_value};
+use crate::dashboard::kit::text::input_value;
 use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

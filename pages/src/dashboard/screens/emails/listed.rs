@@ -3,7 +3,6 @@
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The statuses of emails.
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];

@@ -1,9 +1,7 @@
 //! Whether an account sent emails that are no longer retained: a list without entries does not mean that nothing was sent.
 
 use crate::dashboard::backend::Reply;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// Facts about the emails that are no longer in the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

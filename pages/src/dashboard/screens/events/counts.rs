@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::dashboard::kit::chart::{Chart, ChartKind, SERIES_MAX, Series, Unit};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// Names in the table beside the chart.

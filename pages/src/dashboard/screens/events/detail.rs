@@ -4,7 +4,6 @@ use mcp::exact_json::ExactJson;
 
 use super::object::EventItem;
 use super::{LIST, send};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

@@ -2,9 +2,7 @@
 
 use super::object::EventItem;
 use crate::dashboard::csv::{CsvColumn, export_list, text};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The call of the list with the filters of a query.
 pub(super) fn call(query: &Fields, range: DateRange) -> Call {

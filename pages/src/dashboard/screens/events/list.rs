@@ -3,7 +3,6 @@
 use super::counts::EventCounts;
 use super::object::{EventItem, PersonKey, event_path};
 use super::{LIST, export};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 fn filters() -> Vec<Filter> {

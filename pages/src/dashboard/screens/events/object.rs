@@ -3,7 +3,6 @@
 use serde_json::value::RawValue;
 
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 #[answer]
 pub(in crate::dashboard::screens) struct EventItem {

@@ -2,7 +2,6 @@
 
 use super::LIST;
 use super::object::{EventItem, event_path};
-use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 
 pub(super) const PATH: &str = "/dashboard/events/new";

@@ -2,7 +2,6 @@
 
 use super::counts::{Counts, Rate};
 use crate::dashboard::kit::chart::Unit;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// The highest rates that large mailbox providers tolerate for long, in percent.

@@ -4,7 +4,6 @@ use super::PATH;
 use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
 use super::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// Values in the chart, and in the table.

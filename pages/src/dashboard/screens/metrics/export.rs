@@ -3,7 +3,6 @@
 use super::counts::{Counts, MetricsAnswer};
 use super::selection::{CountedEmails, Dimension};
 use crate::dashboard::csv::CsvText;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// The columns after those of the counts.

@@ -3,7 +3,6 @@
 
 use super::counts::{Counts, DeliveryTime};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// The delivery times of the chosen emails.

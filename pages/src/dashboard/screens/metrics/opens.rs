@@ -6,7 +6,6 @@ use jiff::tz::TimeZone;
 use super::counts::MetricsAnswer;
 use super::selection::CountedEmails;
 use crate::dashboard::kit::chart::HeatMap;
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 /// The days that are read by the hour: the most that the API gives, and fewer with a dimension, which has a row for

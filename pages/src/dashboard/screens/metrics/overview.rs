@@ -3,7 +3,6 @@
 use super::advice::{BOUNCES_MAX, COMPLAINTS_MAX};
 use super::counts::{Counts, Rate};
 use crate::dashboard::kit::chart::{Change, Chart, ChartKind, Series, Tile, Unit, as_f64, metric_tiles};
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
 
 pub(super) struct MetricsOverview<'a> {

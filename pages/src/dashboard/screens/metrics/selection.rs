@@ -1,9 +1,7 @@
 //! The emails that are counted: all, those with one value of a dimension, or those of a category, alone or together with
 //! a domain.
 
-use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// A property by which the API counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

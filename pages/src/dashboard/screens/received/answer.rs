@@ -2,8 +2,6 @@
 
 use super::object::WholeReceived;
 use super::{LIST, mail_path};
-use crate::dashboard::form_key;
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails::email_path;
 

@@ -2,9 +2,7 @@
 
 use super::object::{ReceivedFile, WholeReceived, proof_badge};
 use super::{LIST, mail_path};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::emails;
 

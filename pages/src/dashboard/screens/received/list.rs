@@ -4,9 +4,7 @@ use super::object::{ReceivedItem, proof_badge};
 use super::{LIST, mail_path};
 use crate::dashboard::csv::{CsvColumn, ROWS_MAX, export_list};
 use crate::dashboard::kit::filter::refused_filter;
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::{day_start, domain_filter};
 
 async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {

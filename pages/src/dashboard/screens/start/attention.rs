@@ -5,7 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::readings::{
     APPROVALS_MAX, AccountUsage, FailedAutomation, StartApproval, StartDomain, StartKey, StartReadings, StartWebhook,
 };
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::kit::time::date_and_time;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::approvals::operation_title;

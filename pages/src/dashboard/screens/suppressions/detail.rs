@@ -2,7 +2,6 @@
 
 use super::object::{Suppression, reason_badge, reason_text, source_text};
 use super::{LIST, suppression_path};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
 use crate::dashboard::prelude::*;
 

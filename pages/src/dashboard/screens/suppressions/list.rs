@@ -3,9 +3,7 @@
 use super::object::{REASONS, SOURCES, Suppression, reason_badge, source_text};
 use super::{LIST, suppression_path, tabs};
 use crate::dashboard::kit::filter::refused_filter;
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 use crate::dashboard::screens::emails::day_start;
 
 fn filters() -> [Filter; 5] {

@@ -3,7 +3,6 @@
 use super::object::source_text;
 use super::{OPT_OUTS, tabs};
 use crate::dashboard::kit::confirm::{confirm, confirm_field};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
 const CATEGORIES: &[&str] = &["product", "newsletter"];

@@ -3,7 +3,6 @@
 use super::detail::{COMPLAINT, force_field, remove_call};
 use super::object::{Suppression, reason_badge};
 use super::{LIST, suppression_path};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::marked_ids;
 

@@ -1,10 +1,7 @@
 //! The HTML that an MJML source compiles to, and the change to HTML as the source.
 
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::kit::copy_button::copy_button;
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
-use crate::dashboard::seen_version;
 
 fn convert_form(template: &TemplateDetail) -> Form<'static> {
     let confirm = Field::new("confirm", "Remove the MJML source of the draft", Control::Checkbox).ignored();

@@ -9,9 +9,8 @@ use super::preview::{
     self, PreviewFrame, PreviewPanel, RenderedPreview, parse_sample, preview_views, render_entered, render_version,
 };
 use super::{TemplateDetail, call, path, read_template, status_badges, template_page};
-use crate::dashboard::form::{Empty, FieldView, FormErrors, plain, read_fields};
+use crate::dashboard::form::{FieldView, FormErrors, plain, read_fields};
 use crate::dashboard::prelude::*;
-use crate::dashboard::request::Fields;
 
 /// The form's name.
 pub const FORM: &str = "content";

@@ -1,7 +1,6 @@
 //! The list of templates, and the form for a new one.
 
 use super::{TemplateDetail, path, status_badges};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::prelude::*;
 
 /// The categories of emails with what they mean.

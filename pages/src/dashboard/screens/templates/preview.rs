@@ -2,7 +2,6 @@
 
 use super::{call, editor, path};
 use crate::dashboard::kit::mail_frame::framed_html;
-use crate::dashboard::kit::text::file_size;
 use crate::dashboard::prelude::*;
 
 /// Gmail clips a message whose HTML body is longer.

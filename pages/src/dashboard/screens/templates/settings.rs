@@ -2,10 +2,8 @@
 
 use super::list::CATEGORIES;
 use super::{TemplateDetail, call, path, read_template, template_page};
-use crate::dashboard::form::Empty;
 use crate::dashboard::kit::confirm::{delete_confirmed, deletion_card};
 use crate::dashboard::prelude::*;
-use crate::dashboard::seen_version;
 
 fn settings_form(template: &TemplateDetail) -> Form<'static> {
     let categories = choices(&CATEGORIES);

@@ -2,8 +2,6 @@
 
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, event_choices, secret, webhook_path};
-use crate::dashboard::form::Empty;
-use crate::dashboard::form_key;
 use crate::dashboard::prelude::*;
 
 /// The field that says whether all events are sent.

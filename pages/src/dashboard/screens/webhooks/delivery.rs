@@ -2,7 +2,6 @@
 
 use super::object::{Attempt, Delivery, Webhook};
 use super::{LIST, delivery_path, events, webhook_path};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::prelude::*;
 
 fn call(operation: &'static str, context: &Context<'_>) -> Call {

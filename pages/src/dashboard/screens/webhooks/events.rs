@@ -1,7 +1,6 @@
 //! The events of the account, as they happen.
 
 use super::{LIST, event_choices, webhook_path};
-use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::filter::refused_filter;
 use crate::dashboard::prelude::*;
 

@@ -4,7 +4,6 @@ use futures_util::future::join_all;
 
 use super::object::{Delivery, Webhook};
 use super::{EVENTS, LIST, delivery_path, webhook_path};
-use crate::dashboard::backend::if_found;
 use crate::dashboard::prelude::*;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {

@@ -2,7 +2,6 @@
 
 use super::object::{OneWebhook, Webhook};
 use super::{LIST, webhook_path};
-use crate::dashboard::form_key;
 use crate::dashboard::kit::secret::{SecretUse, shown_secret};
 use crate::dashboard::prelude::*;
 use crate::reference::languages::LANGUAGES;
