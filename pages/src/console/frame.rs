@@ -1,6 +1,6 @@
 //! The frame of a page: head, navigation, title, notices, "same as" commands.
 
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use super::command::command_line;
 use super::done::done_text;
@@ -24,46 +24,30 @@ const NAVIGATION: NavigationGroups = &[
     ("Console", &[("/commands", "Commands")]),
 ];
 
-pub struct ConsoleFrame<'f> {
-    pub context: &'f Context<'f>,
-    pub page: &'f Page,
-}
-
-impl ConsoleFrame<'_> {
-    /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    pub fn render(&self) -> String {
-        let html = render(self);
-        display_text(&html).into_owned()
-    }
-}
-
-impl Renderable for ConsoleFrame<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (page, context) = (self.page, self.context);
-        let chrome = maud! {
-            @if context.viewer.is_some() {
-                (console_header(self))
-                (sidebar("Console", PATH, NAVIGATION, &context.request.path, |_| true))
+/// Renders a page in its frame. Characters that make a text look like another one are replaced.
+pub fn render_page(context: &Context<'_>, page: &Page) -> String {
+    let chrome = maud! {
+        @if context.viewer.is_some() {
+            (console_header(context))
+            (sidebar("Console", PATH, NAVIGATION, &context.request.path, |_| true))
+        }
+    };
+    let main = maud! {
+        main #content tabindex="-1" data-location=[page.location.as_deref()] {
+            (console_title_bar(page))
+            @if let Some(text) = done_text(context.query().get("done")) { (Notice { tone: Tone::Good, text }) }
+            @if let Some(failure) = context.stray_failure() {
+                div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
             }
-        };
-        let main = maud! {
-            main #content tabindex="-1" data-location=[page.location.as_deref()] {
-                (console_title_bar(self))
-                @if let Some(text) = done_text(context.query().get("done")) { (Notice { tone: Tone::Good, text }) }
-                @if let Some(failure) = context.stray_failure() {
-                    div.notice.bad role="alert" { p { (failure.message.replace('`', "")) } }
-                }
-                (raw(&page.body))
-                (same_commands(&page.same_as))
-            }
-        };
-        document(&format!("{} · postrider console", page.title), context, ASSETS.paths(), chrome, main)
-            .render_to(buffer);
-    }
+            (raw(&page.body))
+            (same_commands(&page.same_as))
+        }
+    };
+    let title = format!("{} · postrider console", page.title);
+    display_text(&render(document(&title, context, ASSETS.paths(), chrome, main))).into_owned()
 }
 
-fn console_header(frame: &ConsoleFrame<'_>) -> impl Renderable {
-    let context = frame.context;
+fn console_header(context: &Context<'_>) -> impl Renderable {
     maud! {
         header.top {
             input #menu type="checkbox" aria-label="Show the navigation";
@@ -78,8 +62,7 @@ fn console_header(frame: &ConsoleFrame<'_>) -> impl Renderable {
     }
 }
 
-fn console_title_bar(frame: &ConsoleFrame<'_>) -> impl Renderable {
-    let page = frame.page;
+fn console_title_bar(page: &Page) -> impl Renderable {
     maud! {
         div.title {
             (trail(page))

@@ -1,13 +1,12 @@
 //! Routes a request to its page or form, and puts the page in its frame.
 
-use super::frame::{ConsoleFrame, failure_page};
+use super::frame::{failure_page, render_page};
 use super::{ASSETS, PATH, table};
-use crate::dashboard::answer::{PageAnswer, PageContent};
+use crate::dashboard::answer::PageAnswer;
 use crate::dashboard::backend::{Backend, Failure};
 use crate::dashboard::context::{Context, RefusedForm};
-use crate::dashboard::page::Page;
 use crate::dashboard::request::PageRequest;
-use crate::dashboard::router::{check_csrf, find_form};
+use crate::dashboard::router::{check_csrf, find_form, outcome_answer, view_answer};
 use crate::dashboard::table::{Outcome, PageAccess, PageRow, View};
 use crate::dashboard::viewer::Viewer;
 
@@ -47,7 +46,7 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
     let mut context = Context { request, parameters, viewer, backend, refused: None };
     if request.is_post {
         match submit(row, &context).await {
-            Ok(outcome) => return outcome_answer(&context, outcome),
+            Ok(outcome) => return outcome_answer(&context, outcome, render_page).into(),
             Err(failure) => {
                 let name = context.form().get("form").to_owned();
                 context.refused = Some(RefusedForm::new(name, failure));
@@ -55,7 +54,10 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
         }
     }
     match (row.show)(&context).await {
-        Ok(view) => view_answer(&context, view),
+        Ok(view) => {
+            let is_in_progress = matches!(&view, View::Page(page) if page.live) && !request.is_post;
+            ConsoleAnswer { answer: view_answer(&context, view, render_page), is_in_progress }
+        }
         Err(failure) => failure_answer(backend, viewer, request, &failure),
     }
 }
@@ -66,35 +68,6 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
     (find_form(row, context.form().get("form"))?.submit)(context).await
 }
 
-fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> ConsoleAnswer {
-    match outcome {
-        Outcome::SeeOther(path) => PageAnswer::see_other(path).into(),
-        Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) }.into(),
-        Outcome::Once(page) => page_answer(context, 200, &page),
-        Outcome::Leave(url) => PageAnswer::leave(url).into(),
-    }
-}
-
-fn view_answer(context: &Context<'_>, view: View) -> ConsoleAnswer {
-    let status = context.refused.as_ref().map_or(200, |refused| match refused.failure.status {
-        status @ 400..=599 => status,
-        _ => 400,
-    });
-    let content = match view {
-        View::Page(page) => return page_answer(context, status, &page),
-        View::SeeOther(path) => return PageAnswer::see_other(path).into(),
-        View::Download { call, file_name } => PageContent::Download { call, file_name },
-        View::File { media_type, file_name, content } => PageContent::File { media_type, file_name, content },
-        View::Foreign { html, remote } => PageContent::Foreign { html, remote },
-    };
-    PageAnswer { status, content, cookies: Vec::new(), fault: None }.into()
-}
-
-fn page_answer(context: &Context<'_>, status: u16, page: &Page) -> ConsoleAnswer {
-    let answer = PageAnswer::html(status, ConsoleFrame { context, page }.render());
-    ConsoleAnswer { answer, is_in_progress: page.live && !context.request.is_post }
-}
-
 /// A page that says why there is no other.
 pub fn failure_answer(
     backend: &dyn Backend,
@@ -103,9 +76,8 @@ pub fn failure_answer(
     failure: &Failure,
 ) -> ConsoleAnswer {
     let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
-    let page = failure_page(failure);
+    let html = render_page(&context, &failure_page(failure));
     let fault = failure.details.as_str().filter(|_| failure.code == "internal_error").map(str::to_owned);
-    let html = ConsoleFrame { context: &context, page: &page }.render();
     PageAnswer { fault, ..PageAnswer::html(failure.status, html) }.into()
 }
 

@@ -1,7 +1,7 @@
 //! The frame of a page: head, navigation, title, notices, "same as" lines.
 
 use html::document::{Head, PageStyle};
-use hypertext::{Buffer, prelude::*};
+use hypertext::prelude::*;
 
 use super::backend::Failure;
 use super::context::{Context, raw};
@@ -13,6 +13,7 @@ use super::page::{Page, render};
 use super::router;
 use super::screens::assets::ASSETS;
 use super::table;
+use super::viewer::Viewer;
 use crate::display_text::display_text;
 use crate::layout::ICON;
 
@@ -67,50 +68,36 @@ const NAVIGATION: NavigationGroups = &[
     ),
 ];
 
-pub struct Frame<'f> {
-    pub context: &'f Context<'f>,
-    pub page: &'f Page,
-}
-
-impl Frame<'_> {
-    /// Renders the page to HTML. Characters that make a text look like another one are replaced.
-    pub fn render(&self) -> String {
-        let html = render(self);
-        display_text(&html).into_owned()
-    }
-}
-
-impl Renderable for Frame<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let (page, context) = (self.page, self.context);
-        let chrome = maud! {
-            @if context.viewer.is_some() {
-                (Header(self))
-                (navigation(context))
-            } @else {
-                header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
+/// Renders a page in its frame. Characters that make a text look like another one are replaced.
+pub fn render_page(context: &Context<'_>, page: &Page) -> String {
+    let chrome = maud! {
+        @if let Some(viewer) = context.viewer {
+            (header(viewer))
+            (navigation(context))
+        } @else {
+            header.signed-out-head { a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" } }
+        }
+    };
+    let done = context.query().get("done");
+    let main = maud! {
+        main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")]
+            data-location=[page.location.as_deref()] {
+            (title_bar(page))
+            @if let Some(text) = notice::done_text(done).filter(|_| !context.request.is_post) {
+                (Notice { tone: notice::done_tone(done), text })
             }
-        };
-        let done = context.query().get("done");
-        let main = maud! {
-            main #content tabindex="-1" data-live=[page.live.then_some("/api/webhook-events")]
-                data-location=[page.location.as_deref()] {
-                (title_bar(self))
-                @if let Some(text) = notice::done_text(done).filter(|_| !context.request.is_post) {
-                    (Notice { tone: notice::done_tone(done), text })
-                }
-                @if let Some(refused) = context.stray_failure() {
-                    div.notice.bad role="alert" { p { (plain(&refused.message)) } }
-                    @if proof_field(refused).is_some() { (router::confirm_form().within(context)) }
-                }
-                (raw(&page.body))
-                @if !page.same_as.is_empty() {
-                    (same_as(&page.same_as, context.backend.base_url()))
-                }
+            @if let Some(refused) = context.stray_failure() {
+                div.notice.bad role="alert" { p { (plain(&refused.message)) } }
+                @if proof_field(refused).is_some() { (router::confirm_form().within(context)) }
             }
-        };
-        document(&format!("{} · postrider", page.title), context, ASSETS.paths(), chrome, main).render_to(buffer);
-    }
+            (raw(&page.body))
+            @if !page.same_as.is_empty() {
+                (same_as(&page.same_as, context.backend.base_url()))
+            }
+        }
+    };
+    let title = format!("{} · postrider", page.title);
+    display_text(&render(document(&title, context, ASSETS.paths(), chrome, main))).into_owned()
 }
 
 /// The document of a page: its head, what surrounds the content, and the content. `assets`: the paths of style sheet and
@@ -139,36 +126,29 @@ pub fn document(
     }
 }
 
-struct Header<'f>(&'f Frame<'f>);
-
-impl Renderable for Header<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let context = self.0.context;
-        let Some(viewer) = context.viewer else { return };
-        maud! {
-            header.top {
-                input #menu type="checkbox" aria-label="Show the navigation";
-                a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" }
-                button.palette type="button" data-palette="" hidden { "Search or go to… " kbd { "Ctrl K" } }
-                div.account {
-                    a.docs href="/docs" { "Docs" }
-                    details.menu-box {
-                        summary { span.email { (viewer.email) } }
-                        div.menu-content {
-                            p { (viewer.email) " · " (viewer.role) }
-                            p { a href="/dashboard/security" { "Your sign-in" } }
-                            form method="post" action="/dashboard/security" {
-                                input type="hidden" name="csrf" value=(viewer.csrf);
-                                input type="hidden" name="form" value="sign-out";
-                                button.button type="submit" { "Sign out" }
-                            }
+fn header(viewer: &Viewer) -> impl Renderable {
+    maud! {
+        header.top {
+            input #menu type="checkbox" aria-label="Show the navigation";
+            a.brand href="/dashboard" { span.mark aria-hidden="true" {} "postrider" }
+            button.palette type="button" data-palette="" hidden { "Search or go to… " kbd { "Ctrl K" } }
+            div.account {
+                a.docs href="/docs" { "Docs" }
+                details.menu-box {
+                    summary { span.email { (viewer.email) } }
+                    div.menu-content {
+                        p { (viewer.email) " · " (viewer.role) }
+                        p { a href="/dashboard/security" { "Your sign-in" } }
+                        form method="post" action="/dashboard/security" {
+                            input type="hidden" name="csrf" value=(viewer.csrf);
+                            input type="hidden" name="form" value="sign-out";
+                            button.button type="submit" { "Sign out" }
                         }
                     }
                 }
-                label.menu for="menu" aria-hidden="true" { "Menu" }
             }
+            label.menu for="menu" aria-hidden="true" { "Menu" }
         }
-        .render_to(buffer);
     }
 }
 
@@ -222,8 +202,7 @@ pub fn trail(page: &Page) -> impl Renderable {
     }
 }
 
-fn title_bar(frame: &Frame<'_>) -> impl Renderable {
-    let page = frame.page;
+fn title_bar(page: &Page) -> impl Renderable {
     maud! {
         div.title {
             (trail(page))

@@ -5,7 +5,7 @@ use super::answer::{PageAnswer, PageContent};
 use super::backend::{Backend, Call, Failure};
 use super::context::{Context, RefusedForm};
 use super::form::Form;
-use super::frame::{self, Frame};
+use super::frame::{failure_page, render_page};
 use super::identity_proof::{PROOF, REAUTHENTICATE, REAUTHENTICATION_REQUIRED, proof};
 use super::kit::notice;
 use super::page::Page;
@@ -46,7 +46,7 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
     }
     if request.is_post {
         match submit(row, &context).await {
-            Ok(outcome) => return outcome_answer(&context, outcome),
+            Ok(outcome) => return outcome_answer(&context, outcome, render_page),
             Err(failure) if failure.code == "unauthorized" && row.access == PageAccess::SignedIn => {
                 return sign_in_first(request);
             }
@@ -61,10 +61,10 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
         return PageAnswer { cookies, ..PageAnswer::see_other(wanted) };
     }
     match (row.show)(&context).await {
-        Ok(view) => view_answer(&context, view),
+        Ok(view) => view_answer(&context, view, render_page),
         Err(failure) if failure.code == "unauthorized" && row.access == PageAccess::SignedIn => sign_in_first(request),
         Err(failure) if failure.code == REAUTHENTICATION_REQUIRED => {
-            view_answer(&context, View::from(confirm_page(&context)))
+            view_answer(&context, View::from(confirm_page(&context)), render_page)
         }
         Err(failure) => failure_answer(backend, viewer, request, &failure),
     }
@@ -170,23 +170,28 @@ fn sign_in_first(request: &PageRequest) -> PageAnswer {
     PageAnswer::see_other(format!("{SIGN_IN}{mark}{query}"))
 }
 
-fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> PageAnswer {
+/// Renders a page in the frame of its site.
+pub type RenderPage = fn(&Context<'_>, &Page) -> String;
+
+/// The answer to a form that was carried out.
+pub fn outcome_answer(context: &Context<'_>, outcome: Outcome, render: RenderPage) -> PageAnswer {
     match outcome {
         Outcome::SeeOther(path) => PageAnswer::see_other(path),
         Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) },
         Outcome::Leave(url) => PageAnswer::leave(url),
-        Outcome::Once(page) => PageAnswer::html(200, Frame { context, page: &page }.render()),
+        Outcome::Once(page) => PageAnswer::html(200, render(context, &page)),
     }
 }
 
-fn view_answer(context: &Context<'_>, view: View) -> PageAnswer {
+/// The answer with a view, or with the page of a form that was refused.
+pub fn view_answer(context: &Context<'_>, view: View, render: RenderPage) -> PageAnswer {
     let status = context.refused.as_ref().map_or(200, |refused| match refused.failure.status {
         status @ (200 | 400..=599) => status,
         _ => 400,
     });
     let content = match view {
         View::Page(page) => {
-            let html = Frame { context, page: &page }.render();
+            let html = render(context, &page);
             match page.form_target {
                 Some(origin) => PageContent::FormTarget { html, origin },
                 None => PageContent::Html(html),
@@ -208,9 +213,9 @@ pub fn failure_answer(
     failure: &Failure,
 ) -> PageAnswer {
     let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
-    let page = frame::failure_page(failure);
+    let html = render_page(&context, &failure_page(failure));
     let fault = failure.details.as_str().filter(|_| failure.code == "internal_error").map(str::to_owned);
-    PageAnswer { fault, ..PageAnswer::html(failure.status, Frame { context: &context, page: &page }.render()) }
+    PageAnswer { fault, ..PageAnswer::html(failure.status, html) }
 }
 
 #[cfg(test)]
