@@ -42,21 +42,32 @@ pub(super) struct MetricRow {
     pub(super) counts: Counts,
 }
 
-/// Counts of recipients.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(super) struct Counts {
-    pub(super) sent: u64,
-    pub(super) delivered: u64,
-    pub(super) bounced: u64,
-    pub(super) failed: u64,
-    pub(super) delayed: u64,
-    pub(super) complained: u64,
-    pub(super) opened: u64,
-    pub(super) clicked: u64,
-    pub(super) suppressed: u64,
-    pub(super) unsubscribed: u64,
+/// The counts, by their names in the API.
+macro_rules! counts {
+    ($($name:ident),*) => {
+        /// Counts of recipients.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+        #[serde(default)]
+        pub(super) struct Counts {
+            $(pub(super) $name: u64),*
+        }
+
+        impl Counts {
+            pub(super) const NAMES: [&str; 10] = [$(stringify!($name)),*];
+
+            /// All counts, in the order of [`Self::NAMES`].
+            pub(super) const fn all(&self) -> [u64; 10] {
+                [$(self.$name),*]
+            }
+
+            fn all_mut(&mut self) -> [&mut u64; 10] {
+                [$(&mut self.$name),*]
+            }
+        }
+    };
 }
+
+counts!(sent, delivered, bounced, failed, delayed, complained, opened, clicked, suppressed, unsubscribed);
 
 /// A rate of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,51 +117,6 @@ impl Counts {
         counts.iter().for_each(|counts| sum.add(counts));
         sum
     }
-
-    /// All counts, in the order of [`Self::NAMES`].
-    pub(super) const fn all(&self) -> [u64; 10] {
-        [
-            self.sent,
-            self.delivered,
-            self.bounced,
-            self.failed,
-            self.delayed,
-            self.complained,
-            self.opened,
-            self.clicked,
-            self.suppressed,
-            self.unsubscribed,
-        ]
-    }
-
-    fn all_mut(&mut self) -> [&mut u64; 10] {
-        [
-            &mut self.sent,
-            &mut self.delivered,
-            &mut self.bounced,
-            &mut self.failed,
-            &mut self.delayed,
-            &mut self.complained,
-            &mut self.opened,
-            &mut self.clicked,
-            &mut self.suppressed,
-            &mut self.unsubscribed,
-        ]
-    }
-
-    /// The names of the counts in the API.
-    pub(super) const NAMES: [&str; 10] = [
-        "sent",
-        "delivered",
-        "bounced",
-        "failed",
-        "delayed",
-        "complained",
-        "opened",
-        "clicked",
-        "suppressed",
-        "unsubscribed",
-    ];
 
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
