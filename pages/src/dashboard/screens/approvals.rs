@@ -50,11 +50,11 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[answer]
-struct Approval {
-    id: String,
+pub(super) struct Approval {
+    pub id: String,
     status: String,
     client_id: String,
-    operation: String,
+    pub operation: String,
     method: String,
     path: String,
     idempotency_key: Option<String>,
@@ -63,7 +63,7 @@ struct Approval {
     emails: Option<Vec<HeldEmail>>,
     hash: String,
     created_at: String,
-    expires_at: String,
+    pub expires_at: String,
     decided_at: Option<String>,
     response_status: Option<u16>,
     response: Option<Value>,

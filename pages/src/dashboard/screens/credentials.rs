@@ -117,20 +117,20 @@ struct OneCredential {
 }
 
 #[answer]
-struct Credential {
-    id: String,
-    name: String,
+pub(super) struct Credential {
+    pub id: String,
+    pub name: String,
     /// Only of API keys.
     scope: String,
     hint: String,
-    enabled: bool,
+    pub enabled: bool,
     domain_id: Option<String>,
     allowed_ips: Vec<String>,
-    last_used_at: Option<String>,
+    pub last_used_at: Option<String>,
     last_used_ip: Option<String>,
-    expires_at: Option<String>,
+    pub expires_at: Option<String>,
     policy: Option<Policy>,
-    created_at: String,
+    pub created_at: String,
     /// The fields from here on are only of SMTP credentials.
     host: String,
     port: u16,

@@ -65,9 +65,9 @@ pub const PAGES: &[PageRow] = page_rows! {
 };
 
 #[answer]
-struct SendingDomain {
-    id: String,
-    name: String,
+pub(super) struct SendingDomain {
+    pub id: String,
+    pub name: String,
     status: String,
     inbound_enabled: bool,
     inbound_addresses: Vec<String>,
@@ -77,9 +77,9 @@ struct SendingDomain {
     tracking_host: Option<String>,
     dkim: Dkim,
     dkim_ready: bool,
-    records: Vec<DomainRecord>,
-    degraded_since: Option<String>,
-    last_checked_at: Option<String>,
+    pub records: Vec<DomainRecord>,
+    pub degraded_since: Option<String>,
+    pub last_checked_at: Option<String>,
     created_at: String,
 }
 
@@ -93,18 +93,18 @@ struct Dkim {
 }
 
 #[answer]
-struct DomainRecord {
+pub(super) struct DomainRecord {
     purpose: String,
     #[serde(rename = "type")]
-    kind: String,
-    name: String,
+    pub kind: String,
+    pub name: String,
     value: String,
     ttl: u32,
     priority: Option<u16>,
-    required: bool,
-    status: String,
+    pub required: bool,
+    pub status: String,
     found: Vec<String>,
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl SendingDomain {

@@ -19,7 +19,7 @@ mod tests;
 
 pub(super) use content::source;
 pub(super) use listed::{day_start, domain_filter};
-pub(super) use object::sent_time;
+pub(super) use object::{EmailItem, sent_time};
 pub(super) use past::EmailHistory;
 
 pub const PAGES: &[PageRow] = page_rows! {

@@ -7,10 +7,10 @@ mod steps;
 mod tests;
 
 use self::attention::{AttentionItem, items};
-use self::readings::{AccountUsage, StartEmail, StartReadings};
+use self::readings::{AccountUsage, StartReadings};
 use self::steps::{start_steps, steps};
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::emails::{EmailHistory, sent_time};
+use crate::dashboard::screens::emails::{EmailHistory, EmailItem, sent_time};
 
 pub const PAGES: &[PageRow] = page_rows! {
     "" => show;
@@ -58,7 +58,7 @@ fn attention_list(items: &[AttentionItem]) -> impl Renderable {
     }
 }
 
-fn last_emails(emails: &[StartEmail], past: &EmailHistory, may_send: bool) -> impl Renderable {
+fn last_emails(emails: &[EmailItem], past: &EmailHistory, may_send: bool) -> impl Renderable {
     let none_retained = past.none_retained();
     let table = Table::of("Latest emails", emails)
         .column("To", |email| {

@@ -22,6 +22,8 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
+pub(super) use object::Webhook;
+
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/webhooks";

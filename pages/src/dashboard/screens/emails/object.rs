@@ -6,7 +6,7 @@ use serde_json::Map;
 
 /// An email as lists show it.
 #[answer]
-pub(super) struct EmailItem {
+pub(in crate::dashboard::screens) struct EmailItem {
     pub id: String,
     pub from: String,
     pub to: Vec<String>,
@@ -65,7 +65,7 @@ pub(in crate::dashboard::screens) fn sent_time<'t>(
 }
 
 #[answer]
-pub(super) struct EmailTag {
+pub(in crate::dashboard::screens) struct EmailTag {
     pub name: String,
     pub value: String,
 }

@@ -2,12 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::readings::{
-    APPROVALS_MAX, AccountUsage, FailedAutomation, StartApproval, StartDomain, StartKey, StartReadings, StartWebhook,
-};
+use super::readings::{APPROVALS_MAX, AccountUsage, FailedAutomation, StartReadings};
 use crate::dashboard::kit::time::date_and_time;
 use crate::dashboard::prelude::*;
-use crate::dashboard::screens::approvals::operation_title;
+use crate::dashboard::screens::approvals::{Approval, operation_title};
+use crate::dashboard::screens::credentials::Credential;
+use crate::dashboard::screens::domains::SendingDomain;
+use crate::dashboard::screens::webhooks::Webhook;
 
 /// From this part of a quota on it is almost used.
 const ALMOST_PERCENT: u64 = 80;
@@ -91,27 +92,20 @@ fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) 
     let limit = limit.filter(|limit| *limit > 0)?;
     let percent = used.saturating_mul(100) / limit;
     let text = format!("{} of {} used.", amount(used), amount(limit));
-    if used >= limit {
-        Some(AttentionItem::new(Tone::Bad, "Quota", format!("The {title} are used up"), text, "/billing"))
-    } else if percent >= ALMOST_PERCENT {
-        Some(AttentionItem::new(
-            Tone::Warning,
-            "Quota",
-            format!("The {title} are almost used up: {percent}%"),
-            text,
-            "/billing",
-        ))
-    } else {
-        None
-    }
+    let (tone, title) = match percent {
+        _ if used >= limit => (Tone::Bad, format!("The {title} are used up")),
+        ALMOST_PERCENT.. => (Tone::Warning, format!("The {title} are almost used up: {percent}%")),
+        _ => return None,
+    };
+    Some(AttentionItem::new(tone, "Quota", title, text, "/billing"))
 }
 
-fn domain_path(domain: &StartDomain) -> String {
+fn domain_path(domain: &SendingDomain) -> String {
     format!("/domains/{}", encode(&domain.id))
 }
 
 /// The first required record that is wrong, and why.
-fn wrong_record(domain: &StartDomain) -> Option<String> {
+fn wrong_record(domain: &SendingDomain) -> Option<String> {
     let is_wrong = |status: &str| matches!(status, "missing" | "mismatch" | "conflict");
     let record = domain.records.iter().find(|record| record.required && is_wrong(&record.status))?;
     let problem = match (&record.error, record.status.as_str()) {
@@ -122,7 +116,7 @@ fn wrong_record(domain: &StartDomain) -> Option<String> {
     Some(format!("{} {}: {problem}", record.kind, record.name))
 }
 
-fn degraded(domain: &StartDomain) -> AttentionItem {
+fn degraded(domain: &SendingDomain) -> AttentionItem {
     let text = wrong_record(domain).unwrap_or_else(|| "A required record is no longer found.".into());
     AttentionItem::new(
         Tone::Bad,
@@ -133,7 +127,7 @@ fn degraded(domain: &StartDomain) -> AttentionItem {
     )
 }
 
-fn unverified(domain: &StartDomain) -> AttentionItem {
+fn unverified(domain: &SendingDomain) -> AttentionItem {
     let text = match (wrong_record(domain), &domain.last_checked_at) {
         (Some(text), _) => text,
         (None, None) => "Publish its records, then verify.".into(),
@@ -142,7 +136,7 @@ fn unverified(domain: &StartDomain) -> AttentionItem {
     AttentionItem::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
 }
 
-fn of_webhook(webhook: &StartWebhook) -> Option<AttentionItem> {
+fn of_webhook(webhook: &Webhook) -> Option<AttentionItem> {
     let path = format!("/webhooks/{}", encode(&webhook.id));
     let item = |tone, title: &str, text: &str| {
         Some(AttentionItem::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
@@ -159,44 +153,38 @@ fn of_webhook(webhook: &StartWebhook) -> Option<AttentionItem> {
     }
 }
 
-fn of_key(key: &StartKey, now: Timestamp) -> Option<AttentionItem> {
+fn of_key(key: &Credential, now: Timestamp) -> Option<AttentionItem> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
     if !key.enabled {
         return None;
     }
     let path = format!("/api-keys/{}", encode(&key.id));
+    let item = |tone, state: &str, text: &str| {
+        Some(AttentionItem::new(tone, "Key", format!("The key {} {state}", key.name), text, &path))
+    };
     if let Some(ends) = key.expires_at.as_deref().and_then(time) {
         let left = ends.duration_since(now);
         if left.is_negative() || left.is_zero() {
             let text = "Programs that use it are refused. Create a new one, or delete it.";
-            return Some(AttentionItem::new(
-                Tone::Warning,
-                "Key",
-                format!("The key {} has expired", key.name),
-                text,
-                &path,
-            ));
+            return item(Tone::Warning, "has expired", text);
         }
         if left <= SOON {
             let days = left.as_hours() / 24;
-            let title = match days {
-                0 => format!("The key {} expires today", key.name),
-                1 => format!("The key {} expires in a day", key.name),
-                days => format!("The key {} expires in {days} days", key.name),
+            let state = match days {
+                0 => "expires today".to_owned(),
+                1 => "expires in a day".to_owned(),
+                days => format!("expires in {days} days"),
             };
-            let text = "Create a new one in time, and put it in place.";
-            return Some(AttentionItem::new(Tone::Warning, "Key", title, text, &path));
+            return item(Tone::Warning, &state, "Create a new one in time, and put it in place.");
         }
     }
     let is_old = time(&key.created_at).is_some_and(|created| now.duration_since(created) > IDLE_AFTER);
-    (key.last_used_at.is_none() && is_old).then(|| {
-        let text = "If no program needs it, delete it.";
-        AttentionItem::new(Tone::Neutral, "Key", format!("The key {} has never been used", key.name), text, &path)
-    })
+    let is_idle = key.last_used_at.is_none() && is_old;
+    if is_idle { item(Tone::Neutral, "has never been used", "If no program needs it, delete it.") } else { None }
 }
 
 /// Requests that a policy holds until a person decides.
-fn pending_requests(approvals: &[StartApproval]) -> Option<AttentionItem> {
+fn pending_requests(approvals: &[Approval]) -> Option<AttentionItem> {
     let ends = approvals.iter().map(|approval| &approval.expires_at).min()?;
     let ends = ends.parse::<Timestamp>().map_or_else(|_| ends.clone(), |time| format!("{} UTC", date_and_time(time)));
     let (title, text, path) = match approvals {
@@ -228,20 +216,16 @@ fn failed_runs(automation: &FailedAutomation, now: Timestamp) -> Option<Attentio
 }
 
 fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
+    let mut add = |title: &str, text: &str, path: &str| {
+        items.push(AttentionItem::new(Tone::Warning, "Affiliate", title, text, path))
+    };
     if readings.has_reviews {
         let text = "They earn nothing until you allow or reject them.";
-        items.push(AttentionItem::new(
-            Tone::Warning,
-            "Affiliate",
-            "Referrals are waiting for your review",
-            text,
-            "/affiliate/reviews",
-        ));
+        add("Referrals are waiting for your review", text, "/affiliate/reviews");
     }
     if readings.has_applications {
         let text = "Approve or reject them, so that they know.";
-        let path = "/affiliate/partners?status=pending";
-        items.push(AttentionItem::new(Tone::Warning, "Affiliate", "Partners are waiting for approval", text, path));
+        add("Partners are waiting for approval", text, "/affiliate/partners?status=pending");
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);
@@ -249,17 +233,11 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
         match (run.status.as_str(), run.partial) {
             ("draft", _) => {
                 let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
-                items.push(AttentionItem::new(
-                    Tone::Warning,
-                    "Affiliate",
-                    "A payout run is waiting for approval",
-                    text,
-                    &path,
-                ));
+                add("A payout run is waiting for approval", &text, &path);
             }
             (_, true) => {
                 let text = "Look at the failed payouts, and pay them another way.";
-                items.push(AttentionItem::new(Tone::Warning, "Affiliate", "A payout run partly failed", text, &path));
+                add("A payout run partly failed", text, &path);
             }
             _ => {}
         }
@@ -268,13 +246,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
         readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
     if failed > 0 {
         let title = format!("{} events of the payment processor could not be processed", grouped(failed));
-        items.push(AttentionItem::new(
-            Tone::Warning,
-            "Affiliate",
-            title,
-            "Look at them, then replay them.",
-            "/affiliate/processor/events",
-        ));
+        add(&title, "Look at them, then replay them.", "/affiliate/processor/events");
     }
 }
 
@@ -282,21 +254,19 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
 mod tests {
     use super::*;
 
-    fn key(last_used: bool, expires_at: Option<&str>, enabled: bool) -> StartKey {
-        StartKey {
-            id: "key_1".into(),
-            name: "shop".into(),
-            enabled,
-            last_used_at: last_used.then(|| "2026-11-01T00:00:00Z".into()),
-            expires_at: expires_at.map(Into::into),
-            created_at: "2026-10-01T00:00:00Z".into(),
-        }
+    fn key(last_used: bool, expires_at: Option<&str>, enabled: bool) -> Credential {
+        let last_used_at = last_used.then_some("2026-11-01T00:00:00Z");
+        let key = json!({
+            "id": "key_1", "name": "shop", "enabled": enabled, "last_used_at": last_used_at, "expires_at": expires_at,
+            "created_at": "2026-10-01T00:00:00Z",
+        });
+        serde_json::from_value(key).unwrap()
     }
 
     #[test]
     fn keys_need_attention_when_idle_or_ending() {
         let now: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
-        let title = |key: StartKey| of_key(&key, now).map(|item| item.title);
+        let title = |key: Credential| of_key(&key, now).map(|item| item.title);
         assert_eq!(title(key(true, None, true)), None);
         assert_eq!(title(key(false, None, true)).unwrap(), "The key shop has never been used");
         assert_eq!(title(key(false, None, false)), None);

@@ -3,7 +3,11 @@
 use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::affiliate::payout_runs::PayoutRun;
-use crate::dashboard::screens::emails::EmailHistory;
+use crate::dashboard::screens::approvals::Approval;
+use crate::dashboard::screens::credentials::Credential;
+use crate::dashboard::screens::domains::SendingDomain;
+use crate::dashboard::screens::emails::{EmailHistory, EmailItem};
+use crate::dashboard::screens::webhooks::Webhook;
 use futures_util::future::{join_all, try_join, try_join3, try_join4};
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -12,18 +16,18 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 pub(super) struct StartReadings {
     pub(super) account: Option<AccountUsage>,
     /// The newest domains that are verified, and that are not.
-    pub(super) verified: Option<Vec<StartDomain>>,
-    pub(super) unverified: Option<Vec<StartDomain>>,
-    pub(super) keys: Option<Vec<StartKey>>,
-    pub(super) emails: Option<Vec<StartEmail>>,
-    pub(super) webhooks: Option<Vec<StartWebhook>>,
+    pub(super) verified: Option<Vec<SendingDomain>>,
+    pub(super) unverified: Option<Vec<SendingDomain>>,
+    pub(super) keys: Option<Vec<Credential>>,
+    pub(super) emails: Option<Vec<EmailItem>>,
+    pub(super) webhooks: Option<Vec<Webhook>>,
     pub(super) users: Option<usize>,
     pub(super) program: Option<StartProgram>,
     pub(super) has_reviews: bool,
     pub(super) has_applications: bool,
     pub(super) runs: Vec<PayoutRun>,
     /// Requests that wait for a decision, the newest first; at most [`APPROVALS_MAX`].
-    pub(super) approvals: Vec<StartApproval>,
+    pub(super) approvals: Vec<Approval>,
     /// Automations with the latest run that failed.
     pub(super) failures: Vec<FailedAutomation>,
     /// The emails before those that are retained; read only if the list of emails is empty.
@@ -34,13 +38,6 @@ pub(super) struct StartReadings {
 pub(super) const APPROVALS_MAX: usize = 50;
 /// The most automations whose failed runs are read.
 const FAILURES_MAX: usize = 5;
-
-#[answer]
-pub(super) struct StartApproval {
-    pub(super) id: String,
-    pub(super) operation: String,
-    pub(super) expires_at: String,
-}
 
 #[answer]
 struct StartAutomation {
@@ -104,54 +101,6 @@ pub(super) struct StartUsage {
     pub(super) domains: u64,
     pub(super) period_end: Option<String>,
     pub(super) storage: std::collections::BTreeMap<String, Option<u64>>,
-}
-
-#[answer]
-pub(super) struct StartDomain {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) degraded_since: Option<String>,
-    pub(super) last_checked_at: Option<String>,
-    pub(super) records: Vec<StartRecord>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct StartRecord {
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) required: bool,
-    pub(super) status: String,
-    pub(super) error: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct StartKey {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) enabled: bool,
-    pub(super) last_used_at: Option<String>,
-    pub(super) expires_at: Option<String>,
-    pub(super) created_at: String,
-}
-
-#[answer]
-pub(super) struct StartEmail {
-    pub(super) id: String,
-    pub(super) from: String,
-    pub(super) to: Vec<String>,
-    pub(super) subject: String,
-    pub(super) status: String,
-    pub(super) scheduled_at: Option<String>,
-    pub(super) sent_at: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct StartWebhook {
-    pub(super) id: String,
-    pub(super) url: String,
-    pub(super) failing_since: Option<String>,
-    pub(super) disabled_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -227,7 +176,7 @@ impl StartReadings {
         let pending = Call::new("list_approvals").query("status", "pending").query("limit", APPROVALS_MAX.to_string());
         let (approvals, failures) =
             try_join(read_entries(context, "approvals", pending), FailedAutomation::read_all(context)).await?;
-        let has_no_emails = emails.as_ref().is_some_and(|emails: &Vec<StartEmail>| emails.is_empty());
+        let has_no_emails = emails.as_ref().is_some_and(|emails: &Vec<EmailItem>| emails.is_empty());
         let past = if has_no_emails { EmailHistory::read(context).await } else { EmailHistory::default() };
         Ok(Self {
             account,

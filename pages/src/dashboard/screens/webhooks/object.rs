@@ -7,7 +7,7 @@ use crate::dashboard::prelude::*;
 
 /// An endpoint.
 #[answer]
-pub(super) struct Webhook {
+pub(in crate::dashboard::screens) struct Webhook {
     pub id: String,
     pub url: String,
     /// Empty: all that need not be named.
