@@ -21,7 +21,7 @@ pub fn page(table: &ApiTable, base_url: &str) -> DocPage {
         ..text_section("format", "Format", format_blocks())
     };
     let sections = [format].into_iter().chain(table.errors().into_iter().map(|(name, error)| {
-        let advice = words::ERRORS.iter().find(|one| one.name == name);
+        let advice = words::errors().find(|one| one.name == name);
         let mut prose = vec![Block::Text(error.description)];
         prose.extend(advice.map(|one| Block::Text(format!("**What to do.** {}", one.advice))));
         let mut facts = vec![("Status".to_owned(), format!("`{}`", error.status))];

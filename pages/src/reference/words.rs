@@ -12,153 +12,16 @@ pub struct ErrorAdvice {
     pub advice: &'static str,
 }
 
-const fn error(name: &'static str, class: &'static str, advice: &'static str) -> ErrorAdvice {
-    ErrorAdvice { name, class, advice }
-}
+/// Name, class and advice of each error, one error a line.
+const ERRORS: &str = include_str!("errors.txt");
 
-pub const ERRORS: &[ErrorAdvice] = &[
-    error(
-        "bad_request",
-        "ValidationError",
-        "Correct the request line or the header section. An HTTP library does this for you.",
-    ),
-    error("invalid_json", "ValidationError", "Send valid JSON in UTF-8, nested at most 128 levels."),
-    error(
-        "validation_error",
-        "ValidationError",
-        "Correct each field in `details.fields`. Do not repeat the request unchanged.",
-    ),
-    error(
-        "invalid_idempotency_key",
-        "ValidationError",
-        "Use a key of 1 to 256 printable characters, for example a UUID.",
-    ),
-    error(
-        "invalid_cursor",
-        "ValidationError",
-        "Pass `next_cursor` of the previous page unchanged, to the same list with the same filters.",
-    ),
-    error(
-        "unauthorized",
-        "AuthenticationError",
-        "Send `Authorization: Bearer` with a valid key. [API keys](/docs/api-keys) can be listed and rotated.",
-    ),
-    error(
-        "forbidden",
-        "PermissionError",
-        "Use a key with full access, or one that is not restricted to a different domain. Each operation shows what \
-         it requires.",
-    ),
-    error(
-        "policy_violation",
-        "PermissionError",
-        "`details.rule` names the policy rule. A person can perform the operation in the dashboard, or change the \
-         policy.",
-    ),
-    error(
-        "reauthentication_required",
-        "AuthenticationError",
-        "Sign in again, then repeat the operation. API keys do not get this error.",
-    ),
-    error(
-        "domain_not_verified",
-        "PermissionError",
-        "[Verify the domain](/docs/domains#verify-domain), or send from one that is verified.",
-    ),
-    error(
-        "sandbox_restricted",
-        "PermissionError",
-        "Send to the address of the account's owner, or add and verify a domain.",
-    ),
-    error(
-        "production_access_required",
-        "PermissionError",
-        "Ask the operator of the server for production access, at `upgrade_url` if it is present.",
-    ),
-    error(
-        "ip_not_allowed",
-        "PermissionError",
-        "Call from an address that the key allows, or change the key's list of networks.",
-    ),
-    error(
-        "account_suspended",
-        "PermissionError",
-        "Contact the operator of the server. Nothing is sent until the account is active again.",
-    ),
-    error("not_found", "NotFoundError", "Check the id and the path. Objects of other accounts are not found either."),
-    error("method_not_allowed", "ValidationError", "Use a method listed in the `Allow` header."),
-    error("request_timeout", "ServerError", "Repeat the request. Send bodies without pauses."),
-    error(
-        "idempotency_conflict",
-        "IdempotencyConflictError",
-        "Use a new key for a new request. The same key needs the same method, path and body.",
-    ),
-    error(
-        "idempotency_in_progress",
-        "ConflictError",
-        "Wait for the time in `retry-after`, then repeat the request with the same key.",
-    ),
-    error(
-        "domain_claimed",
-        "ConflictError",
-        "Prove that the domain is yours with a [claim](/docs/domains#create-domain-claim).",
-    ),
-    error("conflict", "ConflictError", "Read the object again, and decide based on its current state."),
-    error("gone", "ApiError", "Request a new link."),
-    error(
-        "payload_too_large",
-        "ValidationError",
-        "Make the body smaller: fewer entries, smaller attachments, or several requests.",
-    ),
-    error(
-        "validation_error_422",
-        "SuppressedRecipientError",
-        "Remove the recipients listed in `details`, or set `on_suppressed` to `skip`.",
-    ),
-    error(
-        "upstream_error",
-        "UpstreamError",
-        "Read `message`: it contains the other server's response. Correct what it rejects.",
-    ),
-    error(
-        "plan_limit",
-        "PlanLimitError",
-        "Wait until `details.resets_at`, or choose a larger plan. Do not repeat the request before then.",
-    ),
-    error(
-        "plan_limit_403",
-        "PlanLimitError",
-        "Delete objects of this kind that you do not need, or choose a larger plan.",
-    ),
-    error(
-        "unsupported_media_type",
-        "ValidationError",
-        "Send `Content-Type: application/json`, uncompressed or with `Content-Encoding: gzip` or `zstd`.",
-    ),
-    error("rate_limit_exceeded", "RateLimitError", "Wait for the time in `retry-after`. The SDKs do this for you."),
-    error("headers_too_large", "ValidationError", "Send fewer and shorter header fields."),
-    error(
-        "internal_error",
-        "ServerError",
-        "Repeat the request later. If it fails again, tell the operator the `request_id`.",
-    ),
-    error(
-        "mail_server_error",
-        "ServerError",
-        "Repeat the request with the same `Idempotency-Key`. Nothing was accepted.",
-    ),
-    error(
-        "service_unavailable",
-        "ServerError",
-        "Repeat the request after `retry-after`, with the same `Idempotency-Key`.",
-    ),
-    error(
-        "send_unconfirmed",
-        "SendUnconfirmedError",
-        "Do not send it again. Look up the status of [the email](/docs/emails#get-email); the SDKs do this with \
-         `resolve()`.",
-    ),
-];
+pub fn errors() -> impl Iterator<Item = ErrorAdvice> {
+    ERRORS.lines().filter_map(|line| {
+        let (name, rest) = line.split_once(' ')?;
+        let (class, advice) = rest.trim_start().split_once(' ')?;
+        Some(ErrorAdvice { name, class, advice: advice.trim_start() })
+    })
+}
 
 /// The groups of the navigation, with their resources.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -248,7 +111,7 @@ mod tests {
     #[test]
     fn every_error_has_its_text() {
         let table = ApiTable::load();
-        let mut names: Vec<&str> = ERRORS.iter().map(|error| error.name).collect();
+        let mut names: Vec<&str> = errors().map(|error| error.name).collect();
         let mut expected: Vec<&str> = table.error_codes.keys().map(String::as_str).collect();
         names.sort_unstable();
         expected.sort_unstable();
@@ -257,7 +120,7 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_the_sdks() {
-        for error in ERRORS {
+        for error in errors() {
             let code = error.name.trim_end_matches("_422").trim_end_matches("_403");
             let row = SDK_README.lines().find(|line| line.starts_with(&format!("| `{}`", error.class)));
             let row = row.unwrap_or_else(|| panic!("{}: no class {}", error.name, error.class));
