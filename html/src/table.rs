@@ -128,6 +128,12 @@ pub fn link(path: impl AsRef<str>, text: impl AsRef<str>) -> impl Renderable {
     maud! { a href=(path) { (text) } }
 }
 
+/// A link to a page, or only its text if there is no page.
+pub fn link_or_text(path: Option<String>, text: impl AsRef<str>) -> impl Renderable {
+    let text = text.as_ref().to_owned();
+    maud! { @match &path { Some(path) => { a href=(path) { (text) } } None => { (text) } } }
+}
+
 /// True for a cell that says nothing: a narrow screen leaves it out.
 fn is_blank(cell: &str) -> bool {
     matches!(cell, "" | "–" | "<span class=\"dash\">–</span>")

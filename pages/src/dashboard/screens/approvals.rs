@@ -171,19 +171,14 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
         action: None,
     };
     let names = ActorNames::load(context).await;
-    let table = Table::new("Requests", &["Request", "From", "Status", "Made", "Decide until"]).rows(
-        &found.entries,
-        |approval| {
-            let until = (approval.status == "pending").then_some(approval.expires_at.as_str());
-
-            Row::new()
-                .link(approval.page(), approval.title())
-                .cell(names.label(&approval.client_id))
-                .cell(approval.badge())
-                .cell(time_or_dash(Some(&approval.created_at)))
-                .cell(time_or_dash(until))
-        },
-    );
+    let table = Table::of("Requests", &found.entries)
+        .column("Request", |approval| link(approval.page(), approval.title()))
+        .column("From", |approval| names.label(&approval.client_id))
+        .column("Status", |approval| approval.badge())
+        .column("Made", |approval| time_or_dash(Some(&approval.created_at)))
+        .column("Decide until", |approval| {
+            time_or_dash((approval.status == "pending").then_some(approval.expires_at.as_str()))
+        });
     let body = bar.with_list(found, &table, empty);
     let page = Page::new("Approvals", body).lead("Requests that are carried out only when a person approves them.");
     Ok(page.same_as(call).into())

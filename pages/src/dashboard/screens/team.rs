@@ -48,16 +48,12 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_users");
     let users: Vec<User> = context.read_field("users", &call).await?;
     let can_change = context.allows("update_user");
-    let table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]).rows(&users, |user| {
-        let row = match can_change {
-            true => Row::new().link(format!("{PATH}/{}", encode(&user.id)), &user.email),
-            false => Row::new().cell(&user.email),
-        };
-        row.cell(sentence_case(&user.role))
-            .cell(Badge::of(&user.status))
-            .cell(if user.has_totp { "On" } else { "Off" })
-            .cell(time_or_dash(Some(&user.created_at)))
-    });
+    let table = Table::of("Users", &users)
+        .column("Email", |user| link_or_text(can_change.then(|| format!("{PATH}/{}", encode(&user.id))), &user.email))
+        .column("Role", |user| sentence_case(&user.role))
+        .column("Status", |user| Badge::of(&user.status))
+        .column("One-time passwords", |user| if user.has_totp { "On" } else { "Off" })
+        .column("Since", |user| time_or_dash(Some(&user.created_at)));
     let form = invite_form();
     let body = maud! {
         (table)

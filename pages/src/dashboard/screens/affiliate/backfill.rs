@@ -27,24 +27,20 @@ struct ListedBackfill {
 
 /// Earlier imports, newest first.
 async fn earlier(context: &Context<'_>) -> Table {
-    let columns = ["Started", "State", "Payments since", "Invoices read", "Commissions written"];
-    let mut table = Table::new("Earlier imports", &columns).numbers(&columns[3..]);
     let call = Call::new("list_affiliate_backfills").query("limit", "10");
     let found = context.read_list_allowed::<ListedBackfill>("data", &call).await.unwrap_or_default();
-    for backfill in &found.entries {
-        let path = format!("{BACKFILL_PATH}/{}", encode(&backfill.id));
-        table.push(
-            Row::new()
-                .cell(maud! { a href=(path) { (time_or_dash(backfill.created_at.as_deref())) } })
-                .cell(Badge::of(&backfill.status))
-                .cell(maud! {
-                    @match backfill.since.as_deref() { Some(at) => { (time_or_dash(Some(at))) } None => "Everything" }
-                })
-                .cell(grouped(backfill.invoices_seen))
-                .cell(grouped(backfill.lines_written)),
-        );
-    }
-    table
+    Table::of("Earlier imports", &found.entries)
+        .column("Started", |backfill| {
+            let path = format!("{BACKFILL_PATH}/{}", encode(&backfill.id));
+            maud! { a href=(path) { (time_or_dash(backfill.created_at.as_deref())) } }
+        })
+        .column("State", |backfill| Badge::of(&backfill.status))
+        .column("Payments since", |backfill| {
+            maud! { @match backfill.since.as_deref() { Some(at) => { (time_or_dash(Some(at))) } None => "Everything" } }
+        })
+        .number("Invoices read", |backfill| grouped(backfill.invoices_seen))
+        .number("Commissions written", |backfill| grouped(backfill.lines_written))
+        .into()
 }
 
 #[answer]

@@ -137,17 +137,10 @@ fn reason_text(reason: &str) -> String {
 }
 
 fn report_view(report: &ImportReport, title: &'static str) -> impl Renderable {
-    let added = Table::new(title, &["Row", "Email address", "Link token"]).rows(
-        report.partners.iter().take(SHOWN_MAX),
-        |partner| {
-            let row = Row::new().cell(partner.row);
-            let row = match &partner.id {
-                Some(id) => row.link(partner_path(id), &partner.email),
-                None => row.cell(&partner.email),
-            };
-            row.cell(maud! { code { (partner.token) } })
-        },
-    );
+    let added = Table::of(title, report.partners.iter().take(SHOWN_MAX))
+        .column("Row", |partner| partner.row)
+        .column("Email address", |partner| link_or_text(partner.id.as_deref().map(partner_path), &partner.email))
+        .column("Link token", |partner| maud! { code { (partner.token) } });
     let skipped = Table::of("Skipped rows", report.skipped.iter().take(SHOWN_MAX))
         .column("Row", |row| row.row)
         .column("Email address", |row| &row.email)

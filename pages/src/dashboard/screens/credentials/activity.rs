@@ -80,23 +80,17 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
     let api = ApiTable::load();
     let mut operations: Vec<_> = activity.operations.iter().collect();
     operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
-    let columns = ["Operation", "Requests", "Refused", "Required scope", "Last"];
-    let table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]).rows(
-        operations,
-        |(id, calls)| {
-            let operation = api.operation(id);
-            let needed = match operation.map(|operation| operation.scope) {
-                Some(KeyScope::Sending) => "Sending only",
-                _ => "Full access",
-            };
-            Row::new()
-                .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
-                .cell(grouped(calls.count))
-                .cell(grouped(calls.refused))
-                .cell(needed)
-                .cell(time_or_dash(Some(&calls.last)))
-        },
-    );
+    let table = Table::of("Operations of this key", operations)
+        .column("Operation", |(id, _)| {
+            api.operation(id).map_or_else(|| sentence_case(id), |operation| operation.summary.clone())
+        })
+        .number("Requests", |(_, calls)| grouped(calls.count))
+        .number("Refused", |(_, calls)| grouped(calls.refused))
+        .column("Required scope", |(id, _)| match api.operation(id).map(|operation| operation.scope) {
+            Some(KeyScope::Sending) => "Sending only",
+            _ => "Full access",
+        })
+        .column("Last", |(_, calls)| time_or_dash(Some(&calls.last)));
     let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
     maud! {
         section {

@@ -21,20 +21,16 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_domains").filters(query, &["q", "status", "cursor"]);
     let found = &context.read_list::<SendingDomain>("domains", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]).rows(
-        &found.entries,
-        |domain| {
+    let table = Table::of(TITLE, &found.entries)
+        .column("Domain", |domain| link(domain.page(), &domain.name))
+        .column("State", |domain| domain.badge())
+        .column("Wrong records", |domain| {
             let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
-            let (wrong, extras) = (wrong.join(", "), extras(domain));
-            Row::new()
-                .link(domain.page(), &domain.name)
-                .cell(domain.badge())
-                .cell(maud! { @if wrong.is_empty() { span.dash { "–" } } @else { (wrong) } })
-                .cell(maud! { @if extras.is_empty() { span.dash { "–" } } @else { (extras) } })
-                .cell(time_or_dash(domain.last_checked_at.as_deref()))
-                .cell(time_or_dash(Some(&domain.created_at)))
-        },
-    );
+            or_dash((!wrong.is_empty()).then(|| wrong.join(", ")))
+        })
+        .column("Settings", |domain| or_dash(Some(extras(domain)).filter(|extras| !extras.is_empty())))
+        .column("Checked", |domain| time_or_dash(domain.last_checked_at.as_deref()))
+        .column("Added", |domain| time_or_dash(Some(&domain.created_at)));
     let new = format!("{PATH}/new");
     let may_add = context.allows("create_domain");
     let lead =

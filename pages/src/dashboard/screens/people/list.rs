@@ -41,19 +41,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("list_events").filters(query, &["email", "user_id", "cursor"]).query("limit", EVENTS);
     let found = &context.read_list::<EventItem>("events", &call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("People", &["Person", "User id", "Events here", "Last event", "Seen"]);
-    table = table.numbers(&["Events here"]);
-    for person in group(&found.entries) {
-        let user_id = person.key.user_id.clone();
-        table.push(
-            Row::new()
-                .cell(&person.key)
-                .cell(maud! { @match &user_id { Some(id) => { code { (id) } } None => { span.dash { "–" } } } })
-                .cell(grouped(person.count))
-                .link(event_path(&person.last.id), &person.last.name)
-                .cell(time_or_dash(Some(&person.last.created_at))),
-        );
-    }
+    let people = group(&found.entries);
+    let table = Table::of("People", &people)
+        .column("Person", |person| &person.key)
+        .column("User id", |person| or_dash(person.key.user_id.as_ref().map(|id| maud! { code { (id) } })))
+        .number("Events here", |person| grouped(person.count))
+        .column("Last event", |person| link(event_path(&person.last.id), &person.last.name))
+        .column("Seen", |person| time_or_dash(Some(&person.last.created_at)));
     let asked = PersonKey::read(query);
     let body = maud! {
         (bar)

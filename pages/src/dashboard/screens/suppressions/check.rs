@@ -56,20 +56,18 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form("").read(context.form())?;
     let data: Vec<CheckedAddress> = context.read_field("data", &Call::new("check_suppressions").json(body)).await?;
-    let table =
-        Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]).rows(&data, |address| {
-            let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {
-                (Some(_), ..) => Badge::new("No address", Tone::Warning),
-                (None, true, _) => Badge::new("Not sent", Tone::Bad),
-                (None, false, false) => Badge::new("Partly sent", Tone::Warning),
-                (None, false, true) => Badge::new("Sent", Tone::Good),
-            };
-            let row = match &address.suppression_id {
-                Some(id) => Row::new().link(suppression_path(id), &address.email),
-                None => Row::new().cell(&address.email),
-            };
-            let categories: Vec<_> = address.categories.iter().map(|word| sentence_case(word)).collect();
-            let row = row.cell(badge).cell(maud! {
+    let table: Table = Table::of("Results", &data)
+        .column("Address", |address| {
+            link_or_text(address.suppression_id.as_deref().map(suppression_path), &address.email)
+        })
+        .column("Mail to it", |address| match (&address.error, address.suppressed, address.categories.is_empty()) {
+            (Some(_), ..) => Badge::new("No address", Tone::Warning),
+            (None, true, _) => Badge::new("Not sent", Tone::Bad),
+            (None, false, false) => Badge::new("Partly sent", Tone::Warning),
+            (None, false, true) => Badge::new("Sent", Tone::Good),
+        })
+        .column("Reason", |address| {
+            maud! {
                 @if let Some(error) = &address.error {
                     (error)
                 } @else if let Some(reason) = &address.reason {
@@ -77,15 +75,16 @@ pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
                 } @else {
                     "–"
                 }
-            });
-            let until = match (&address.expires_at, address.suppressed) {
-                (None, true) => "Permanently",
-                _ => "",
-            };
-            let row = row.cell(
-                maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } },
-            );
-            row.cell(if categories.is_empty() { "–".to_owned() } else { categories.join(", ") })
-        });
+            }
+        })
+        .column("Until", |address| {
+            let is_permanent = address.expires_at.is_none() && address.suppressed;
+            maud! { @if is_permanent { "Permanently" } @else { (time_or_dash(address.expires_at.as_deref())) } }
+        })
+        .column("Opted out of", |address| {
+            let categories: Vec<_> = address.categories.iter().map(|word| sentence_case(word)).collect();
+            if categories.is_empty() { "–".to_owned() } else { categories.join(", ") }
+        })
+        .into();
     Ok(Outcome::once(page(context, context.form().get("emails"), Some(&table))))
 }
