@@ -13,7 +13,7 @@ mod selection;
 mod tests;
 mod waiting;
 
-use self::counts::{Counts, CountsByValue, DeliveryTime, MetricsAnswer};
+use self::counts::{Counts, CountsByValue, DeliveryTime, Metrics};
 use self::inbox_time::InboxTime;
 use self::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::context::raw;
@@ -40,7 +40,7 @@ async fn read_figures(
     range: DateRange,
     emails: &CountedEmails,
 ) -> Result<PeriodFigures, Failure> {
-    let MetricsAnswer { metrics } = context.read(&emails.call(range)).await?;
+    let metrics: Metrics = context.read_field("metrics", &emails.call(range)).await?;
     Ok(PeriodFigures {
         counts: metrics.by_period(range, emails.value()),
         delivery_times: metrics.delivery_times(range, emails.value()),

@@ -1,7 +1,7 @@
 //! The rates of a range by domain, category, tag, template or provider: over time for the largest, and as a table.
 
 use super::PATH;
-use super::counts::{Counts, CountsByValue, MetricsAnswer, Rate};
+use super::counts::{Counts, CountsByValue, Metrics, Rate};
 use super::selection::{CountedEmails, Dimension, OTHER, Selection, UNKNOWN_CATEGORY};
 use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
 use crate::dashboard::prelude::*;
@@ -17,11 +17,11 @@ pub(super) async fn read(
     emails: &CountedEmails,
     by: Dimension,
 ) -> Result<Option<CountsByValue>, Failure> {
-    match context.read::<MetricsAnswer>(&emails.breakdown_call(range, by)).await {
-        Ok(answer) => {
+    match context.read_field::<Metrics>("metrics", &emails.breakdown_call(range, by)).await {
+        Ok(metrics) => {
             let selected = emails.only.as_ref().filter(|only| only.dimension == by);
-            let times = selected.map(|only| answer.metrics.delivery_times(range, Some(&only.value)));
-            let mut counts = answer.metrics.by_value(range);
+            let times = selected.map(|only| metrics.delivery_times(range, Some(&only.value)));
+            let mut counts = metrics.by_value(range);
             counts.delivery_times = times.unwrap_or_default();
             Ok(Some(counts))
         }

@@ -8,11 +8,6 @@ use serde::Deserialize;
 use crate::dashboard::kit::chart::percent;
 use crate::dashboard::kit::date_range::DateRange;
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct MetricsAnswer {
-    pub(super) metrics: Metrics,
-}
-
 #[answer]
 pub(super) struct Metrics {
     pub(super) totals: MetricTotals,
@@ -211,12 +206,12 @@ mod tests {
     fn rows_are_summed_by_period_and_value() {
         let (range, _) =
             DateRange::read(&Fields::parse(b"from=2026-11-01&to=2026-11-02"), "2026-11-26T00:00:00Z".parse().unwrap());
-        let text = r#"{"metrics": {"rows": [
+        let text = r#"{"rows": [
             {"period_start": "2026-11-01T00:00:00.000Z", "value": "a", "sent": 10, "delivered": 9, "complained": 1,
              "delivery_time": {"measured": 9, "p50_seconds": 2.5, "p99_seconds": 40.0}},
             {"period_start": "2026-11-02T00:00:00.000Z", "value": "b", "sent": 90, "delivered": 90, "other": 1},
-            {"period_start": "2026-10-01T00:00:00.000Z", "value": "b", "sent": 5}]}}"#;
-        let metrics = || serde_json::from_str::<MetricsAnswer>(text).unwrap().metrics;
+            {"period_start": "2026-10-01T00:00:00.000Z", "value": "b", "sent": 5}]}"#;
+        let metrics = || serde_json::from_str::<Metrics>(text).unwrap();
         assert_eq!(metrics().by_period(range, None).iter().map(|counts| counts.sent).collect::<Vec<_>>(), [10, 90]);
         let times = metrics().delivery_times(range, Some("a"));
         assert_eq!((times[0].p50_seconds, times[1].measured), (Some(2.5), 0));

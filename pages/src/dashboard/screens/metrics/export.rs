@@ -1,6 +1,6 @@
 //! The figures of the page as CSV: by period, and by the values of the grouping.
 
-use super::counts::{Counts, MetricsAnswer};
+use super::counts::{Counts, Metrics};
 use super::selection::{CountedEmails, Dimension};
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::prelude::*;
@@ -19,11 +19,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (None, Some(by)) => (Some(by), emails.breakdown_call(range, by)),
         (None, None) => (None, emails.call(range)),
     };
-    let answer: MetricsAnswer = context.read(&call).await?;
+    let metrics: Metrics = context.read_field("metrics", &call).await?;
     let head = dimension.map_or("emails", Dimension::word);
     let columns: Vec<_> = ["period_start", head].into_iter().chain(Counts::NAMES).chain(DELIVERY_TIMES).collect();
     let mut csv = CsvText::new(&columns);
-    for row in answer.metrics.rows.iter().filter(|row| emails.value().is_none_or(|value| value == row.value)) {
+    for row in metrics.rows.iter().filter(|row| emails.value().is_none_or(|value| value == row.value)) {
         let value = match (emails.domain(), dimension) {
             (Some(domain), _) => domain.to_owned(),
             (None, Some(_)) => row.value.clone(),

@@ -22,36 +22,29 @@ const CATEGORIES: [&str; 3] = ["transactional", "product", "newsletter"];
 impl Dimension {
     pub(super) const ALL: [Self; 5] = [Self::Domain, Self::Category, Self::Tag, Self::Template, Self::Provider];
 
-    /// The name in the API.
-    pub(super) const fn word(self) -> &'static str {
+    /// The name in the API, the title, and the name of what is counted as [`OTHER`].
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Domain => "domain",
-            Self::Tag => "tag",
-            Self::Template => "template",
-            Self::Provider => "provider",
-            Self::Category => "category",
+            Self::Domain => ("domain", "Domain", "Other domains"),
+            Self::Tag => ("tag", "Tag", "Other tags"),
+            Self::Template => ("template", "Template", "Other templates"),
+            Self::Provider => ("provider", "Provider", "Other providers"),
+            Self::Category => ("category", "Category", "Other categories"),
         }
     }
 
+    /// The name in the API.
+    pub(super) const fn word(self) -> &'static str {
+        self.names().0
+    }
+
     pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Domain => "Domain",
-            Self::Tag => "Tag",
-            Self::Template => "Template",
-            Self::Provider => "Provider",
-            Self::Category => "Category",
-        }
+        self.names().1
     }
 
     /// The name of what is counted as [`OTHER`].
     pub(super) const fn others(self) -> &'static str {
-        match self {
-            Self::Domain => "Other domains",
-            Self::Tag => "Other tags",
-            Self::Template => "Other templates",
-            Self::Provider => "Other providers",
-            Self::Category => "Other categories",
-        }
+        self.names().2
     }
 
     pub(super) fn parse(word: &str) -> Option<Self> {

@@ -243,7 +243,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
         }
     }
     let failed =
-        readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
+        readings.program.as_ref().and_then(|program| program["processor"]["failed_events"].as_u64()).unwrap_or(0);
     if failed > 0 {
         let title = format!("{} events of the payment processor could not be processed", grouped(failed));
         add(&title, "Look at them, then replay them.", "/affiliate/processor/events");

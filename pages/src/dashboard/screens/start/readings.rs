@@ -4,6 +4,7 @@ use crate::dashboard::backend::Reply;
 use crate::dashboard::prelude::*;
 use crate::dashboard::screens::affiliate::payout_runs::PayoutRun;
 use crate::dashboard::screens::approvals::Approval;
+use crate::dashboard::screens::automations::AutomationDetail;
 use crate::dashboard::screens::credentials::Credential;
 use crate::dashboard::screens::domains::SendingDomain;
 use crate::dashboard::screens::emails::{EmailHistory, EmailItem};
@@ -22,7 +23,8 @@ pub(super) struct StartReadings {
     pub(super) emails: Option<Vec<EmailItem>>,
     pub(super) webhooks: Option<Vec<Webhook>>,
     pub(super) users: Option<usize>,
-    pub(super) program: Option<StartProgram>,
+    /// The affiliate program as the API has it.
+    pub(super) program: Option<Value>,
     pub(super) has_reviews: bool,
     pub(super) has_applications: bool,
     pub(super) runs: Vec<PayoutRun>,
@@ -38,18 +40,6 @@ pub(super) struct StartReadings {
 pub(super) const APPROVALS_MAX: usize = 50;
 /// The most automations whose failed runs are read.
 const FAILURES_MAX: usize = 5;
-
-#[answer]
-struct StartAutomation {
-    id: String,
-    name: String,
-    counts: StartRunCounts,
-}
-
-#[answer]
-struct StartRunCounts {
-    failed: u64,
-}
 
 #[answer]
 struct StartRun {
@@ -78,12 +68,7 @@ pub(super) struct StartAccount {
     pub(super) plan: String,
     pub(super) access_level: String,
     pub(super) suspended: bool,
-    pub(super) features: StartFeatures,
-}
-
-#[answer]
-pub(super) struct StartFeatures {
-    pub(super) affiliates: bool,
+    pub(super) features: Value,
 }
 
 #[answer]
@@ -101,16 +86,6 @@ pub(super) struct StartUsage {
     pub(super) domains: u64,
     pub(super) period_end: Option<String>,
     pub(super) storage: std::collections::BTreeMap<String, Option<u64>>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct StartProgram {
-    pub(super) processor: Option<StartProcessor>,
-}
-
-#[answer]
-pub(super) struct StartProcessor {
-    pub(super) failed_events: u64,
 }
 
 /// Reads what the role may read and what there is.
@@ -157,10 +132,10 @@ impl StartReadings {
             read_entries(context, "webhooks", Call::new("list_webhooks").query("limit", "25")),
         );
         let ((account, verified, unverified, users), (keys, emails, webhooks)) = try_join(of_account, lists).await?;
-        let has_affiliates = account.as_ref().is_some_and(|one| one.account.features.affiliates);
+        let has_affiliates = account.as_ref().is_some_and(|one| one.account.features["affiliates"] == true);
         let program = if has_affiliates { read(context, Call::new("get_affiliate_program")).await? } else { None };
         let (reviews, applications, runs) = match &program {
-            Some(StartProgram { .. }) => {
+            Some(_) => {
                 let open = Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1");
                 let applied = Call::new("list_affiliates").query("status", "pending").query("limit", "1");
                 let runs = Call::new("list_affiliate_payout_runs").query("limit", "5");
@@ -207,9 +182,10 @@ impl FailedAutomation {
     /// Reads the latest failed run of the newest automations that have one.
     async fn read_all(context: &Context<'_>) -> Result<Vec<Self>, Failure> {
         let active = Call::new("list_automations").query("status", "active").query("limit", "25");
-        let automations: Vec<StartAutomation> = read_entries(context, "automations", active).await?.unwrap_or_default();
+        let automations: Vec<AutomationDetail> =
+            read_entries(context, "automations", active).await?.unwrap_or_default();
         let failed = automations.into_iter().filter(|one| one.counts.failed > 0).take(FAILURES_MAX);
-        let latest = failed.map(|StartAutomation { id, name, .. }| async move {
+        let latest = failed.map(|AutomationDetail { id, name, .. }| async move {
             let call = Call::new("list_automation_runs").id(&id).query("status", "failed").query("limit", "1");
             // The rest of the page is shown without an automation whose runs cannot be read.
             let runs: Vec<StartRun> = read_entries(context, "runs", call).await.ok().flatten()?;
