@@ -75,6 +75,7 @@ pub struct Threshold {
 }
 
 /// A chart of values over time.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Chart {
     pub title: String,
@@ -101,19 +102,16 @@ impl Chart {
         Self { title: title.into(), kind, unit, period, labels, series: Vec::new(), threshold: None, note: None }
     }
 
-    #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    #[must_use]
     pub fn threshold(mut self, value: f64, label: impl Into<String>) -> Self {
         self.threshold = Some(Threshold { value, label: label.into() });
         self
     }
 
-    #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self

@@ -8,6 +8,7 @@ use hypertext::{Buffer, prelude::*};
 use crate::fragment::{raw, render};
 
 /// A table; the first column names the row.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     caption: String,
@@ -37,7 +38,6 @@ impl Table {
     }
 
     /// Aligns the columns with these titles as numbers.
-    #[must_use]
     pub fn numbers(mut self, titles: &[&str]) -> Self {
         for column in &mut self.columns {
             column.is_number |= titles.contains(&&*column.title);
@@ -51,7 +51,6 @@ impl Table {
     }
 
     /// Adds a row for each item.
-    #[must_use]
     pub fn rows<T>(mut self, items: impl IntoIterator<Item = T>, row: impl FnMut(T) -> Row) -> Self {
         self.rows.extend(items.into_iter().map(row).map(|row| row.0));
         self
@@ -70,6 +69,7 @@ impl Table {
 }
 
 /// A table of items, stated as columns: the title and the cell of an item.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct ItemTable<T> {
     items: Vec<T>,
@@ -77,13 +77,11 @@ pub struct ItemTable<T> {
 }
 
 impl<T: Copy> ItemTable<T> {
-    #[must_use]
     pub fn column<C: Renderable>(self, title: impl Into<Cow<'static, str>>, cell: impl Fn(T) -> C) -> Self {
         self.add(title.into(), false, cell)
     }
 
     /// A column that is aligned as numbers.
-    #[must_use]
     pub fn number<C: Renderable>(self, title: impl Into<Cow<'static, str>>, cell: impl Fn(T) -> C) -> Self {
         self.add(title.into(), true, cell)
     }

@@ -29,6 +29,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// A call of an operation: what a page reads, or what a form sends. The "same as" lines show it in other languages.
+#[must_use]
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Call {
     /// The operation's id: `list_emails`.
@@ -59,19 +60,16 @@ impl Call {
     }
 
     /// Sets the path parameter `id`.
-    #[must_use]
     pub fn id(self, id: impl Into<String>) -> Self {
         self.parameter("id", id)
     }
 
-    #[must_use]
     pub fn parameter(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.path.push((name, value.into()));
         self
     }
 
     /// Adds a query parameter, unless its value is empty.
-    #[must_use]
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
         if !value.is_empty() {
@@ -81,19 +79,16 @@ impl Call {
     }
 
     /// Adds the fields of a page's query that have the names of the operation's parameters.
-    #[must_use]
     pub fn filters(self, fields: &Fields, names: &[&str]) -> Self {
         names.iter().fold(self, |call, name| call.query(*name, fields.get(name).trim()))
     }
 
     /// Refuses the change (412) if the object has another `ETag` by now. An empty one means that the form had none.
-    #[must_use]
     pub fn if_match(mut self, etag: &str) -> Self {
         self.if_match = (!etag.is_empty()).then(|| etag.to_owned());
         self
     }
 
-    #[must_use]
     pub fn json(mut self, body: Value) -> Self {
         self.body = CallBody::Json(body);
         self

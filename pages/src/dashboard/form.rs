@@ -15,6 +15,7 @@ use super::seen_version;
 /// Hidden fields that keep what was sent when the form is shown again.
 const KEPT_HIDDEN: [&str; 2] = [form_key::FIELD, seen_version::FIELD];
 
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Form<'a> {
     /// The name in the page table.
@@ -39,19 +40,16 @@ impl<'a> Form<'a> {
         Self { name, submit, fields, danger: false, other: None, secondary: false, multipart: false, preview: None }
     }
 
-    #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
         self
     }
 
-    #[must_use]
     pub fn other(mut self, name: &'a str, label: &'a str) -> Self {
         self.other = Some((name, label));
         self
     }
 
-    #[must_use]
     pub fn secondary(mut self) -> Self {
         self.secondary = true;
         self

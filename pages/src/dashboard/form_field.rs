@@ -9,6 +9,7 @@ use super::kit::money;
 use super::request::Fields;
 
 /// A field of a form. Its name is its path in the operation's body: `data.plan` is `{"data": {"plan": …}}`.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Field {
     pub name: Cow<'static, str>,
@@ -133,43 +134,36 @@ impl Field {
         Self::new(name, "", Control::Hidden).value(value)
     }
 
-    #[must_use]
     pub fn value(mut self, value: impl Into<String>) -> Self {
         self.value = value.into();
         self
     }
 
-    #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    #[must_use]
     pub fn placeholder(mut self, example: &'static str) -> Self {
         self.placeholder = example;
         self
     }
 
-    #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    #[must_use]
     pub fn empty(mut self, meaning: Empty) -> Self {
         self.empty = meaning;
         self
     }
 
     /// The field does not belong to the operation's body.
-    #[must_use]
     pub fn ignored(self) -> Self {
         self.empty(Empty::Ignored)
     }
 
-    #[must_use]
     pub fn autocomplete(mut self, token: &'static str) -> Self {
         self.autocomplete = token;
         self

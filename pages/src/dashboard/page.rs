@@ -6,6 +6,7 @@ use hypertext::Renderable;
 use super::backend::Call;
 
 /// A page.
+#[must_use]
 #[derive(Debug, Default)]
 pub struct Page {
     pub title: String,
@@ -33,46 +34,39 @@ impl Page {
     }
 
     /// Adds a page above this one.
-    #[must_use]
     pub fn below(mut self, path: impl Into<String>, title: impl Into<String>) -> Self {
         self.trail.push((path.into(), title.into()));
         self
     }
 
-    #[must_use]
     pub fn lead(mut self, lead: impl Into<String>) -> Self {
         self.lead = Some(lead.into());
         self
     }
 
-    #[must_use]
     pub fn actions(mut self, actions: impl Renderable) -> Self {
         self.actions = render(actions);
         self
     }
 
     /// Sets the address that a reload shows.
-    #[must_use]
     pub fn location(mut self, path: impl Into<String>) -> Self {
         self.location = Some(path.into());
         self
     }
 
-    #[must_use]
     pub fn same_as(mut self, call: Call) -> Self {
         self.same_as.push(call);
         self
     }
 
     /// Lets the answer of a form lead to another origin.
-    #[must_use]
     pub fn form_target(mut self, origin: impl Into<String>) -> Self {
         self.form_target = Some(origin.into());
         self
     }
 
     /// Reloads the content when an event arrives.
-    #[must_use]
     pub fn live(mut self) -> Self {
         self.live = true;
         self

@@ -45,6 +45,7 @@ impl PeriodLength {
 }
 
 /// A range of time, cut into periods.
+#[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateRange {
     pub from: Timestamp,
@@ -117,19 +118,16 @@ impl DateRange {
     }
 
     /// The range of the same length before this one.
-    #[must_use]
     pub fn previous(self) -> Self {
         Self { from: earlier(self.from, self.seconds()), to: self.from, step: self.step }
     }
 
     /// The last part of this range, at most so many days, by the hour.
-    #[must_use]
     pub fn last_days_by_hour(self, days: i64) -> Self {
         Self { from: self.from.max(earlier(self.to, days * DAY)), to: self.to, step: PeriodLength::Hour }
     }
 
     /// The same range in days, for operations that count by day only.
-    #[must_use]
     pub fn by_day(self) -> Self {
         match self.step {
             PeriodLength::Hour => Self { from: floor(self.from, DAY), step: PeriodLength::Day, ..self },
