@@ -7,9 +7,8 @@ use crate::block::{Block, DocPage, Section};
 use crate::display_text::display_text;
 use crate::document::{Document, DocumentSet, Freshness};
 use crate::guides::Guides;
-use crate::layout::{DocNavigation, DocPart, HtmlPage, LanguageChoice, SEARCH_PATH};
+use crate::layout::{DocFrame, DocNavigation, DocPart, HtmlPage, SEARCH_PATH};
 use crate::markdown::markdown_page;
-use crate::reference::languages::LANGUAGES;
 use crate::reference::{LLMS_PATH, NOT_FOUND_PATH, PATH, Reference, llms, markdown_path, not_found_page, page_path};
 use crate::search::{SearchIndex, SearchResult};
 
@@ -29,18 +28,29 @@ pub struct Documentation {
 impl Documentation {
     /// Renders all documents for an API at a base URL.
     pub fn new(base_url: &str) -> Self {
-        let (reference, guides, frame) = (Reference::new(base_url), Guides::new(), DocFrame::new(base_url));
+        let (reference, guides) = (Reference::new(base_url), Guides::new());
+        let frame = DocFrame {
+            prefix: path_prefix(base_url),
+            base_url: base_url.to_owned(),
+            style_path: asset_path(&Asset::style()),
+            script_path: asset_path(&Asset::script()),
+        };
+        let render =
+            |page: &DocPage, part: DocPart, path: &str, markdown_path: Option<&str>, navigation: &[DocNavigation]| {
+                let whole = HtmlPage { frame: &frame, page, part, path, markdown_path, navigation, search_words: "" };
+                whole.render().into_inner()
+            };
         let navigation = guides.navigation();
         let mut documents = DocumentSet::default();
         let of_reference = reference.pages.iter().map(|page| (page, DocPart::Reference, reference.navigation()));
         let of_guides = guides.pages().map(|page| (page, DocPart::Guides, navigation.as_slice()));
         for (page, part, navigation) in of_reference.chain(of_guides) {
             let (path, markdown_path) = (page_path(&page.slug), markdown_path(&page.slug));
-            let html = frame.page(page, part, &path, Some(&markdown_path), navigation);
+            let html = render(page, part, &path, Some(markdown_path.as_str()), navigation);
             documents.insert(path, Document::new(HTML, html, Freshness::Revalidated));
             documents.insert(markdown_path, Document::new(MARKDOWN, markdown_page(page), Freshness::Revalidated));
         }
-        let not_found = frame.page(&not_found_page(), DocPart::Reference, NOT_FOUND_PATH, None, reference.navigation());
+        let not_found = render(&not_found_page(), DocPart::Reference, NOT_FOUND_PATH, None, reference.navigation());
         documents.insert(NOT_FOUND_PATH.into(), Document::new(HTML, not_found, Freshness::Revalidated));
         let llms = llms::text(&reference, &guides, base_url);
         documents.insert(LLMS_PATH.into(), Document::new(TEXT, llms, Freshness::Revalidated));
@@ -60,11 +70,16 @@ impl Documentation {
     pub fn search(&self, words: &str) -> Document {
         let results = self.index.find(words);
         let page = results_page(&results, words.trim().is_empty());
-        let frame = HtmlPage {
+        let whole = HtmlPage {
+            frame: &self.frame,
+            page: &page,
+            part: DocPart::Guides,
+            path: SEARCH_PATH,
+            markdown_path: None,
+            navigation: &self.navigation,
             search_words: words,
-            ..self.frame.html(&page, DocPart::Guides, SEARCH_PATH, None, &self.navigation)
         };
-        Document::new(HTML, frame.render().into_inner(), Freshness::Revalidated)
+        Document::new(HTML, whole.render().into_inner(), Freshness::Revalidated)
     }
 }
 
@@ -88,61 +103,6 @@ fn results_page(results: &[SearchResult<'_>], is_empty: bool) -> DocPage {
     };
     let sections = if results.is_empty() { Vec::new() } else { vec![section] };
     DocPage { slug: "search".into(), title: "Search".into(), lead, sections }
-}
-
-#[derive(Debug)]
-struct DocFrame {
-    base_url: String,
-    prefix: String,
-    languages: Vec<LanguageChoice>,
-    style_path: String,
-    script_path: String,
-}
-
-impl DocFrame {
-    fn new(base_url: &str) -> Self {
-        Self {
-            base_url: base_url.to_owned(),
-            prefix: path_prefix(base_url),
-            languages: LANGUAGES.iter().map(|one| LanguageChoice { key: one.key, label: one.label }).collect(),
-            style_path: asset_path(&Asset::style()),
-            script_path: asset_path(&Asset::script()),
-        }
-    }
-
-    fn html<'a>(
-        &'a self,
-        page: &'a DocPage,
-        part: DocPart,
-        path: &'a str,
-        markdown_path: Option<&'a str>,
-        navigation: &'a [DocNavigation],
-    ) -> HtmlPage<'a> {
-        HtmlPage {
-            page,
-            part,
-            path,
-            markdown_path,
-            prefix: &self.prefix,
-            base_url: &self.base_url,
-            navigation,
-            search_words: "",
-            languages: &self.languages,
-            style_path: &self.style_path,
-            script_path: &self.script_path,
-        }
-    }
-
-    fn page(
-        &self,
-        page: &DocPage,
-        part: DocPart,
-        path: &str,
-        markdown_path: Option<&str>,
-        navigation: &[DocNavigation],
-    ) -> String {
-        self.html(page, part, path, markdown_path, navigation).render().into_inner()
-    }
 }
 
 fn asset_path(asset: &Asset) -> String {

@@ -7,6 +7,7 @@ use crate::block::DocPage;
 use crate::display_text::display_text;
 use crate::html::html_section;
 use crate::inline::{RichText, plain_text};
+use crate::reference::languages::LANGUAGES;
 
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
 
@@ -43,39 +44,38 @@ impl DocPart {
     }
 }
 
-/// A language of the examples.
-#[derive(Debug, Clone, Copy)]
-pub struct LanguageChoice {
-    pub key: &'static str,
-    pub label: &'static str,
+/// What the pages of a server have in common.
+#[derive(Debug)]
+pub struct DocFrame {
+    /// The path that precedes all paths, if the server is published below one.
+    pub prefix: String,
+    pub base_url: String,
+    pub style_path: String,
+    pub script_path: String,
 }
 
 /// A page in its frame.
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlPage<'a> {
+    pub frame: &'a DocFrame,
     pub page: &'a DocPage,
     pub part: DocPart,
     /// The path of the page, without the prefix.
     pub path: &'a str,
     /// The path of the same page as Markdown.
     pub markdown_path: Option<&'a str>,
-    /// The path that precedes all paths, if the server is published below one.
-    pub prefix: &'a str,
-    pub base_url: &'a str,
     pub navigation: &'a [DocNavigation],
     /// The words in the search field.
     pub search_words: &'a str,
-    pub languages: &'a [LanguageChoice],
-    pub style_path: &'a str,
-    pub script_path: &'a str,
 }
 
 impl Renderable for HtmlPage<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let Self { page, prefix, .. } = *self;
+        let Self { page, frame, .. } = *self;
+        let prefix = frame.prefix.as_str();
         let title = format!("{} · {}", plain_text(&page.title), self.part.title_end());
         let description = plain_text(&page.lead);
-        let style = format!("{prefix}{}", self.style_path);
+        let style = format!("{prefix}{}", frame.style_path);
         maud! {
             !DOCTYPE
             html lang="en" {
@@ -91,12 +91,12 @@ impl Renderable for HtmlPage<'_> {
                     header.top {
                         input #menu type="checkbox" aria-label="Show the navigation";
                         a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { (self.part.name()) } }
-                        span.base { span.hidden { "Base URL: " } code { (display_text(self.base_url)) } }
+                        span.base { span.hidden { "Base URL: " } code { (display_text(&frame.base_url)) } }
                         label.menu for="menu" aria-hidden="true" { "Menu" }
                     }
                     (html_navigation(*self))
                     main #content tabindex="-1" {
-                        @if has_examples(page) { (html_languages(*self)) }
+                        @if has_examples(page) { (html_languages(frame)) }
                         div.title {
                             h1 { (RichText { text: &page.title, prefix }) }
                             p.lead { (RichText { text: &page.lead, prefix }) }
@@ -106,7 +106,7 @@ impl Renderable for HtmlPage<'_> {
                         }
                         @for section in &page.sections { (html_section(section, prefix)) }
                     }
-                    @if !has_examples(page) { script src={ (prefix) (self.script_path) } {} }
+                    @if !has_examples(page) { script src={ (prefix) (frame.script_path) } {} }
                 }
             }
         }
@@ -121,7 +121,8 @@ fn has_examples(page: &DocPage) -> bool {
 
 /// All pages, and the sections of the current one.
 fn html_navigation(whole: HtmlPage<'_>) -> impl Renderable {
-    let HtmlPage { page, path: current, prefix, navigation, .. } = whole;
+    let HtmlPage { page, path: current, navigation, .. } = whole;
+    let prefix = whole.frame.prefix.as_str();
     maud! {
         nav aria-label=(whole.part.name()) {
             form.search role="search" action={ (prefix) (SEARCH_PATH) } {
@@ -153,17 +154,16 @@ fn html_navigation(whole: HtmlPage<'_>) -> impl Renderable {
 
 /// The choice of a language. The style sheet shows the examples of the checked one, so it needs no script. The script
 /// follows at once: it restores the last choice before the examples are laid out.
-fn html_languages(page: HtmlPage<'_>) -> impl Renderable {
-    let HtmlPage { prefix, languages, script_path, .. } = page;
+fn html_languages(frame: &DocFrame) -> impl Renderable {
     maud! {
         fieldset.languages {
             legend.hidden { "Language of the examples" }
-            @for (position, language) in languages.iter().enumerate() {
+            @for (position, language) in LANGUAGES.iter().enumerate() {
                 input id={ "language-" (language.key) } type="radio" name="language" value=(language.key)
                     checked[position == 0];
                 label for={ "language-" (language.key) } { (language.label) }
             }
         }
-        script src={ (prefix) (script_path) } {}
+        script src={ (frame.prefix) (frame.script_path) } {}
     }
 }
