@@ -100,7 +100,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (advice)
             (figures.charts())
             (inbox_time)
-            (breakdown::Breakdown { context, range, by, table: breakdown.as_ref() })
+            (breakdown::Breakdown { context, range, by, table: breakdown.as_ref() }.view())
             (opens)
         })
     };

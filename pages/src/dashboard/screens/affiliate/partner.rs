@@ -72,7 +72,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let totals = totals?;
     let body = maud! {
         (status_notice(partner))
-        section.card { h2 { "Statistics" } (totals) (view.lists()) }
+        section.card { h2 { "Statistics" } (totals.view()) (view.lists()) }
         section { h2 { "Links" } (view.links()) }
         div.columns {
             section.card { h2 { "Profile" } (view.profile()) }

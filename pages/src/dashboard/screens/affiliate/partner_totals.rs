@@ -69,6 +69,24 @@ impl PartnerTotals {
         };
         *sum = sum.saturating_add(line.amount_cents);
     }
+
+    pub fn view(&self) -> impl Renderable {
+        let table = Table::of("Commissions by currency", &self.money)
+            .column("Currency", |(currency, _)| currency.to_uppercase())
+            .number("On hold", |(currency, sums)| Money { amount: sums.pending, currency })
+            .number("Earned", |(currency, sums)| Money { amount: sums.earned, currency })
+            .number("In a payout", |(currency, sums)| Money { amount: sums.in_payout, currency })
+            .number("Paid", |(currency, sums)| Money { amount: sums.paid, currency })
+            .number("Reversed", |(currency, sums)| Money { amount: sums.reversed, currency });
+        maud! {
+            p {
+                strong { (grouped(self.referrals)) } @if self.referrals == 1 { " referral, " } @else { " referrals, " }
+                strong { (grouped(self.customers)) } " of them paying"
+            }
+            @if !table.is_empty() { (table) }
+            @if self.is_cut { p.small.soft { "Of the newest " (ROWS_MAX) " referrals and commissions." } }
+        }
+    }
 }
 
 async fn read_pages<T: serde::de::DeserializeOwned>(
@@ -86,34 +104,6 @@ async fn read_pages<T: serde::de::DeserializeOwned>(
         }
     }
     Ok((rows, true))
-}
-
-impl Renderable for PartnerTotals {
-    fn render_to(&self, buffer: &mut Buffer) {
-        let columns = ["Currency", "On hold", "Earned", "In a payout", "Paid", "Reversed"];
-        let table = Table::new("Commissions by currency", &columns).numbers(&columns[1..]).rows(
-            &self.money,
-            |(currency, sums)| {
-                let money = |amount| Money { amount, currency };
-                Row::new()
-                    .cell(currency.to_uppercase())
-                    .cell(money(sums.pending))
-                    .cell(money(sums.earned))
-                    .cell(money(sums.in_payout))
-                    .cell(money(sums.paid))
-                    .cell(money(sums.reversed))
-            },
-        );
-        maud! {
-            p {
-                strong { (grouped(self.referrals)) } @if self.referrals == 1 { " referral, " } @else { " referrals, " }
-                strong { (grouped(self.customers)) } " of them paying"
-            }
-            @if !table.is_empty() { (table) }
-            @if self.is_cut { p.small.soft { "Of the newest " (ROWS_MAX) " referrals and commissions." } }
-        }
-        .render_to(buffer);
-    }
 }
 
 #[cfg(test)]

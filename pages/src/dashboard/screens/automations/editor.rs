@@ -76,7 +76,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         path: &context.request.path,
     };
     let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: &counted };
-    let mut page = automation_page(context, automation, &automation.name, editor);
+    let mut page = automation_page(context, automation, &automation.name, editor.view());
     page.trail.pop();
     page = page.actions(status_buttons(context, automation));
     let shown = json!({"trigger": automation.trigger, "steps": automation.steps});
@@ -157,10 +157,8 @@ impl StepsEditor<'_> {
         );
         shown
     }
-}
 
-impl Renderable for StepsEditor<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    fn view(&self) -> impl Renderable {
         let (context, card, automation) = (self.context, self.card, self.automation);
         let shown = self.shown();
         let failure = card.failure.filter(|_| context.failure_of(FORM).is_some());
@@ -207,7 +205,6 @@ impl Renderable for StepsEditor<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -121,7 +121,7 @@ async fn replay(
     let call = call("replay_automation", &automation.id).json(body);
     let replay = context.read_field::<Replay>("replay", &call).await?;
     let result = ReplayResult { automation, definition, replay: &replay, limit, is_saved };
-    let page = automation_page(context, automation, "Replay result", result)
+    let page = automation_page(context, automation, "Replay result", result.view())
         .below(format!("{}/replay", path(&automation.id)), "Replay")
         .same_as(call);
     Ok(Outcome::once(page))
@@ -222,10 +222,8 @@ impl ReplayResult<'_> {
         }
         table
     }
-}
 
-impl Renderable for ReplayResult<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    fn view(&self) -> impl Renderable {
         let (replay, totals) = (self.replay, &self.replay.totals);
         let event = self.definition["trigger"]["event"].as_str().unwrap_or_default();
         let base = path(&self.automation.id);
@@ -266,7 +264,6 @@ impl Renderable for ReplayResult<'_> {
                 @if replay.events.len() > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums are of all." } }
             }
         }
-        .render_to(buffer);
     }
 }
 

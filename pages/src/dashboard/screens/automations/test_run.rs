@@ -121,7 +121,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let form = test_form(&event.clone());
     let is_sent = mode == "test_send";
     let body = maud! {
-        (TestResult { automation, event, run: &run, is_sent, is_entered: false })
+        (TestResult { automation, event, run: &run, is_sent, is_entered: false }.view())
         section.card { h2 { "Again" } (form.within(context)) }
     };
     let page = automation_page(context, automation, "Test result", body)
@@ -160,7 +160,7 @@ pub async fn run_entered(context: &Context<'_>) -> Result<Outcome, Failure> {
             " of " (event.person()) "."
         }
         p.help { "Go back in your browser to continue editing." }
-        (TestResult { automation, event, run: &run, is_sent: false, is_entered: true })
+        (TestResult { automation, event, run: &run, is_sent: false, is_entered: true }.view())
     };
     let page = automation_page(context, automation, "Test result", page).same_as(same);
     Ok(Outcome::once(page))
@@ -186,10 +186,8 @@ impl TestResult<'_> {
         let has_address = !self.is_entered && data.len() <= DATA_BYTES_MAX;
         has_address.then(|| format!("{base}/mail?step={step}&email={email}&user_id={user}&data={}", encode(&data)))
     }
-}
 
-impl Renderable for TestResult<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    fn view(&self) -> impl Renderable {
         let run = self.run;
         let (tone, text) = match (run.status.as_str(), self.is_sent) {
             ("failed", _) => (Tone::Bad, "The run fails: the steps show where and why."),
@@ -220,7 +218,6 @@ impl Renderable for TestResult<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn standings(context: &Context<'_>, email: &WholeEmail) -> impl Rende
         section.standings aria-labelledby="standing" {
             h2 #standing { (title) }
             @for (recipient, explanation) in &explained {
-                (RecipientCard { context, email, recipient, explanation })
+                (RecipientCard { context, email, recipient, explanation }.view())
             }
         }
     }
@@ -74,10 +74,8 @@ impl RecipientCard<'_> {
         };
         self.context.allows(operation).then_some((path, label))
     }
-}
 
-impl Renderable for RecipientCard<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    fn view(&self) -> impl Renderable {
         let (recipient, explanation) = (self.recipient, self.explanation);
         let tone = match (explanation.standing, recipient.complained_at) {
             (DeliveryState::Arrived, None) => Tone::Good,
@@ -121,6 +119,5 @@ impl Renderable for RecipientCard<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }

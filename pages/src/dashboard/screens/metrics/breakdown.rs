@@ -98,10 +98,8 @@ impl Breakdown<'_> {
             },
         )
     }
-}
 
-impl Renderable for Breakdown<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    pub(super) fn view(&self) -> impl Renderable {
         let rate = self.rate();
         maud! {
             section #breakdown {
@@ -136,6 +134,5 @@ impl Renderable for Breakdown<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }

@@ -270,8 +270,8 @@ async fn stored_preview(
 pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let state = load(context).await?;
     let template = &state.template;
-    let body = Editor { context, state: &state, may_edit: context.allows("update_template") };
-    let mut page = template_page(context, template, &template.name, body);
+    let editor = Editor { context, state: &state, may_edit: context.allows("update_template") };
+    let mut page = template_page(context, template, &template.name, editor.view());
     page.trail.pop();
     let may_publish = context.allows("publish_template") && template.has_unpublished_changes;
     let publish = format!("{}/publish", path(&template.id));
@@ -296,10 +296,8 @@ impl Editor<'_> {
     fn field<'f>(&'f self, field: &'f Field) -> FieldView<'f> {
         FieldView { form: FORM, field, entered: Some(&self.state.fields), failure: self.state.failure.as_ref() }
     }
-}
 
-impl Renderable for Editor<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    fn view(&self) -> impl Renderable {
         let (context, state) = (self.context, self.state);
         let format = SourceFormat::of_form(&state.fields);
         let contents = content_fields(format);
@@ -353,7 +351,7 @@ impl Renderable for Editor<'_> {
                             (PreviewPanel {
                                 id, frame, sample: &state.sample, rendered, remote,
                                 is_compiled: format == SourceFormat::Mjml,
-                            })
+                            }.view())
                         } @else {
                             p.empty { "Nothing to show yet." }
                         }
@@ -365,7 +363,6 @@ impl Renderable for Editor<'_> {
                 }
             }
         }
-        .render_to(buffer);
     }
 }
 

@@ -157,10 +157,8 @@ impl PreviewPanel<'_> {
             }
         }
     }
-}
 
-impl Renderable for PreviewPanel<'_> {
-    fn render_to(&self, buffer: &mut Buffer) {
+    pub fn view(&self) -> impl Renderable {
         let rendered = self.rendered;
         maud! {
             p.subject-line { span.soft { "Subject " } (rendered.subject.as_deref().unwrap_or("(none)")) }
@@ -180,7 +178,6 @@ impl Renderable for PreviewPanel<'_> {
             (size_meter(if self.is_compiled { "Compiled HTML" } else { "HTML" }, rendered.html.as_deref().unwrap_or_default().len()))
             (variable_findings(rendered))
         }
-        .render_to(buffer);
     }
 }
 

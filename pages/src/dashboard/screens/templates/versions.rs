@@ -206,7 +206,7 @@ pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
                 (PreviewPanel {
                     id: &template.id, frame: PreviewFrame::Stored { version: number, revision: 0 }, sample: &sample,
                     rendered, remote: false, is_compiled: content.mjml.is_some(),
-                })
+                }.view())
             }
         }
         @if may_roll_back {
