@@ -33,6 +33,9 @@ impl From<OAuthRefusal> for CliError {
     }
 }
 
+/// A response, or the refusal of the server.
+type OAuthAnswer<T> = Result<T, OAuthRefusal>;
+
 /// Metadata of the server.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
@@ -56,10 +59,8 @@ pub(crate) struct DeviceReply {
     pub(crate) device_code: String,
     pub(crate) user_code: String,
     pub(crate) verification_uri: String,
-    #[serde(default)]
     pub(crate) verification_uri_complete: Option<String>,
     pub(crate) expires_in: u64,
-    #[serde(default)]
     pub(crate) interval: Option<u64>,
 }
 
@@ -100,7 +101,7 @@ impl AuthorizationServer {
         code: &str,
         verifier: &str,
         redirect_uri: &str,
-    ) -> Result<Result<TokenReply, OAuthRefusal>, CliError> {
+    ) -> Result<OAuthAnswer<TokenReply>, CliError> {
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -114,7 +115,7 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) async fn refresh(&self, token: &str) -> Result<Result<TokenReply, OAuthRefusal>, CliError> {
+    pub(crate) async fn refresh(&self, token: &str) -> Result<OAuthAnswer<TokenReply>, CliError> {
         self.post("/oauth/token", &[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
@@ -122,11 +123,7 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) async fn begin_device(
-        &self,
-        scope: &str,
-        resource: &str,
-    ) -> Result<Result<DeviceReply, OAuthRefusal>, CliError> {
+    pub(crate) async fn begin_device(&self, scope: &str, resource: &str) -> Result<OAuthAnswer<DeviceReply>, CliError> {
         self.post("/oauth/device", &[("scope", scope), ("resource", resource)]).await
     }
 
@@ -134,7 +131,7 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) async fn poll_device(&self, device_code: &str) -> Result<Result<TokenReply, OAuthRefusal>, CliError> {
+    pub(crate) async fn poll_device(&self, device_code: &str) -> Result<OAuthAnswer<TokenReply>, CliError> {
         let grant_type = "urn:ietf:params:oauth:grant-type:device_code";
         self.post("/oauth/token", &[("grant_type", grant_type), ("device_code", device_code)]).await
     }
@@ -143,15 +140,11 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) async fn revoke(&self, token: &str) -> Result<Result<Value, OAuthRefusal>, CliError> {
+    pub(crate) async fn revoke(&self, token: &str) -> Result<OAuthAnswer<Value>, CliError> {
         self.post("/oauth/revoke", &[("token", token)]).await
     }
 
-    async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        fields: &[(&str, &str)],
-    ) -> Result<Result<T, OAuthRefusal>, CliError> {
+    async fn post<T: DeserializeOwned>(&self, path: &str, fields: &[(&str, &str)]) -> Result<OAuthAnswer<T>, CliError> {
         let fields = fields.iter().chain(&[("client_id", CLIENT_ID)]);
         let form: Vec<String> = fields.map(|(name, value)| format!("{name}={}", encode(value))).collect();
         let mut request = self.request(Method::POST, path, form.join("&").into())?;
@@ -172,10 +165,7 @@ impl AuthorizationServer {
         Ok(request)
     }
 
-    async fn send<T: DeserializeOwned>(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Result<T, OAuthRefusal>, CliError> {
+    async fn send<T: DeserializeOwned>(&self, request: Request<Full<Bytes>>) -> Result<OAuthAnswer<T>, CliError> {
         let sending = async {
             let mut connection = Connection::open(&self.base_url).await?;
             let response = connection.send(request).await?;
