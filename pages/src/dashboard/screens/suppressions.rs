@@ -20,6 +20,8 @@ mod selected;
 #[cfg(test)]
 mod tests;
 
+pub(super) use object::Suppression;
+
 use crate::dashboard::prelude::*;
 
 const LIST: &str = "/dashboard/suppressions";

@@ -6,18 +6,11 @@ use super::LIST;
 use super::object::Conversion;
 use crate::dashboard::kit::chart::Unit;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails::EmailItem;
 use crate::dashboard::screens::events::{EventItem, event_path};
 
 /// The days before a conversion whose emails are shown.
 const DAYS: i64 = 30;
-
-#[answer]
-struct EmailBefore {
-    id: String,
-    subject: String,
-    last_event: String,
-    created_at: String,
-}
 
 /// The time of the event, as far as it can be read.
 fn time(event: &EventItem) -> Option<Timestamp> {
@@ -47,7 +40,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let conversion = conversion(context, &event.id).await?;
     let emails_call = emails_call(event).filter(|_| context.allows("list_emails"));
     let emails = match &emails_call {
-        Some(call) => match context.read_field::<Vec<EmailBefore>>("emails", call).await {
+        Some(call) => match context.read_field::<Vec<EmailItem>>("emails", call).await {
             Ok(emails) => emails,
             Err(failure) if failure.status == 400 => Vec::new(),
             Err(failure) => return Err(failure),
@@ -88,7 +81,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(emails_call.into_iter().fold(page, Page::same_as).into())
 }
 
-fn emails_table(event: &EventItem, emails: &[EmailBefore]) -> Table {
+fn emails_table(event: &EventItem, emails: &[EmailItem]) -> Table {
     Table::new("Emails before the conversion", &["Email", "Sent", "Before", "Last event"]).rows(emails, |email| {
         let sent: Option<Timestamp> = email.created_at.parse().ok();
         let before =

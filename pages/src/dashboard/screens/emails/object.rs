@@ -14,6 +14,7 @@ pub(in crate::dashboard::screens) struct EmailItem {
     pub bcc: Vec<String>,
     pub subject: String,
     pub status: String,
+    pub last_event: String,
     pub bounce_reason: Option<String>,
     pub tags: Vec<EmailTag>,
     pub confidential: bool,
@@ -85,7 +86,6 @@ pub(super) struct WholeEmail {
     pub template: Option<UsedTemplate>,
     pub resent_from: Option<String>,
     pub size: u64,
-    pub last_event: String,
     pub recipients: Vec<RecipientDelivery>,
 }
 

@@ -9,7 +9,7 @@ use crate::dashboard::prelude::*;
 
 /// One paragraph for each recipient of an email. Those who do not have it come first.
 pub(super) fn standings(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
-    let (recipients, last_event) = (email.recipients.iter(), &email.last_event);
+    let (recipients, last_event) = (email.recipients.iter(), &email.item.last_event);
     let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event))).collect();
     explained.sort_by_key(|(_, explanation)| match explanation.standing {
         DeliveryState::Stopped => 0,

@@ -1,17 +1,13 @@
 //! The emails without any delivered recipient that still wait: scheduled, queued and deferred now.
 
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails::EmailItem;
 use futures_util::future::try_join;
 
 /// Emails that are counted for each tile: one page of the list.
 const COUNTED_MAX: &str = "100";
 /// The last event of an email that was attempted and waits for a retry.
 const DELAYED: &str = "email.delivery_delayed";
-
-#[answer]
-struct WaitingItem {
-    last_event: String,
-}
 
 /// A count, with the query of the list that shows its emails if the list has such a filter.
 struct WaitingTile {
@@ -29,9 +25,9 @@ pub(super) async fn read(context: &Context<'_>) -> Result<Fragment, Failure> {
     }
     let list = |status: &str| Call::new("list_emails").query("status", status).query("limit", COUNTED_MAX);
     let (scheduled, accepted) = (list("scheduled"), list("queued,sent"));
-    let (scheduled, accepted): (List<WaitingItem>, List<WaitingItem>) =
+    let (scheduled, accepted): (List<EmailItem>, List<EmailItem>) =
         try_join(context.read_list("emails", &scheduled), context.read_list("emails", &accepted)).await?;
-    let is_deferred = |email: &&WaitingItem| email.last_event == DELAYED;
+    let is_deferred = |email: &&EmailItem| email.last_event == DELAYED;
     let deferred = accepted.entries.iter().filter(is_deferred).count();
     let tile = |label, count, has_more, query| WaitingTile { label, count, has_more, query };
     Ok(Fragment::new(waiting_view(&[

@@ -6,7 +6,9 @@ use super::LIST;
 use crate::dashboard::kit::timeline::Timeline;
 use crate::dashboard::page::render;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::emails::EmailItem;
 use crate::dashboard::screens::events::{EventItem, PersonKey, event_path};
+use crate::dashboard::screens::suppressions::Suppression;
 
 /// Addresses of one person that are looked up.
 const ADDRESSES_MAX: usize = 3;
@@ -14,26 +16,9 @@ const ADDRESSES_MAX: usize = 3;
 const LIMIT: &str = "100";
 
 #[answer]
-struct PersonEmail {
-    id: String,
-    subject: String,
-    status: String,
-    last_event: String,
-    created_at: String,
-}
-
-#[answer]
 struct OptOut {
     email: String,
     category: String,
-    source: String,
-    created_at: String,
-}
-
-#[answer]
-struct SuppressedAddress {
-    email: String,
-    reason: String,
     source: String,
     created_at: String,
 }
@@ -44,9 +29,17 @@ struct History {
     events: Vec<EventItem>,
     addresses: BTreeSet<String>,
     user_ids: BTreeSet<String>,
-    emails: Vec<PersonEmail>,
+    emails: Vec<EmailItem>,
     opt_outs: Vec<OptOut>,
-    suppressions: Vec<SuppressedAddress>,
+    suppressions: Vec<Suppression>,
+}
+
+/// An answer about an address. An address that is no address has got nothing.
+fn if_known<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Err(failure) if failure.status == 400 => Ok(None),
+        answer => if_found(answer),
+    }
 }
 
 impl History {
@@ -74,25 +67,13 @@ impl History {
 
     async fn read_address(&mut self, context: &Context<'_>, address: &str) -> Result<(), Failure> {
         let of_address = |operation, name| Call::new(operation).query(name, address).query("limit", LIMIT);
-        // An address that is no address has got nothing.
-        let is_unknown = |failure: &Failure| matches!(failure.status, 400 | 404);
-        match context.read_allowed("emails", &of_address("list_emails", "to")).await {
-            Ok(emails) => self.emails.extend(emails),
-            Err(failure) if is_unknown(&failure) => {}
-            Err(failure) => return Err(failure),
-        }
-        match context.read_allowed("category_opt_outs", &of_address("list_category_opt_outs", "email")).await {
-            Ok(opt_outs) => self.opt_outs.extend(opt_outs),
-            Err(failure) if is_unknown(&failure) => {}
-            Err(failure) => return Err(failure),
-        }
+        let emails: Result<Vec<EmailItem>, _> = context.read_allowed("emails", &of_address("list_emails", "to")).await;
+        self.emails.extend(if_known(emails)?.into_iter().flatten());
+        let opt_outs = of_address("list_category_opt_outs", "email");
+        let opt_outs: Result<Vec<OptOut>, _> = context.read_allowed("category_opt_outs", &opt_outs).await;
+        self.opt_outs.extend(if_known(opt_outs)?.into_iter().flatten());
         if context.allows("get_suppression") {
-            let call = Call::new("get_suppression").parameter("id_or_email", address);
-            match context.read_field::<SuppressedAddress>("suppression", &call).await {
-                Ok(suppression) => self.suppressions.push(suppression),
-                Err(failure) if is_unknown(&failure) => {}
-                Err(failure) => return Err(failure),
-            }
+            self.suppressions.extend(if_known(Suppression::read(context, address).await)?);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ pub(super) const REASONS: &[&str] =
 pub(super) const SOURCES: &[&str] = &["system", "api", "dashboard", "recipient", "import"];
 
 #[answer]
-pub(super) struct Suppression {
+pub(in crate::dashboard::screens) struct Suppression {
     pub id: String,
     /// An address, or `@domain.tld`.
     pub email: String,
@@ -22,14 +22,14 @@ pub(super) struct Suppression {
 
 /// The reply of the mail host that caused it.
 #[answer]
-pub(super) struct ServerReply {
+pub(in crate::dashboard::screens) struct ServerReply {
     pub smtp_code: Option<u16>,
     pub enhanced_code: Option<String>,
     pub diagnostic: String,
 }
 
 impl Suppression {
-    pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
+    pub(in crate::dashboard::screens) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
         context.read_field("suppression", &Call::new("get_suppression").parameter("id_or_email", id)).await
     }
 
