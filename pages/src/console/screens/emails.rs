@@ -84,8 +84,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .column("State", |email| Badge::of(&email.status))
         .column("Accepted", |email| time_or_dash(email.created_at.as_deref()))
         .column("Account", |email| link(format!("{PATH}/accounts/{}", encode(&email.account)), &email.account));
-    let filters = filters();
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters() };
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {

@@ -89,8 +89,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         (list, refused) = or_refused(context.read(&call).await)?;
         page_call = Some(call);
     }
-    let filters = filters();
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters() };
     let selected = selection_query(query);
     let may_command = selection.as_ref().is_some_and(MailSelection::is_for_commands);
     let body = maud_borrow! {

@@ -79,8 +79,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             USUAL.iter().filter(|step| known.iter().any(|name| name == *step)).map(|step| (*step).to_owned()).collect();
     }
     let steps = &steps;
-    let filters = filters();
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters() };
     let call = range
         .between_times(Call::new("get_funnel").query("steps", steps.join(",")))
         .query("group_by", query.get("group_by"));

@@ -86,8 +86,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let PeriodFigures { counts, delivery_times, delivery_time } = figures;
     let previous = Counts::sum(&read_figures(context, range.previous(), &emails).await?.counts);
     let total = Counts::sum(&counts);
-    let filters = filters(context, emails.only.as_ref(), by, breakdown.as_ref()).await;
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters(context, emails.only.as_ref(), by, breakdown.as_ref()).await };
     let figures = overview::MetricsOverview { range, counts: &counts, previous, is_provider: emails.is_provider() };
     let content = if total.is_empty() && previous.is_empty() {
         render(empty(context, &bar))

@@ -91,8 +91,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         return Ok(set_up_first("Partners"));
     };
     let campaigns = load_campaigns(context).await;
-    let filters = filters(&campaigns);
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters(&campaigns) };
     let table = partner_table(&found.entries, &campaigns);
     let may_create = context.allows("create_affiliate");
     let empty = EmptyState {

@@ -24,8 +24,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
     let count_call = EventCounts::call(range, query.get("name").trim());
     let counts: EventCounts = if is_counted { context.read(&count_call).await? } else { EventCounts::default() };
-    let filters = filters();
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters() };
     let table = Table::of("Events", &found.entries)
         .column("Event", |event| maud! { span.address { a href=(event_path(&event.id)) { (event.name) } } })
         .column("Person", |event| &event.person)

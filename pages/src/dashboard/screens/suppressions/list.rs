@@ -30,8 +30,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = call("list_suppressions", query).query("cursor", query.get("cursor")).query("limit", "50");
     let found = &context.read_filtered::<Suppression>("suppressions", &call).await?;
-    let filters = filters();
-    let bar = FilterBar { context, filters: &filters };
+    let bar = FilterBar { context, filters: &filters() };
     let can_remove = context.allows("delete_suppression");
     let table = table(&found.entries, can_remove);
     let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
