@@ -130,6 +130,26 @@ impl Context<'_> {
         }
     }
 
+    /// Reads the first pages of a list, each of 100 entries, and whether there are more.
+    pub async fn read_pages<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        call: &Call,
+        pages_max: usize,
+    ) -> Result<(Vec<T>, bool), Failure> {
+        let (mut entries, mut cursor) = (Vec::new(), String::new());
+        for _ in 0..pages_max {
+            let page: List<T> =
+                self.read_list(name, &call.clone().query("limit", "100").query("cursor", cursor)).await?;
+            entries.extend(page.entries);
+            match page.next_cursor {
+                Some(next) => cursor = next,
+                None => return Ok((entries, false)),
+            }
+        }
+        Ok((entries, true))
+    }
+
     /// Reads a list, as [`Self::read_list`]; it is empty if the role does not allow it.
     pub async fn read_list_allowed<T: DeserializeOwned>(&self, name: &str, call: &Call) -> Result<List<T>, Failure> {
         if self.allows(call.operation) { self.read_list(name, call).await } else { Ok(List::default()) }

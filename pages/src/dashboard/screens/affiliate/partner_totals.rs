@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use crate::dashboard::prelude::*;
 
 const PAGES_MAX: usize = 5;
-const PAGE_ROWS: usize = 100;
 /// The largest number of rows of one kind that is summed.
-const ROWS_MAX: usize = PAGES_MAX * PAGE_ROWS;
+const ROWS_MAX: usize = PAGES_MAX * 100;
 
 /// The numbers of a partner.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,10 +47,10 @@ impl PartnerTotals {
     pub async fn load(context: &Context<'_>, partner: &str) -> Result<Self, Failure> {
         let mut totals = Self::default();
         let call = Call::new("list_affiliate_commissions").query("affiliate_id", partner);
-        let (lines, is_cut) = read_pages::<SummedCommission>(context, call).await?;
+        let (lines, is_cut) = context.read_pages::<SummedCommission>("data", &call, PAGES_MAX).await?;
         lines.iter().for_each(|line| totals.count(line));
         let call = Call::new("list_affiliate_referrals").query("affiliate_id", partner);
-        let (referrals, others_cut) = read_pages::<CountedReferral>(context, call).await?;
+        let (referrals, others_cut) = context.read_pages::<CountedReferral>("data", &call, PAGES_MAX).await?;
         totals.referrals = referrals.len() as u64;
         totals.customers = referrals.iter().filter(|referral| referral.converted_at.is_some()).count() as u64;
         totals.is_cut = is_cut || others_cut;
@@ -87,23 +86,6 @@ impl PartnerTotals {
             @if self.is_cut { p.small.soft { "Of the newest " (ROWS_MAX) " referrals and commissions." } }
         }
     }
-}
-
-async fn read_pages<T: serde::de::DeserializeOwned>(
-    context: &Context<'_>,
-    call: Call,
-) -> Result<(Vec<T>, bool), Failure> {
-    let (mut rows, mut cursor) = (Vec::new(), String::new());
-    for _ in 0..PAGES_MAX {
-        let call = call.clone().query("limit", PAGE_ROWS.to_string()).query("cursor", cursor);
-        let page: List<T> = context.read_list("data", &call).await?;
-        rows.extend(page.entries);
-        match page.next_cursor {
-            Some(next) => cursor = next,
-            None => return Ok((rows, false)),
-        }
-    }
-    Ok((rows, true))
 }
 
 #[cfg(test)]

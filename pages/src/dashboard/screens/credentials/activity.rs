@@ -35,16 +35,9 @@ struct OperationCalls {
 
 impl KeyActivity {
     pub(super) async fn read(context: &Context<'_>, key: &str) -> Result<Self, Failure> {
-        let (mut activity, mut cursor) = (Self::default(), String::new());
-        for _ in 0..PAGES {
-            let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
-            let page: List<CountedRequest> = context.read_list("logs", &call).await?;
-            activity.add(page.entries, key);
-            match page.next_cursor {
-                Some(next) => cursor = next,
-                None => break,
-            }
-        }
+        let (requests, _) = context.read_pages("logs", &Call::new("list_logs"), PAGES).await?;
+        let mut activity = Self::default();
+        activity.add(requests, key);
         Ok(activity)
     }
 
