@@ -49,7 +49,7 @@ pub enum CliCommand {
     Serve(ServeArguments),
     /// Set up this machine: check it, write the configuration, start the server, wait for DNS and the certificate, send
     /// a test email
-    Setup(setup::SetupArguments),
+    Setup(crate::setup::SetupOptions),
     /// Check a configuration and report every problem with its line
     Check(CheckArguments),
     /// Check this server, its names and its network, and suggest fixes

@@ -67,7 +67,7 @@ pub(super) fn check_flags(dialog: &dyn Dialog, options: &SetupOptions) -> Result
         (hostname.is_some(), "--hostname"),
         (domain.is_some(), "--domain"),
         (flags.owner.is_some(), "--owner"),
-        (flags.receive.is_some() || accepts_defaults, "--receive or --no-receive"),
+        (flags.receives().is_some() || accepts_defaults, "--receive or --no-receive"),
     ]
     .into_iter()
     .filter(|(is_present, _)| !is_present)
@@ -154,7 +154,7 @@ fn ask_all(dialog: &mut dyn Dialog, options: &SetupOptions) -> Result<Answers, S
         default: Some("no".to_owned()),
         parse: &|text| parse_receive(text, &domain, &owner),
     }
-    .answer(dialog, flags.receive.map(yes_or_no), yes)?;
+    .answer(dialog, flags.receives().map(yes_or_no), yes)?;
     Ok(Answers { hostname, domain, owner, receive })
 }
 
@@ -196,7 +196,7 @@ fn from_config(dialog: &mut dyn Dialog, options: &SetupOptions, config: &Config)
     }
     .answer(dialog, owner.as_deref(), options.yes)?;
     let invalid = |reason| SetupError::InvalidFlag { flag: "--receive", reason };
-    let receive = match flags.receive {
+    let receive = match flags.receives() {
         Some(receive) => parse_receive(yes_or_no(receive), &domain, &owner).map_err(invalid)?,
         None => super::host_records::has_policy_name(config, &domain),
     };
@@ -380,19 +380,19 @@ mod tests {
             hostname: Some("mx1.example.net".to_owned()),
             domain: Some("example.net".to_owned()),
             owner: Some("you@example.org".to_owned()),
-            receive: None,
+            ..AnswerFlags::default()
         };
         let mut dialog = ScriptedDialog::without_terminal();
         let error = check_flags(&dialog, &options(flags.clone())).unwrap_err();
         assert_eq!(error.exit_status(), 64);
         assert!(error.to_string().contains("add --receive or --no-receive"), "{error}");
-        let complete = options(AnswerFlags { receive: Some(false), ..flags.clone() });
+        let complete = options(AnswerFlags { no_receive: true, ..flags.clone() });
         assert!(check_flags(&dialog, &complete).is_ok());
         assert_eq!(collect(&mut dialog, &complete, None).unwrap().domain, name("example.net"));
         let with_yes = SetupOptions { yes: true, ..options(AnswerFlags { domain: None, ..flags.clone() }) };
         assert!(check_flags(&dialog, &with_yes).is_ok());
         assert_eq!(collect(&mut dialog, &with_yes, None).unwrap().domain, name("example.net"));
-        let invalid = options(AnswerFlags { domain: Some("co.uk".to_owned()), receive: Some(false), ..flags });
+        let invalid = options(AnswerFlags { domain: Some("co.uk".to_owned()), no_receive: true, ..flags });
         assert_eq!(collect(&mut dialog, &invalid, None).unwrap_err().exit_status(), 64);
     }
 
@@ -409,7 +409,7 @@ mod tests {
         let error = collect(&mut dialog, &options(other), Some(&config)).unwrap_err();
         assert!(error.to_string().contains("change it there"), "{error}");
         let owner_at_domain =
-            AnswerFlags { owner: Some("you@example.net".to_owned()), receive: Some(true), ..AnswerFlags::default() };
+            AnswerFlags { owner: Some("you@example.net".to_owned()), receive: true, ..AnswerFlags::default() };
         let error = collect(&mut dialog, &options(owner_at_domain), Some(&config)).unwrap_err();
         assert!(error.exit_status() == 64 && error.to_string().starts_with("--receive: "), "{error}");
     }

@@ -3,47 +3,98 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+
 use crate::doctor::context::{DoctorOptions, ProbeHost, ProbeTarget};
 
 /// Configuration of the systemd unit.
 pub const DEFAULT_CONFIG: &str = "/etc/postrider/postrider.toml";
 
 /// Answers on the command line, as they were written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct AnswerFlags {
+    /// Host name of this server, such as mx1.example.net
+    #[arg(long, value_name = "NAME")]
     pub hostname: Option<String>,
+    /// Sending domain: the part after the @ of the addresses that you send from
+    #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
+    /// Email address of the account's owner, who gets the test email
+    #[arg(long, value_name = "ADDRESS")]
     pub owner: Option<String>,
-    pub receive: Option<bool>,
+    /// Receive the domain's mail on this server
+    #[arg(long)]
+    pub receive: bool,
+    /// Do not receive the domain's mail on this server
+    #[arg(long, conflicts_with = "receive")]
+    pub no_receive: bool,
 }
 
-/// Options of the command line.
-#[derive(Debug, Clone, Default)]
+impl AnswerFlags {
+    /// The answer of `--receive` and `--no-receive`.
+    pub(super) fn receives(&self) -> Option<bool> {
+        (self.receive || self.no_receive).then_some(self.receive)
+    }
+}
+
+/// Arguments of `postrider setup`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Run it as root. It asks four questions, which flags can answer; without a terminal, all four flags \
+are required. If it is interrupted, run it again: it continues.\n\
+Exit status: 0 complete, 1 a problem to correct, 2 invalid usage, 64 a flag is missing or its value is refused, 75 still \
+waiting for the server, DNS or the test email: run it again.\n\n\
+Example:\n  \
+postrider setup --hostname mx1.example.net --domain example.net --owner you@example.org --no-receive"
+)]
 pub struct SetupOptions {
+    #[command(flatten)]
     pub flags: AnswerFlags,
-    /// Configuration file, which is written if it does not exist.
+    /// Configuration file, which is written if it does not exist
+    #[arg(long, default_value = DEFAULT_CONFIG)]
     pub config: PathBuf,
-    /// Data directory in a new configuration.
+    /// Data directory in a new configuration [default: /var/lib/postrider]
+    #[arg(long = "data", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Accept the defaults, and ask for no confirmation.
+    /// Accept the defaults for hostname, domain and receiving, without asking for confirmation
+    #[arg(long)]
     pub yes: bool,
-    /// Check DNS once instead of waiting for it.
+    /// Check only once for DNS, and for a server that you start yourself; exit with status 75 if they are not ready
+    #[arg(long)]
     pub no_wait: bool,
-    /// Public addresses of this machine, if it is behind NAT.
+    /// Public address of this machine if it is behind NAT; may be repeated
+    #[arg(long = "address", value_name = "IP")]
     pub addresses: Vec<IpAddr>,
-    /// Mail host for the test of outgoing port 25.
+    /// Mail host for testing outgoing port 25, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
+    #[arg(long, value_name = "HOST:PORT")]
     pub out: Option<ProbeTarget>,
-    /// Continue although outgoing port 25 was not tested.
+    /// Continue without testing outgoing port 25
+    #[arg(long)]
     pub skip_port_25: bool,
-    /// File for the secrets of a new account, instead of the terminal.
+    /// Write the API key and the SMTP password to this new file instead of the terminal
+    #[arg(long, value_name = "FILE")]
     pub secrets: Option<PathBuf>,
-    /// URL of the certificate authority's directory in a new configuration.
+    /// Directory URL of a certificate authority other than Let's Encrypt, for a new configuration
+    #[arg(long, value_name = "URL")]
     pub acme_directory: Option<String>,
-    /// PEM file of CA certificates that sign the directory's certificate.
+    /// CA certificates (PEM) that sign that directory's own certificate
+    #[arg(long, value_name = "FILE")]
     pub acme_roots: Option<PathBuf>,
 }
 
 impl SetupOptions {
+    /// The options with absolute paths: the server has another working directory.
+    #[must_use]
+    pub fn with_absolute_paths(mut self) -> Self {
+        let paths = [Some(&mut self.config), self.data_dir.as_mut(), self.secrets.as_mut(), self.acme_roots.as_mut()];
+        for path in paths.into_iter().flatten() {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
+        }
+        self
+    }
+
     /// A command of this program that uses the same configuration.
     pub(super) fn command(&self, words: &str) -> String {
         if self.config == Path::new(DEFAULT_CONFIG) {
@@ -68,8 +119,8 @@ impl SetupOptions {
         // The file is created with the account, which has no further use for it.
         add("--secrets", self.secrets.as_deref().filter(|file| !file.exists()).map(path_word));
         let switches = [
-            (self.flags.receive == Some(true), " --receive"),
-            (self.flags.receive == Some(false), " --no-receive"),
+            (self.flags.receives() == Some(true), " --receive"),
+            (self.flags.receives() == Some(false), " --no-receive"),
             (self.skip_port_25, " --skip-port-25"),
             (self.yes, " --yes"),
         ];
@@ -129,7 +180,8 @@ mod tests {
                 hostname: Some("mx1.example.net".to_owned()),
                 domain: Some("example.net".to_owned()),
                 owner: Some("o'hara@example.org".to_owned()),
-                receive: Some(false),
+                no_receive: true,
+                ..AnswerFlags::default()
             },
             config: "/srv/my mail/p.toml".into(),
             data_dir: Some("/srv/data".into()),
