@@ -49,11 +49,11 @@ pub mod visits;
 use model::idempotency::IdempotencyScope;
 use model::quota::Noun as Quota;
 
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
-/// OpenAPI tag of the owner's operations.
-const OWNER_NOUN: &str = "affiliate_program";
+/// The owner's operations.
+const OWNER: OperationTag = program_tag("affiliate_program");
 
 /// All operations of the affiliate program.
 pub fn operations() -> Vec<Operation> {
@@ -81,318 +81,242 @@ macro_rules! owner_path {
     };
 }
 
-/// Starts an operation that is answered 404 if the account has no program.
-fn affiliate_operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
-    operation(method, path, id).errors(&[ErrorCode::NOT_FOUND])
+/// The tag of operations that are answered 404 if the account has no program.
+const fn program_tag(name: &'static str) -> OperationTag {
+    OperationTag::new(name).errors(&[ErrorCode::NOT_FOUND])
 }
 
 fn partner_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "affiliates");
+    let tag = program_tag("affiliates");
     vec![
-        affiliate_operation(Method::GET, "/affiliates", "list_affiliates")
-            .about(tag, "List partners, newest first")
-            .sdk("affiliates.list")
-            .api_key_or_session(full, partners::list),
-        affiliate_operation(Method::POST, "/affiliates", "create_affiliate")
-            .about(tag, "Add a partner")
+        tag.get("/affiliates", "List partners, newest first")
+            .full_key_or_session(("list_affiliates", "affiliates.list"), partners::list),
+        tag.post("/affiliates", "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
-            .sdk("affiliates.create")
             .moves_money()
             .mails_later()
-            .api_key_or_session(full, partners::create),
-        affiliate_operation(Method::GET, "/affiliates/{id}", "get_affiliate")
-            .about(tag, "Get a partner with all its links")
-            .sdk("affiliates.get")
-            .api_key_or_session(full, partners::get),
-        affiliate_operation(Method::PATCH, "/affiliates/{id}", "update_affiliate")
-            .about(tag, "Update a partner")
-            .sdk("affiliates.update")
+            .full_key_or_session(("create_affiliate", "affiliates.create"), partners::create),
+        tag.get("/affiliates/{id}", "Get a partner with all its links")
+            .full_key_or_session(("get_affiliate", "affiliates.get"), partners::get),
+        tag.patch("/affiliates/{id}", "Update a partner")
             .moves_money()
-            .api_key_or_session(full, partners::update),
-        affiliate_operation(Method::DELETE, "/affiliates/{id}", "delete_affiliate")
-            .about(tag, "Delete a partner that has never been paid")
-            .sdk("affiliates.delete")
+            .full_key_or_session(("update_affiliate", "affiliates.update"), partners::update),
+        tag.delete("/affiliates/{id}", "Delete a partner that has never been paid")
             .moves_money()
-            .api_key_or_session(full, partners::delete),
-        affiliate_operation(Method::POST, "/affiliates/{id}/approve", "approve_affiliate")
-            .about(tag, "Approve a partner")
-            .sdk("affiliates.approve")
+            .full_key_or_session(("delete_affiliate", "affiliates.delete"), partners::delete),
+        tag.post("/affiliates/{id}/approve", "Approve a partner")
             .moves_money()
             .mails_later()
-            .api_key_or_session(full, partners::approve),
-        affiliate_operation(Method::POST, "/affiliates/{id}/reject", "reject_affiliate")
-            .about(tag, "Reject a partner")
-            .sdk("affiliates.reject")
+            .full_key_or_session(("approve_affiliate", "affiliates.approve"), partners::approve),
+        tag.post("/affiliates/{id}/reject", "Reject a partner")
             .mails_later()
-            .api_key_or_session(full, partners::reject),
-        affiliate_operation(Method::POST, "/affiliates/{id}/suspend", "suspend_affiliate")
-            .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")
-            .sdk("affiliates.suspend")
+            .full_key_or_session(("reject_affiliate", "affiliates.reject"), partners::reject),
+        tag.post("/affiliates/{id}/suspend", "Suspend a partner: its links stop redirecting and its payouts stop")
             .moves_money()
-            .api_key_or_session(full, partners::suspend),
-        affiliate_operation(Method::GET, "/affiliates/{id}/links", "list_affiliate_links")
-            .about(tag, "List a partner's links, newest first")
-            .sdk("affiliates.links.list")
-            .api_key_or_session(full, links::list),
-        affiliate_operation(Method::POST, "/affiliates/{id}/links", "create_affiliate_link")
-            .about(tag, "Create a link for a partner")
+            .full_key_or_session(("suspend_affiliate", "affiliates.suspend"), partners::suspend),
+        tag.get("/affiliates/{id}/links", "List a partner's links, newest first")
+            .full_key_or_session(("list_affiliate_links", "affiliates.links.list"), links::list),
+        tag.post("/affiliates/{id}/links", "Create a link for a partner")
             .idempotent_storage_cost(IdempotencyScope::CreateLink, &[(Quota::AffiliateLinks, 1)])
-            .sdk("affiliates.links.create")
-            .api_key_or_session(full, links::create),
-        affiliate_operation(Method::DELETE, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
-            .about(tag, "Delete a link other than the primary one")
-            .sdk("affiliates.links.delete")
-            .api_key_or_session(full, links::delete),
+            .full_key_or_session(("create_affiliate_link", "affiliates.links.create"), links::create),
+        tag.delete("/affiliates/{id}/links/{link_id}", "Delete a link other than the primary one")
+            .full_key_or_session(("delete_affiliate_link", "affiliates.links.delete"), links::delete),
     ]
 }
 
 fn login_link_operations() -> Vec<Operation> {
+    let tag = program_tag("affiliates");
     vec![
-        affiliate_operation(Method::POST, "/affiliates/{id}/login-link", "create_affiliate_login_link")
-            .about(
-                "affiliates",
-                "Create a one-time link that signs a partner in to the portal; it expires after a minute",
-            )
-            .sdk("affiliates.createLoginLink")
-            .risk(Risk::Secret)
-            .api_key_or_session(ApiKeyScope::Full, login_link::create),
+        tag.post(
+            "/affiliates/{id}/login-link",
+            "Create a one-time link that signs a partner in to the portal; it expires after a minute",
+        )
+        .risk(Risk::Secret)
+        .full_key_or_session(("create_affiliate_login_link", "affiliates.createLoginLink"), login_link::create),
     ]
 }
 
 fn campaign_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "affiliate_campaigns");
+    let tag = program_tag("affiliate_campaigns");
     vec![
-        affiliate_operation(Method::GET, "/affiliate-campaigns", "list_affiliate_campaigns")
-            .about(tag, "List all campaigns, newest first")
-            .sdk("affiliateCampaigns.list")
-            .api_key_or_session(full, campaigns::list),
-        affiliate_operation(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
-            .about(tag, "Create a campaign")
+        tag.get("/affiliate-campaigns", "List all campaigns, newest first")
+            .full_key_or_session(("list_affiliate_campaigns", "affiliateCampaigns.list"), campaigns::list),
+        tag.post("/affiliate-campaigns", "Create a campaign")
             .idempotent_storage_cost(IdempotencyScope::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
-            .sdk("affiliateCampaigns.create")
             .moves_money()
-            .api_key_or_session(full, campaigns::create),
-        affiliate_operation(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
-            .about(tag, "Get a campaign")
-            .sdk("affiliateCampaigns.get")
-            .api_key_or_session(full, campaigns::get),
-        affiliate_operation(Method::PATCH, "/affiliate-campaigns/{id}", "update_affiliate_campaign")
-            .about(tag, "Update a campaign; new rates apply to new commissions")
-            .sdk("affiliateCampaigns.update")
+            .full_key_or_session(("create_affiliate_campaign", "affiliateCampaigns.create"), campaigns::create),
+        tag.get("/affiliate-campaigns/{id}", "Get a campaign")
+            .full_key_or_session(("get_affiliate_campaign", "affiliateCampaigns.get"), campaigns::get),
+        tag.patch("/affiliate-campaigns/{id}", "Update a campaign; new rates apply to new commissions")
             .moves_money()
-            .api_key_or_session(full, campaigns::update),
+            .full_key_or_session(("update_affiliate_campaign", "affiliateCampaigns.update"), campaigns::update),
     ]
 }
 
 fn referral_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "affiliate_referrals");
+    let tag = program_tag("affiliate_referrals");
     vec![
-        affiliate_operation(Method::GET, "/affiliate-referrals", "list_affiliate_referrals")
-            .about(tag, "List referrals, newest first")
-            .sdk("affiliateReferrals.list")
-            .api_key_or_session(full, referrals::list),
-        affiliate_operation(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
-            .about(tag, "Create a referral")
+        tag.get("/affiliate-referrals", "List referrals, newest first")
+            .full_key_or_session(("list_affiliate_referrals", "affiliateReferrals.list"), referrals::list),
+        tag.post("/affiliate-referrals", "Create a referral")
             .idempotent_storage_cost(IdempotencyScope::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
-            .sdk("affiliateReferrals.create")
             .moves_money()
-            .api_key_or_session(full, referrals::create),
-        affiliate_operation(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
-            .about(tag, "Get a referral")
-            .sdk("affiliateReferrals.get")
-            .api_key_or_session(full, referrals::get),
+            .full_key_or_session(("create_affiliate_referral", "affiliateReferrals.create"), referrals::create),
+        tag.get("/affiliate-referrals/{id}", "Get a referral")
+            .full_key_or_session(("get_affiliate_referral", "affiliateReferrals.get"), referrals::get),
     ]
 }
 
 fn commission_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "affiliate_commissions");
+    let (tag, own) = (program_tag("affiliate_commissions"), OWNER);
     vec![
-        affiliate_operation(Method::GET, "/affiliate-commissions", "list_affiliate_commissions")
-            .about(tag, "List commissions, newest first")
-            .sdk("affiliateCommissions.list")
-            .api_key_or_session(full, commissions::list),
-        affiliate_operation(Method::GET, "/affiliate-commissions/{id}", "get_affiliate_commission")
-            .about(tag, "Get a commission")
-            .sdk("affiliateCommissions.get")
-            .api_key_or_session(full, commissions::get),
-        affiliate_operation(Method::PATCH, "/affiliate-commissions/{id}", "reverse_affiliate_commission")
-            .about(tag, "Reverse a commission that is neither paid nor in a payout")
-            .sdk("affiliateCommissions.reverse")
+        tag.get("/affiliate-commissions", "List commissions, newest first")
+            .full_key_or_session(("list_affiliate_commissions", "affiliateCommissions.list"), commissions::list),
+        tag.get("/affiliate-commissions/{id}", "Get a commission")
+            .full_key_or_session(("get_affiliate_commission", "affiliateCommissions.get"), commissions::get),
+        tag.patch("/affiliate-commissions/{id}", "Reverse a commission that is neither paid nor in a payout")
             .risk(Risk::Money)
-            .api_key_or_session(full, commissions::reverse),
-        affiliate_operation(Method::POST, owner_path!("/commissions/{id}/reinstate"), "reinstate_affiliate_commission")
-            .about(OWNER_NOUN, "Reinstate a reversed commission")
+            .full_key_or_session(
+                ("reverse_affiliate_commission", "affiliateCommissions.reverse"),
+                commissions::reverse,
+            ),
+        own.post(owner_path!("/commissions/{id}/reinstate"), "Reinstate a reversed commission")
             .risk(Risk::Money)
-            .owner_idempotent(commissions::reinstate),
-        affiliate_operation(Method::GET, owner_path!("/reviews"), "list_affiliate_reviews")
-            .about(OWNER_NOUN, "List referrals held for review, newest first")
-            .owner(reviews::list),
-        affiliate_operation(Method::GET, owner_path!("/reviews/{id}"), "get_affiliate_review")
-            .about(OWNER_NOUN, "Get the review of a referral")
-            .owner(reviews::get),
-        affiliate_operation(Method::POST, owner_path!("/reviews/{id}/allow"), "allow_affiliate_referral")
-            .about(OWNER_NOUN, "Allow a referral that is held for review")
+            .owner_idempotent("reinstate_affiliate_commission", commissions::reinstate),
+        own.get(owner_path!("/reviews"), "List referrals held for review, newest first")
+            .owner("list_affiliate_reviews", reviews::list),
+        own.get(owner_path!("/reviews/{id}"), "Get the review of a referral")
+            .owner("get_affiliate_review", reviews::get),
+        own.post(owner_path!("/reviews/{id}/allow"), "Allow a referral that is held for review")
             .risk(Risk::Money)
-            .owner(reviews::allow),
-        affiliate_operation(Method::POST, owner_path!("/reviews/{id}/reject"), "reject_affiliate_referral")
-            .about(OWNER_NOUN, "Reject a referral and reverse its commissions")
+            .owner("allow_affiliate_referral", reviews::allow),
+        own.post(owner_path!("/reviews/{id}/reject"), "Reject a referral and reverse its commissions")
             .risk(Risk::Money)
-            .owner(reviews::reject),
-        affiliate_operation(Method::POST, owner_path!("/backfill"), "begin_affiliate_backfill")
-            .about(OWNER_NOUN, "Start a backfill of past invoices from the payment processor")
+            .owner("reject_affiliate_referral", reviews::reject),
+        own.post(owner_path!("/backfill"), "Start a backfill of past invoices from the payment processor")
             .risk(Risk::Money)
-            .owner_idempotent(backfill::start),
-        affiliate_operation(Method::GET, owner_path!("/backfill"), "list_affiliate_backfills")
-            .about(OWNER_NOUN, "List backfills, newest first")
-            .owner(backfill::list),
-        affiliate_operation(Method::GET, owner_path!("/backfill/{id}"), "get_affiliate_backfill")
-            .about(OWNER_NOUN, "Get the progress of a backfill")
-            .owner(backfill::get),
-        affiliate_operation(Method::POST, owner_path!("/imports"), "import_affiliates")
-            .about(OWNER_NOUN, "Import a list of partners, or preview the import")
+            .owner_idempotent("begin_affiliate_backfill", backfill::start),
+        own.get(owner_path!("/backfill"), "List backfills, newest first")
+            .owner("list_affiliate_backfills", backfill::list),
+        own.get(owner_path!("/backfill/{id}"), "Get the progress of a backfill")
+            .owner("get_affiliate_backfill", backfill::get),
+        own.post(owner_path!("/imports"), "Import a list of partners, or preview the import")
             .risk(Risk::Money)
-            .owner(imports::import),
-        affiliate_operation(Method::GET, owner_path!("/audit"), "audit_affiliate_program")
-            .about(OWNER_NOUN, "Check the invariants of the ledger")
-            .owner(audit::get),
+            .owner("import_affiliates", imports::import),
+        own.get(owner_path!("/audit"), "Check the invariants of the ledger")
+            .owner("audit_affiliate_program", audit::get),
     ]
 }
 
 fn payout_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "affiliate_payouts");
+    let (tag, own) = (program_tag("affiliate_payouts"), OWNER);
     vec![
-        affiliate_operation(Method::GET, "/affiliate-payouts", "list_affiliate_payouts")
-            .about(tag, "List payouts, newest first")
-            .sdk("affiliatePayouts.list")
-            .api_key_or_session(full, payouts::list),
-        affiliate_operation(Method::GET, "/affiliate-payouts/{id}", "get_affiliate_payout")
-            .about(tag, "Get a payout")
-            .sdk("affiliatePayouts.get")
-            .api_key_or_session(full, payouts::get),
-        affiliate_operation(Method::POST, "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
-            .about(tag, "Mark a manual payout as paid, with its proof")
-            .sdk("affiliatePayouts.markPaid")
+        tag.get("/affiliate-payouts", "List payouts, newest first")
+            .full_key_or_session(("list_affiliate_payouts", "affiliatePayouts.list"), payouts::list),
+        tag.get("/affiliate-payouts/{id}", "Get a payout")
+            .full_key_or_session(("get_affiliate_payout", "affiliatePayouts.get"), payouts::get),
+        tag.post("/affiliate-payouts/{id}/mark-paid", "Mark a manual payout as paid, with its proof")
             .risk(Risk::Money)
-            .api_key_or_session(full, payouts::mark_paid),
-        affiliate_operation(Method::POST, owner_path!("/payouts/{id}/fail"), "fail_affiliate_payout")
-            .about(OWNER_NOUN, "Mark a payout as failed: its commissions return to the next run")
+            .full_key_or_session(("mark_affiliate_payout_paid", "affiliatePayouts.markPaid"), payouts::mark_paid),
+        own.post(owner_path!("/payouts/{id}/fail"), "Mark a payout as failed: its commissions return to the next run")
             .risk(Risk::Money)
-            .owner_idempotent(payouts::fail),
-        affiliate_operation(Method::POST, owner_path!("/payout-runs"), "draft_affiliate_payout_run")
-            .about(OWNER_NOUN, "Draft a payout run of all payable commissions")
+            .owner_idempotent("fail_affiliate_payout", payouts::fail),
+        own.post(owner_path!("/payout-runs"), "Draft a payout run of all payable commissions")
             .risk(Risk::Money)
-            .owner_idempotent(payout_runs::draft),
-        affiliate_operation(Method::GET, owner_path!("/payout-runs"), "list_affiliate_payout_runs")
-            .about(OWNER_NOUN, "List payout runs, newest first")
-            .owner(payout_runs::list),
-        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}"), "get_affiliate_payout_run")
-            .about(OWNER_NOUN, "Get a payout run with its payouts and skipped partners")
-            .owner(payout_runs::get),
-        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/approve"), "approve_affiliate_payout_run")
-            .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
+            .owner_idempotent("draft_affiliate_payout_run", payout_runs::draft),
+        own.get(owner_path!("/payout-runs"), "List payout runs, newest first")
+            .owner("list_affiliate_payout_runs", payout_runs::list),
+        own.get(owner_path!("/payout-runs/{id}"), "Get a payout run with its payouts and skipped partners")
+            .owner("get_affiliate_payout_run", payout_runs::get),
+        own.post(owner_path!("/payout-runs/{id}/approve"), "Approve a payout run in the version that was reviewed")
             .risk(Risk::Payout)
-            .owner_idempotent(payout_runs::approve),
-        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/cancel"), "cancel_affiliate_payout_run")
-            .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
+            .owner_idempotent("approve_affiliate_payout_run", payout_runs::approve),
+        own.post(owner_path!("/payout-runs/{id}/cancel"), "Cancel a payout run that is not yet approved")
             .risk(Risk::Money)
-            .owner_idempotent(payout_runs::cancel),
+            .owner_idempotent("cancel_affiliate_payout_run", payout_runs::cancel),
     ]
 }
 
 /// Files that owners exchange with the payment provider.
 fn payout_file_operations() -> Vec<Operation> {
+    let own = OWNER;
     vec![
-        affiliate_operation(Method::POST, owner_path!("/payout-runs/{id}/results"), "mark_affiliate_payouts")
-            .about(OWNER_NOUN, "Import the results of a run's payouts from the payment provider's file")
-            .risk(Risk::Money)
-            .owner(payout_results::mark_payouts),
-        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}/csv"), "get_affiliate_payout_file")
-            .about(OWNER_NOUN, "Get the payment file of a run for one payout method")
+        own.post(
+            owner_path!("/payout-runs/{id}/results"),
+            "Import the results of a run's payouts from the payment provider's file",
+        )
+        .risk(Risk::Money)
+        .owner("mark_affiliate_payouts", payout_results::mark_payouts),
+        own.get(owner_path!("/payout-runs/{id}/csv"), "Get the payment file of a run for one payout method")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
             .risk(Risk::Money)
-            .owner(payout_runs::get_file),
-        affiliate_operation(Method::GET, owner_path!("/payout-runs/{id}/files"), "list_affiliate_payout_files")
-            .about(OWNER_NOUN, "Get all payment files of a run")
+            .owner("get_affiliate_payout_file", payout_runs::get_file),
+        own.get(owner_path!("/payout-runs/{id}/files"), "Get all payment files of a run")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
             .risk(Risk::Money)
-            .owner(payout_runs::list_files),
+            .owner("list_affiliate_payout_files", payout_runs::list_files),
     ]
 }
 
 fn processor_operations() -> Vec<Operation> {
+    let own = OWNER;
     vec![
-        affiliate_operation(Method::POST, "/processor/stripe/{id}", "hear_affiliate_processor")
-            .about(OWNER_NOUN, "Receive a Stripe event")
+        own.post("/processor/stripe/{id}", "Receive a Stripe event")
             .errors(processor::RECEIVE_ERRORS)
-            .public(processor::receive_event),
-        affiliate_operation(Method::GET, owner_path!("/processor/events"), "list_affiliate_processor_events")
-            .about(OWNER_NOUN, "List events received from the payment processor, newest first")
-            .owner(processor::list),
-        affiliate_operation(
-            Method::POST,
-            owner_path!("/processor/events/{id}/replay"),
-            "replay_affiliate_processor_event",
-        )
-        .about(OWNER_NOUN, "Retry a failed event")
-        .owner(processor::replay),
+            .public("hear_affiliate_processor", processor::receive_event),
+        own.get(owner_path!("/processor/events"), "List events received from the payment processor, newest first")
+            .owner("list_affiliate_processor_events", processor::list),
+        own.post(owner_path!("/processor/events/{id}/replay"), "Retry a failed event")
+            .owner("replay_affiliate_processor_event", processor::replay),
     ]
 }
 
 fn owner_operations() -> Vec<Operation> {
+    let own = OWNER;
     vec![
-        affiliate_operation(Method::POST, owner_path!(""), "enable_affiliate_program")
-            .about(OWNER_NOUN, "Enable the account's affiliate program")
+        own.post(owner_path!(""), "Enable the account's affiliate program")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .risk(Risk::Money)
-            .owner(program::enable),
-        affiliate_operation(Method::GET, owner_path!(""), "get_affiliate_program")
-            .about(OWNER_NOUN, "Get the program, its payment processor and missing setup steps")
-            .owner(program::get),
-        affiliate_operation(Method::PATCH, owner_path!(""), "update_affiliate_program")
-            .about(OWNER_NOUN, "Change settings (all or nothing)")
+            .owner("enable_affiliate_program", program::enable),
+        own.get(owner_path!(""), "Get the program, its payment processor and missing setup steps")
+            .owner("get_affiliate_program", program::get),
+        own.patch(owner_path!(""), "Change settings (all or nothing)")
             .risk(Risk::Money)
-            .owner(program::update),
-        affiliate_operation(Method::PUT, owner_path!("/campaigns/default"), "set_default_affiliate_campaign")
-            .about(OWNER_NOUN, "Create or update the default campaign")
+            .owner("update_affiliate_program", program::update),
+        own.put(owner_path!("/campaigns/default"), "Create or update the default campaign")
             .risk(Risk::Money)
-            .owner(campaigns::set_default),
-        affiliate_operation(Method::PUT, owner_path!("/processor"), "connect_affiliate_processor")
-            .about(OWNER_NOUN, "Connect a payment processor, replacing the previous one")
+            .owner("set_default_affiliate_campaign", campaigns::set_default),
+        own.put(owner_path!("/processor"), "Connect a payment processor, replacing the previous one")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
             .risk(Risk::Money)
-            .owner(program::connect),
-        affiliate_operation(Method::POST, owner_path!("/processor/test"), "test_affiliate_processor")
-            .about(OWNER_NOUN, "Test the payment processor's key")
+            .owner("connect_affiliate_processor", program::connect),
+        own.post(owner_path!("/processor/test"), "Test the payment processor's key")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
-            .owner(program::test_processor),
-        affiliate_operation(Method::POST, owner_path!("/go-live"), "start_affiliate_program")
-            .about(OWNER_NOUN, "Start the program")
+            .owner("test_affiliate_processor", program::test_processor),
+        own.post(owner_path!("/go-live"), "Start the program")
             .risk(Risk::Money)
-            .owner(program::go_live),
-        affiliate_operation(Method::POST, owner_path!("/pause"), "pause_affiliate_program")
-            .about(OWNER_NOUN, "Pause the program: visits and new referrals are no longer recorded")
+            .owner("start_affiliate_program", program::go_live),
+        own.post(owner_path!("/pause"), "Pause the program: visits and new referrals are no longer recorded")
             .risk(Risk::Money)
-            .owner(program::pause),
-        affiliate_operation(Method::GET, owner_path!("/partners/{id}"), "get_affiliate_inside")
-            .about(OWNER_NOUN, "Get a partner including its postback secret")
+            .owner("pause_affiliate_program", program::pause),
+        own.get(owner_path!("/partners/{id}"), "Get a partner including its postback secret")
             .risk(Risk::Secret)
-            .owner(owner_partners::get),
-        affiliate_operation(Method::GET, owner_path!("/partners/{id}/ledger"), "list_affiliate_ledger")
-            .about(
-                OWNER_NOUN,
-                "List a partner's commissions with their formulas and the balance after each, newest first",
-            )
-            .owner(ledger::list),
-        affiliate_operation(Method::GET, owner_path!("/partners/{id}/postbacks"), "list_affiliate_postbacks")
-            .about(OWNER_NOUN, "List a partner's postbacks of the last 30 days, newest first")
-            .owner(postbacks::list),
-        affiliate_operation(Method::POST, owner_path!("/partners/{id}/reactivate"), "reactivate_affiliate")
-            .about(OWNER_NOUN, "Reactivate a suspended partner")
-            .owner_idempotent(owner_partners::reactivate),
-        affiliate_operation(Method::PUT, owner_path!("/partners/{id}/payout-method"), "set_affiliate_payout_method")
-            .about(OWNER_NOUN, "Set a partner's payout method")
+            .owner("get_affiliate_inside", owner_partners::get),
+        own.get(
+            owner_path!("/partners/{id}/ledger"),
+            "List a partner's commissions with their formulas and the balance after each, newest first",
+        )
+        .owner("list_affiliate_ledger", ledger::list),
+        own.get(
+            owner_path!("/partners/{id}/postbacks"),
+            "List a partner's postbacks of the last 30 days, newest first",
+        )
+        .owner("list_affiliate_postbacks", postbacks::list),
+        own.post(owner_path!("/partners/{id}/reactivate"), "Reactivate a suspended partner")
+            .owner_idempotent("reactivate_affiliate", owner_partners::reactivate),
+        own.put(owner_path!("/partners/{id}/payout-method"), "Set a partner's payout method")
             .risk(Risk::Money)
-            .owner(owner_partners::set_payout_method),
+            .owner("set_affiliate_payout_method", owner_partners::set_payout_method),
     ]
 }
 

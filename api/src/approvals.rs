@@ -22,7 +22,7 @@ pub(crate) use self::hold::hold;
 use self::view::{ApprovalList, ApprovalResponse, ApprovalView};
 use crate::access::{self, role_table};
 use crate::approval_change;
-use crate::operation::{Operation, SessionSubject, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Maximum number of approvals scanned for a page.
@@ -34,26 +34,20 @@ const HASH_CHARS: usize = 64;
 
 /// The operations, for the operation table.
 pub(crate) fn operations() -> Vec<Operation> {
-    let tag = "approvals";
+    let tag = OperationTag::new("approvals");
     vec![
-        operation(Method::GET, "/approvals", "list_approvals")
-            .about(tag, "List requests that wait for approval and decided ones, newest first")
+        tag.get("/approvals", "List requests that wait for approval and decided ones, newest first")
             .domain_scoped()
-            .sdk("approvals.list")
-            .api_key_or_session(ApiKeyScope::Sending, list),
-        operation(Method::GET, "/approvals/{id}", "get_approval")
-            .about(tag, "Get an approval, with the response once the request was executed")
+            .sending_key_or_session(("list_approvals", "approvals.list"), list),
+        tag.get("/approvals/{id}", "Get an approval, with the response once the request was executed")
             .domain_scoped()
-            .sdk("approvals.get")
-            .api_key_or_session(ApiKeyScope::Sending, get),
-        operation(Method::POST, "/approvals/{id}/approve", "approve_request")
-            .about(tag, "Approve a request and execute it")
+            .sending_key_or_session(("get_approval", "approvals.get"), get),
+        tag.post("/approvals/{id}/approve", "Approve a request and execute it")
             .errors(&[ErrorCode::GONE, ErrorCode::REAUTHENTICATION_REQUIRED])
-            .session(SessionSubject::Account, approve),
-        operation(Method::POST, "/approvals/{id}/reject", "reject_request")
-            .about(tag, "Reject a request")
+            .account_session("approve_request", approve),
+        tag.post("/approvals/{id}/reject", "Reject a request")
             .errors(&[ErrorCode::GONE, ErrorCode::REAUTHENTICATION_REQUIRED])
-            .session(SessionSubject::Account, reject),
+            .account_session("reject_request", reject),
     ]
 }
 

@@ -10,7 +10,7 @@ use httpd::paging::{KIND_AUDIT, after_id};
 use model::request_log::{LoggedRequest, RequestSurface};
 use store::request_log::LogPart;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::request_log_page::RequestLogPage;
 
@@ -20,10 +20,9 @@ const FILTER_BYTES_MAX: usize = 200;
 /// The operations, for the operation table.
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
-        operation(Method::GET, "/audit-log", "list_audit_log")
-            .about("audit_log", "List what credentials and users did in the last 90 days, newest first")
-            .sdk("auditLog.list")
-            .api_key_or_session(ApiKeyScope::Full, list),
+        OperationTag::new("audit_log")
+            .get("/audit-log", "List what credentials and users did in the last 90 days, newest first")
+            .full_key_or_session(("list_audit_log", "auditLog.list"), list),
     ]
 }
 

@@ -22,7 +22,7 @@ use model::automation::{
 use model::quota::Noun;
 use store::automation::StoredAutomation;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::submit_problem;
 
@@ -36,67 +36,44 @@ use self::view::{AutomationList, AutomationResponse, AutomationVersionList, Auto
 const TRIES_MAX: usize = 10;
 
 pub fn operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
-    let entry = |method, path, id, summary| operation(method, path, id).about("automations", summary);
-    let define_get = |path, id, summary| entry(Method::GET, path, id, summary);
-    let post = |path, id, summary| entry(Method::POST, path, id, summary);
+    let tag = OperationTag::new("automations");
     vec![
-        post("/automations", "create_automation", "Create an automation, as a draft")
+        tag.post("/automations", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
-            .sdk("automations.create")
             .mails_later()
-            .api_key_or_session(Full, create),
-        define_get("/automations", "list_automations", "List automations, newest first")
-            .sdk("automations.list")
-            .api_key_or_session(Full, list),
-        define_get("/automations/{id}", "get_automation", "Get an automation")
-            .sdk("automations.get")
-            .api_key_or_session(Full, get),
-        post(
-            "/automations/{id}",
-            "update_automation",
-            "Activate, pause, archive or edit an automation, or cancel its runs",
-        )
-        .errors(&[ErrorCode::CONFLICT])
-        .storage_cost(&[(Noun::AutomationBytes, 0)])
-        .sdk_with_actions("automations.update", SDK_ACTIONS)
-        .mails_later()
-        .api_key_or_session(Full, update),
-        entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
+            .full_key_or_session(("create_automation", "automations.create"), create),
+        tag.get("/automations", "List automations, newest first")
+            .full_key_or_session(("list_automations", "automations.list"), list),
+        tag.get("/automations/{id}", "Get an automation")
+            .full_key_or_session(("get_automation", "automations.get"), get),
+        tag.post("/automations/{id}", "Activate, pause, archive or edit an automation, or cancel its runs")
             .errors(&[ErrorCode::CONFLICT])
-            .sdk("automations.delete")
-            .api_key_or_session(Full, delete),
-        post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
+            .storage_cost(&[(Noun::AutomationBytes, 0)])
+            .sdk_actions(SDK_ACTIONS)
+            .mails_later()
+            .full_key_or_session(("update_automation", "automations.update"), update),
+        tag.delete("/automations/{id}", "Delete an automation and its runs")
+            .errors(&[ErrorCode::CONFLICT])
+            .full_key_or_session(("delete_automation", "automations.delete"), delete),
+        tag.post("/automations/{id}/duplicate", "Copy an automation into a new draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
-            .sdk("automations.duplicate")
-            .api_key_or_session(Full, duplicate),
-        post(
-            "/automations/{id}/dry-run",
-            "dry_run_automation",
-            "Run an automation as a test, without sending anything",
-        )
-        .sdk("automations.dryRun")
-        .risk(Risk::Read)
-        .api_key_or_session(Full, dry_run::dry_run),
-        post("/automations/{id}/replay", "replay_automation", "Run past events as a test, without sending anything")
-            .sdk("automations.replay")
+            .full_key_or_session(("duplicate_automation", "automations.duplicate"), duplicate),
+        tag.post("/automations/{id}/dry-run", "Run an automation as a test, without sending anything")
             .risk(Risk::Read)
-            .api_key_or_session(Full, replay::replay),
-        define_get("/automations/{id}/step-counts", "count_automation_steps", "Get the number of runs at each step")
-            .sdk("automations.stepCounts")
-            .api_key_or_session(Full, step_counts::get),
-        define_get("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
-            .sdk("automations.versions.list")
-            .api_key_or_session(Full, list_versions),
-        define_get("/automations/{id}/runs", "list_automation_runs", "List runs, newest first")
-            .sdk("automations.runs.list")
-            .api_key_or_session(Full, runs::list),
-        define_get("/automations/{id}/runs/{run}", "get_automation_run", "Get a run, step by step")
-            .sdk("automations.runs.get")
-            .api_key_or_session(Full, runs::get),
-        post("/automations/{id}/runs/{run}/cancel", "cancel_automation_run", "Cancel a run")
-            .sdk("automations.runs.cancel")
-            .api_key_or_session(Full, runs::cancel),
+            .full_key_or_session(("dry_run_automation", "automations.dryRun"), dry_run::dry_run),
+        tag.post("/automations/{id}/replay", "Run past events as a test, without sending anything")
+            .risk(Risk::Read)
+            .full_key_or_session(("replay_automation", "automations.replay"), replay::replay),
+        tag.get("/automations/{id}/step-counts", "Get the number of runs at each step")
+            .full_key_or_session(("count_automation_steps", "automations.stepCounts"), step_counts::get),
+        tag.get("/automations/{id}/versions", "List versions, newest first")
+            .full_key_or_session(("list_automation_versions", "automations.versions.list"), list_versions),
+        tag.get("/automations/{id}/runs", "List runs, newest first")
+            .full_key_or_session(("list_automation_runs", "automations.runs.list"), runs::list),
+        tag.get("/automations/{id}/runs/{run}", "Get a run, step by step")
+            .full_key_or_session(("get_automation_run", "automations.runs.get"), runs::get),
+        tag.post("/automations/{id}/runs/{run}/cancel", "Cancel a run")
+            .full_key_or_session(("cancel_automation_run", "automations.runs.cancel"), runs::cancel),
     ]
 }
 

@@ -11,17 +11,17 @@ use serde::Deserialize;
 use serde_json::Map;
 
 use crate::affiliate::processor::EventAcknowledgement;
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
 pub fn operations() -> Vec<Operation> {
     vec![
-        operation(Method::POST, "/billing/stripe", "hear_billing")
-            .about("account", "Receive an event from the operator's Stripe account")
+        OperationTag::new("account")
+            .post("/billing/stripe", "Receive an event from the operator's Stripe account")
             .errors(&[ErrorCode::NOT_FOUND])
-            .public(receive_event),
+            .public("hear_billing", receive_event),
     ]
 }
 

@@ -16,7 +16,8 @@ use std::marker::PhantomData;
 
 use httpd::paging::after_id;
 use httpd::response::IntoResponse;
-use model::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
+use model::credential::{ApiKey, CredentialPolicy, CredentialSecret, LastUse, SecretHash, SmtpCredential};
+use model::quota::Noun;
 use serde_json::Map;
 use store::credential::{Credential, CredentialSummary};
 
@@ -25,12 +26,74 @@ use self::policy::{policy_schema, policy_view};
 use self::request::{CredentialPath, RotateCredential, UpdateCredential};
 use crate::access;
 use crate::auth::login_links::{self, AccessGrant};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Maximum number of credentials of one kind per account.
 const CREDENTIALS_MAX: usize = 1_000;
 /// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 3;
+
+/// The operations on API keys and SMTP credentials.
+pub(crate) fn operations() -> Vec<Operation> {
+    let mut all = api_key_operations();
+    all.extend(smtp_credential_operations());
+    all
+}
+
+fn api_key_operations() -> Vec<Operation> {
+    let tag = OperationTag::new("api_keys");
+    vec![
+        tag.post("/api-keys", "Create an API key; its secret is shown once")
+            .errors(&[ErrorCode::NOT_FOUND])
+            .storage_cost(&[(Noun::ApiKeys, 1)])
+            .risk(Risk::Secret)
+            .full_key_or_session(("create_api_key", "apiKeys.create"), create::<ApiKey>),
+        tag.get("/api-keys", "List API keys, newest first")
+            .full_key_or_session(("list_api_keys", "apiKeys.list"), list::<ApiKey>),
+        tag.get("/api-keys/{id}", "Get an API key").full_key_or_session(("get_api_key", "apiKeys.get"), get::<ApiKey>),
+        tag.patch("/api-keys/{id}", "Rename, enable or disable an API key, or set its allowed addresses")
+            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
+            .full_key_or_session(("update_api_key", "apiKeys.update"), update::<ApiKey>),
+        tag.delete("/api-keys/{id}", "Delete an API key")
+            .full_key_or_session(("delete_api_key", "apiKeys.delete"), delete::<ApiKey>),
+        tag.post(
+            "/api-keys/{id}/rotate",
+            "Rotate an API key's secret; the previous one stays valid for a grace period",
+        )
+        .risk(Risk::Secret)
+        .full_key_or_session(("rotate_api_key", "apiKeys.rotate"), rotate::<ApiKey>),
+    ]
+}
+
+fn smtp_credential_operations() -> Vec<Operation> {
+    let tag = OperationTag::new("smtp_credentials");
+    vec![
+        tag.post("/smtp-credentials", "Create an SMTP credential; its password is shown once")
+            .errors(&[ErrorCode::NOT_FOUND])
+            .storage_cost(&[(Noun::SmtpCredentials, 1)])
+            .risk(Risk::Secret)
+            .full_key_or_session(("create_smtp_credential", "smtpCredentials.create"), create::<SmtpCredential>),
+        tag.get("/smtp-credentials", "List SMTP credentials, newest first")
+            .full_key_or_session(("list_smtp_credentials", "smtpCredentials.list"), list::<SmtpCredential>),
+        tag.get("/smtp-credentials/{id}", "Get an SMTP credential")
+            .full_key_or_session(("get_smtp_credential", "smtpCredentials.get"), get::<SmtpCredential>),
+        tag.patch(
+            "/smtp-credentials/{id}",
+            "Rename, enable or disable an SMTP credential, or set its allowed addresses",
+        )
+        .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
+        .full_key_or_session(("update_smtp_credential", "smtpCredentials.update"), update::<SmtpCredential>),
+        tag.delete("/smtp-credentials/{id}", "Delete an SMTP credential")
+            .full_key_or_session(("delete_smtp_credential", "smtpCredentials.delete"), delete::<SmtpCredential>),
+        tag.post(
+            "/smtp-credentials/{id}/rotate",
+            "Rotate an SMTP credential's password; the previous one stays valid for a grace period",
+        )
+        .risk(Risk::Secret)
+        .full_key_or_session(("rotate_smtp_credential", "smtpCredentials.rotate"), rotate::<SmtpCredential>),
+    ]
+}
 
 /// The JSON object of a credential.
 fn credential_view<K: CredentialKind>(credential: &K, state: &AppState, used: Option<LastUse>) -> Value {

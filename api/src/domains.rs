@@ -22,7 +22,7 @@ use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Errors of adding a domain.
@@ -35,126 +35,72 @@ pub fn operations() -> Vec<Operation> {
     all
 }
 
-fn domain_operation(method: Method, path: &'static str, id: &'static str, summary: &'static str) -> OperationBuilder {
-    operation(method, path, id).about("domains", summary)
-}
-
-fn get_operation(path: &'static str, id: &'static str, summary: &'static str) -> OperationBuilder {
-    domain_operation(Method::GET, path, id, summary)
-}
-
-fn post_operation(path: &'static str, id: &'static str, summary: &'static str) -> OperationBuilder {
-    domain_operation(Method::POST, path, id, summary)
-}
+const TAG: OperationTag = OperationTag::new("domains");
 
 fn domain_operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
     vec![
-        post_operation("/domains", "create_domain", "Add a domain, and get the records to publish")
+        TAG.post("/domains", "Add a domain, and get the records to publish")
             .errors(LIMITS)
-            .sdk("domains.create")
-            .api_key_or_session(Full, create),
-        get_operation("/domains", "list_domains", "List domains, newest first")
-            .sdk("domains.list")
-            .api_key_or_session(Full, list),
-        get_operation("/domains/{id_or_name}", "get_domain", "Get a domain and the status of its records")
+            .full_key_or_session(("create_domain", "domains.create"), create),
+        TAG.get("/domains", "List domains, newest first").full_key_or_session(("list_domains", "domains.list"), list),
+        TAG.get("/domains/{id_or_name}", "Get a domain and the status of its records")
             .domain_scoped()
-            .sdk("domains.get")
-            .api_key_or_session(Full, get),
-        domain_operation(Method::PATCH, "/domains/{id_or_name}", "update_domain", "Update a domain's settings")
-            .sdk("domains.update")
-            .api_key_or_session(Full, update),
-        domain_operation(Method::DELETE, "/domains/{id_or_name}", "delete_domain", "Delete a domain")
+            .full_key_or_session(("get_domain", "domains.get"), get),
+        TAG.patch("/domains/{id_or_name}", "Update a domain's settings")
+            .full_key_or_session(("update_domain", "domains.update"), update),
+        TAG.delete("/domains/{id_or_name}", "Delete a domain")
             .errors(&[ErrorCode::CONFLICT])
-            .sdk("domains.delete")
-            .api_key_or_session(Full, delete),
-        get_operation("/domains/{id_or_name}/zone-file", "get_domain_zone_file", "Get the records as a zone file")
+            .full_key_or_session(("delete_domain", "domains.delete"), delete),
+        TAG.get("/domains/{id_or_name}/zone-file", "Get the records as a zone file")
             .domain_scoped()
-            .sdk("domains.zoneFile")
-            .api_key_or_session(Full, get_zone_file),
-        get_operation(
-            "/domains/{id_or_name}/dmarc",
-            "get_domain_dmarc",
-            "Get a summary of the DMARC reports about a domain",
-        )
-        .domain_scoped()
-        .sdk("domains.dmarc")
-        .api_key_or_session(Full, dmarc::get),
-        post_operation("/domains/{id_or_name}/verify", "verify_domain", "Verify a domain's records now")
+            .full_key_or_session(("get_domain_zone_file", "domains.zoneFile"), get_zone_file),
+        TAG.get("/domains/{id_or_name}/dmarc", "Get a summary of the DMARC reports about a domain")
             .domain_scoped()
-            .sdk("domains.verify")
-            .api_key_or_session(Full, verify),
-        post_operation("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Rotate the DKIM keys")
-            .sdk("domains.dkim.rotate")
-            .api_key_or_session(Full, rotate_dkim),
-        domain_operation(
-            Method::DELETE,
-            "/domains/{id_or_name}/dkim/rotate",
-            "cancel_domain_dkim_rotation",
-            "Cancel a rotation whose keys do not sign yet",
-        )
-        .sdk("domains.dkim.cancelRotation")
-        .api_key_or_session(Full, cancel_dkim_rotation),
+            .full_key_or_session(("get_domain_dmarc", "domains.dmarc"), dmarc::get),
+        TAG.post("/domains/{id_or_name}/verify", "Verify a domain's records now")
+            .domain_scoped()
+            .full_key_or_session(("verify_domain", "domains.verify"), verify),
+        TAG.post("/domains/{id_or_name}/dkim/rotate", "Rotate the DKIM keys")
+            .full_key_or_session(("rotate_domain_dkim", "domains.dkim.rotate"), rotate_dkim),
+        TAG.delete("/domains/{id_or_name}/dkim/rotate", "Cancel a rotation whose keys do not sign yet")
+            .full_key_or_session(("cancel_domain_dkim_rotation", "domains.dkim.cancelRotation"), cancel_dkim_rotation),
     ]
 }
 
 fn claim_operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
     vec![
-        post_operation("/domains/claims", "create_domain_claim", "Claim a domain of another account")
+        TAG.post("/domains/claims", "Claim a domain of another account")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
-            .sdk("domains.claims.create")
-            .api_key_or_session(Full, claims::create),
-        get_operation("/domains/claims", "list_domain_claims", "List claims, newest first")
-            .sdk("domains.claims.list")
-            .api_key_or_session(Full, claims::list),
-        get_operation("/domains/claims/{id}", "get_domain_claim", "Get a claim")
-            .sdk("domains.claims.get")
-            .api_key_or_session(Full, claims::get),
-        post_operation("/domains/claims/{id}/cancel", "cancel_domain_claim", "Cancel a claim")
-            .sdk("domains.claims.cancel")
-            .api_key_or_session(Full, claims::cancel),
-        post_operation("/domains/claims/{id}/verify", "verify_domain_claim", "Verify a claim's record now")
+            .full_key_or_session(("create_domain_claim", "domains.claims.create"), claims::create),
+        TAG.get("/domains/claims", "List claims, newest first")
+            .full_key_or_session(("list_domain_claims", "domains.claims.list"), claims::list),
+        TAG.get("/domains/claims/{id}", "Get a claim")
+            .full_key_or_session(("get_domain_claim", "domains.claims.get"), claims::get),
+        TAG.post("/domains/claims/{id}/cancel", "Cancel a claim")
+            .full_key_or_session(("cancel_domain_claim", "domains.claims.cancel"), claims::cancel),
+        TAG.post("/domains/claims/{id}/verify", "Verify a claim's record now")
             .errors(LIMITS)
-            .sdk("domains.claims.verify")
-            .api_key_or_session(Full, claims::verify),
+            .full_key_or_session(("verify_domain_claim", "domains.claims.verify"), claims::verify),
     ]
 }
 
 fn publishing_operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
     vec![
-        post_operation("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
+        TAG.post("/domains/{id_or_name}/dns/apply", "Publish the records at a DNS provider")
             .errors(&[ErrorCode::CONFLICT, ErrorCode::UPSTREAM_ERROR])
-            .sdk("domains.dns.apply")
-            .api_key_or_session(Full, publish::apply_dns_changes),
-        post_operation(
+            .full_key_or_session(("apply_domain_dns", "domains.dns.apply"), publish::apply_dns_changes),
+        TAG.post(
             "/domains/{id_or_name}/dns/connect",
-            "connect_domain_dns",
             "Get the URL of the DNS provider's page where the records are approved",
         )
         .errors(&[ErrorCode::UPSTREAM_ERROR])
-        .sdk("domains.dns.connect")
-        .api_key_or_session(Full, publish::create_domain_connect_url),
-        get_operation("/dns-credentials", "list_dns_credentials", "List the DNS providers with saved credentials")
-            .sdk("dnsCredentials.list")
-            .api_key_or_session(Full, publish::list_credentials),
-        domain_operation(
-            Method::PUT,
-            "/dns-credentials/{provider}",
-            "save_dns_credentials",
-            "Save credentials for a DNS provider",
-        )
-        .sdk("dnsCredentials.save")
-        .api_key_or_session(Full, publish::save_credentials),
-        domain_operation(
-            Method::DELETE,
-            "/dns-credentials/{provider}",
-            "delete_dns_credentials",
-            "Delete the credentials for a DNS provider",
-        )
-        .sdk("dnsCredentials.delete")
-        .api_key_or_session(Full, publish::delete_credentials),
+        .full_key_or_session(("connect_domain_dns", "domains.dns.connect"), publish::create_domain_connect_url),
+        TAG.get("/dns-credentials", "List the DNS providers with saved credentials")
+            .full_key_or_session(("list_dns_credentials", "dnsCredentials.list"), publish::list_credentials),
+        TAG.put("/dns-credentials/{provider}", "Save credentials for a DNS provider")
+            .full_key_or_session(("save_dns_credentials", "dnsCredentials.save"), publish::save_credentials),
+        TAG.delete("/dns-credentials/{provider}", "Delete the credentials for a DNS provider")
+            .full_key_or_session(("delete_dns_credentials", "dnsCredentials.delete"), publish::delete_credentials),
     ]
 }
 

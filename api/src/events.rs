@@ -17,38 +17,30 @@ use model::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use model::quota::Noun;
 use store::product_event::ProductEventFilter;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
 
 pub fn operations() -> Vec<Operation> {
-    let entry = |method, path, id, summary| operation(method, path, id).about("events", summary);
-    let get = |path, id, summary| entry(Method::GET, path, id, summary);
+    let tag = OperationTag::new("events");
     vec![
-        entry(Method::POST, "/events", "send_event", "Send a product event")
+        tag.post("/events", "Send a product event")
             .idempotent_storage_cost(
                 IdempotencyScope::SendEvent,
                 &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)],
             )
-            .sdk("events.send")
             .mails_later()
-            .api_key_or_session(ApiKeyScope::Sending, send::send),
-        get("/events", "list_events", "List product events, newest first")
-            .sdk("events.list")
-            .api_key_or_session(ApiKeyScope::Sending, list),
-        get("/events/counts", "count_events", "Get product event counts by hour or day")
-            .sdk("events.counts")
-            .api_key_or_session(ApiKeyScope::Full, counts::get),
-        get("/events/{id}", "get_event", "Get a product event")
-            .sdk("events.get")
-            .api_key_or_session(ApiKeyScope::Sending, get_event),
-        get("/funnels", "get_funnel", "Get a funnel: how many people did a sequence of steps")
-            .sdk("funnels.get")
-            .api_key_or_session(ApiKeyScope::Full, funnel::get),
-        get("/conversions", "list_conversions", "List sign-ups and subscriptions, newest first")
-            .sdk("conversions.list")
-            .api_key_or_session(ApiKeyScope::Full, conversions::list),
+            .sending_key_or_session(("send_event", "events.send"), send::send),
+        tag.get("/events", "List product events, newest first")
+            .sending_key_or_session(("list_events", "events.list"), list),
+        tag.get("/events/counts", "Get product event counts by hour or day")
+            .full_key_or_session(("count_events", "events.counts"), counts::get),
+        tag.get("/events/{id}", "Get a product event").sending_key_or_session(("get_event", "events.get"), get_event),
+        tag.get("/funnels", "Get a funnel: how many people did a sequence of steps")
+            .full_key_or_session(("get_funnel", "funnels.get"), funnel::get),
+        tag.get("/conversions", "List sign-ups and subscriptions, newest first")
+            .full_key_or_session(("list_conversions", "conversions.list"), conversions::list),
     ]
 }
 

@@ -11,16 +11,15 @@ use message::address::DomainName;
 use message::mta_sts::format_policy;
 use model::domain::SendingDomain;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 pub fn operations() -> Vec<Operation> {
-    let description = "Get the MTA-STS policy of the domain in the `Host` header";
     vec![
-        operation(Method::GET, "/.well-known/mta-sts.txt", "mta_sts_policy")
-            .about("domains", description)
+        OperationTag::new("domains")
+            .get("/.well-known/mta-sts.txt", "Get the MTA-STS policy of the domain in the `Host` header")
             .errors(&[ErrorCode::NOT_FOUND])
-            .public(get),
+            .public("mta_sts_policy", get),
     ]
 }
 

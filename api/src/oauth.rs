@@ -32,7 +32,7 @@ pub mod revocation;
 pub mod token;
 pub mod token_response;
 
-use crate::operation::{Operation, SessionSubject, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Path of the page that asks for consent, and of the page that takes user codes: pages of the dashboard.
@@ -54,79 +54,70 @@ pub fn operations() -> Vec<Operation> {
 }
 
 fn public_operations() -> Vec<Operation> {
-    let tag = "oauth";
+    let tag = OperationTag::new("oauth");
     let limited = &[ErrorCode::RATE_LIMIT_EXCEEDED];
     vec![
-        operation(Method::GET, "/.well-known/oauth-authorization-server", "get_authorization_server_metadata")
-            .about(tag, "Get the metadata of the authorization server (RFC 8414)")
-            .public(metadata::authorization_server),
-        operation(Method::GET, "/.well-known/oauth-protected-resource", "get_protected_resource_metadata")
-            .about(tag, "Get the metadata of the API as a protected resource (RFC 9728)")
-            .public(metadata::api_resource),
-        operation(Method::GET, "/.well-known/oauth-protected-resource/mcp", "get_mcp_resource_metadata")
-            .about(tag, "Get the metadata of the MCP server as a protected resource (RFC 9728)")
-            .public(metadata::mcp_resource),
-        operation(Method::POST, REGISTER_PATH, "register_oauth_client")
-            .about(tag, "Register a client (RFC 7591); it is deleted after 24 hours without a grant")
+        tag.get("/.well-known/oauth-authorization-server", "Get the metadata of the authorization server (RFC 8414)")
+            .public("get_authorization_server_metadata", metadata::authorization_server),
+        tag.get(
+            "/.well-known/oauth-protected-resource",
+            "Get the metadata of the API as a protected resource (RFC 9728)",
+        )
+        .public("get_protected_resource_metadata", metadata::api_resource),
+        tag.get(
+            "/.well-known/oauth-protected-resource/mcp",
+            "Get the metadata of the MCP server as a protected resource (RFC 9728)",
+        )
+        .public("get_mcp_resource_metadata", metadata::mcp_resource),
+        tag.post(REGISTER_PATH, "Register a client (RFC 7591); it is deleted after 24 hours without a grant")
             .errors(limited)
-            .public(registration::register),
-        operation(Method::POST, TOKEN_PATH, "create_oauth_token")
-            .about(tag, "Exchange a code, device code or refresh token for tokens; errors as in RFC 6749 5.2")
-            .public(token::exchange),
-        operation(Method::POST, REVOKE_PATH, "revoke_oauth_token")
-            .about(tag, "Revoke a token (RFC 7009); a refresh token ends its grant")
-            .public(revocation::revoke),
-        operation(Method::POST, DEVICE_PATH, "create_device_authorization")
-            .about(tag, "Begin the authorization of a device without a browser (RFC 8628)")
+            .public("register_oauth_client", registration::register),
+        tag.post(TOKEN_PATH, "Exchange a code, device code or refresh token for tokens; errors as in RFC 6749 5.2")
+            .public("create_oauth_token", token::exchange),
+        tag.post(REVOKE_PATH, "Revoke a token (RFC 7009); a refresh token ends its grant")
+            .public("revoke_oauth_token", revocation::revoke),
+        tag.post(DEVICE_PATH, "Begin the authorization of a device without a browser (RFC 8628)")
             .errors(limited)
-            .public(device::begin),
+            .public("create_device_authorization", device::begin),
     ]
 }
 
 fn session_operations() -> Vec<Operation> {
-    use SessionSubject::Own;
-    let tag = "oauth";
+    let tag = OperationTag::new("oauth");
     vec![
-        operation(Method::GET, "/auth/authorization-request", "get_authorization_request")
-            .about(tag, "Check an authorization request; its parameters are those of RFC 6749 4.1.1")
-            .session(Own, authorization::get),
-        operation(Method::POST, "/auth/authorization-request", "decide_authorization_request")
-            .about(tag, "Approve or deny an authorization request, in the query as for the check")
-            .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
-            .session(Own, authorization::decide),
-        operation(Method::GET, "/auth/device-requests/{code}", "get_device_request")
-            .about(tag, "Get the request of a device by its user code")
+        tag.get(
+            "/auth/authorization-request",
+            "Check an authorization request; its parameters are those of RFC 6749 4.1.1",
+        )
+        .own_session("get_authorization_request", authorization::get),
+        tag.post(
+            "/auth/authorization-request",
+            "Approve or deny an authorization request, in the query as for the check",
+        )
+        .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
+        .own_session("decide_authorization_request", authorization::decide),
+        tag.get("/auth/device-requests/{code}", "Get the request of a device by its user code")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .session(Own, device::get),
-        operation(Method::POST, "/auth/device-requests/{code}", "decide_device_request")
-            .about(tag, "Approve or deny the request of a device")
+            .own_session("get_device_request", device::get),
+        tag.post("/auth/device-requests/{code}", "Approve or deny the request of a device")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::REAUTHENTICATION_REQUIRED, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .session(Own, device::decide),
-        operation(Method::DELETE, "/auth/grants/{id}", "revoke_own_grant")
-            .about(tag, "Revoke a grant that the user gave")
-            .session(Own, grants::revoke_own),
+            .own_session("decide_device_request", device::decide),
+        tag.delete("/auth/grants/{id}", "Revoke a grant that the user gave")
+            .own_session("revoke_own_grant", grants::revoke_own),
     ]
 }
 
 fn grant_operations() -> Vec<Operation> {
-    let (full, tag) = (ApiKeyScope::Full, "grants");
+    let tag = OperationTag::new("grants");
     vec![
-        operation(Method::GET, "/grants", "list_grants")
-            .about(tag, "List what users have allowed apps to do, newest first")
-            .sdk("grants.list")
-            .api_key_or_session(full, grants::list),
-        operation(Method::PATCH, "/grants/{id}", "update_grant")
-            .about(tag, "Set the policy of a grant")
+        tag.get("/grants", "List what users have allowed apps to do, newest first")
+            .full_key_or_session(("list_grants", "grants.list"), grants::list),
+        tag.patch("/grants/{id}", "Set the policy of a grant")
             .errors(&[ErrorCode::REAUTHENTICATION_REQUIRED])
-            .session(SessionSubject::Account, grants::update),
-        operation(Method::GET, "/grants/{id}", "get_grant")
-            .about(tag, "Get a grant")
-            .sdk("grants.get")
-            .api_key_or_session(full, grants::get),
-        operation(Method::DELETE, "/grants/{id}", "revoke_grant")
-            .about(tag, "Revoke a grant: its app loses access at once")
+            .account_session("update_grant", grants::update),
+        tag.get("/grants/{id}", "Get a grant").full_key_or_session(("get_grant", "grants.get"), grants::get),
+        tag.delete("/grants/{id}", "Revoke a grant: its app loses access at once")
             .risk(Risk::Delete)
-            .sdk("grants.revoke")
-            .api_key_or_session(full, grants::revoke),
+            .full_key_or_session(("revoke_grant", "grants.revoke"), grants::revoke),
     ]
 }

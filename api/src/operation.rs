@@ -1,4 +1,4 @@
-//! `Operation`: method, path, callers, limits and handler of one operation of the API, and its builder.
+//! `Operation`: method, path, callers, limits and handler of one operation of the API, and its builders.
 //!
 //! The table of all operations is [`crate::operations`]; each folder of handlers builds its own rows.
 
@@ -146,58 +146,96 @@ impl Operation {
     }
 }
 
+/// Starts operations with the same OpenAPI tag.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationTag {
+    name: &'static str,
+    errors: &'static [ErrorCode],
+    domain_scoped: bool,
+}
+
+impl OperationTag {
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, errors: &[], domain_scoped: false }
+    }
+
+    /// Sets the errors of the operations that do not set their own with [`OperationBuilder::errors`].
+    #[must_use]
+    pub const fn errors(self, errors: &'static [ErrorCode]) -> Self {
+        Self { errors, ..self }
+    }
+
+    /// Makes every operation domain-scoped, as [`OperationBuilder::domain_scoped`] does.
+    #[must_use]
+    pub const fn domain_scoped(self) -> Self {
+        Self { domain_scoped: true, ..self }
+    }
+
+    pub fn get(self, path: &'static str, summary: &'static str) -> OperationBuilder {
+        self.operation(Method::GET, path, summary)
+    }
+
+    pub fn post(self, path: &'static str, summary: &'static str) -> OperationBuilder {
+        self.operation(Method::POST, path, summary)
+    }
+
+    pub fn put(self, path: &'static str, summary: &'static str) -> OperationBuilder {
+        self.operation(Method::PUT, path, summary)
+    }
+
+    pub fn patch(self, path: &'static str, summary: &'static str) -> OperationBuilder {
+        self.operation(Method::PATCH, path, summary)
+    }
+
+    pub fn delete(self, path: &'static str, summary: &'static str) -> OperationBuilder {
+        self.operation(Method::DELETE, path, summary)
+    }
+
+    pub fn operation(self, method: Method, path: &'static str, summary: &'static str) -> OperationBuilder {
+        let risk = match method {
+            Method::GET => Risk::Read,
+            Method::DELETE => Risk::Delete,
+            _ => Risk::Write,
+        };
+        OperationBuilder {
+            method,
+            path,
+            tag: self.name,
+            summary,
+            errors: self.errors,
+            domain_scoped: self.domain_scoped,
+            storage_cost: &[],
+            idempotency_scope: None,
+            sdk_actions: &[],
+            risk,
+            mails_later: false,
+            moves_money: false,
+        }
+    }
+}
+
+/// The `operationId`, for example `send_email`, and the name in SDKs, CLI and MCP tools: resources and method in
+/// camelCase, for example `emails.send`.
+pub type OperationNames = (&'static str, &'static str);
+
+/// An operation without callers, names and handler; the last call of the builder sets them.
 #[derive(Debug, Clone)]
 pub struct OperationBuilder {
     method: Method,
     path: &'static str,
-    id: &'static str,
     tag: &'static str,
     summary: &'static str,
     errors: &'static [ErrorCode],
     domain_scoped: bool,
     storage_cost: StorageCost,
     idempotency_scope: Option<IdempotencyScope>,
-    sdk_name: Option<&'static str>,
     sdk_actions: &'static [SdkAction],
     risk: Risk,
     mails_later: bool,
     moves_money: bool,
 }
 
-/// Starts an operation, for example `POST /emails` with the id `send_email`.
-pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
-    let (tag, summary) = ("service", "");
-    let risk = match method {
-        Method::GET => Risk::Read,
-        Method::DELETE => Risk::Delete,
-        _ => Risk::Write,
-    };
-    OperationBuilder {
-        method,
-        path,
-        id,
-        tag,
-        summary,
-        errors: &[],
-        domain_scoped: false,
-        storage_cost: &[],
-        idempotency_scope: None,
-        sdk_name: None,
-        sdk_actions: &[],
-        risk,
-        mails_later: false,
-        moves_money: false,
-    }
-}
-
 impl OperationBuilder {
-    /// Sets the OpenAPI tag and the summary.
-    #[must_use]
-    pub fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
-        (self.tag, self.summary) = (tag, summary);
-        self
-    }
-
     /// Sets the error codes that do not follow from the operation's properties.
     #[must_use]
     pub fn errors(mut self, codes: &'static [ErrorCode]) -> Self {
@@ -205,16 +243,10 @@ impl OperationBuilder {
         self
     }
 
-    /// Sets the name in SDKs, CLI and MCP tools: resources and method in camelCase, for example `emails.send`.
+    /// Sets further SDK methods that call the operation with one field fixed.
     #[must_use]
-    pub fn sdk(self, name: &'static str) -> Self {
-        self.sdk_with_actions(name, &[])
-    }
-
-    /// Like [`sdk`](Self::sdk), with further methods that call the operation with one field fixed.
-    #[must_use]
-    pub fn sdk_with_actions(mut self, name: &'static str, actions: &'static [SdkAction]) -> Self {
-        (self.sdk_name, self.sdk_actions) = (Some(name), actions);
+    pub fn sdk_actions(mut self, actions: &'static [SdkAction]) -> Self {
+        self.sdk_actions = actions;
         self
     }
 
@@ -263,61 +295,99 @@ impl OperationBuilder {
     }
 
     /// Allows calls without authentication.
-    pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
+    pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, id: &'static str, handler: F) -> Operation
     where
         F: Fn(State, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O>> + Send + 'static,
     {
-        self.build::<I, O>(OperationHandler::Public(public_handler(handler)))
+        self.build::<I, O>(id, OperationHandler::Public(public_handler(handler)))
     }
 
-    /// Allows API keys with this scope.
-    pub fn api_key<I: FromRequest, O: IntoResponse>(
+    /// Allows API keys with the scope `sending` or `full`.
+    pub fn sending_key<I: FromRequest, O: IntoResponse>(
         self,
-        scope: ApiKeyScope,
+        names: OperationNames,
         handler: impl Handler<Tenant, I, O>,
     ) -> Operation {
-        self.build::<I, O>(OperationHandler::ApiKey(scope, caller_handler(handler)))
+        self.build_for_keys::<I, O>(names, OperationHandler::ApiKey(ApiKeyScope::Sending, caller_handler(handler)))
     }
 
-    /// Allows API keys with this scope, and signed-in users.
-    pub fn api_key_or_session<I: FromRequest, O: IntoResponse>(
+    /// Allows API keys with the scope `sending` or `full`, and signed-in users.
+    pub fn sending_key_or_session<I: FromRequest, O: IntoResponse>(
         self,
-        scope: ApiKeyScope,
+        names: OperationNames,
         handler: impl Handler<Tenant, I, O>,
     ) -> Operation {
-        self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, caller_handler(handler)))
+        let action = OperationHandler::ApiKeyOrSession(ApiKeyScope::Sending, caller_handler(handler));
+        self.build_for_keys::<I, O>(names, action)
     }
 
-    /// Allows signed-in users.
-    pub fn session<I: FromRequest, O: IntoResponse>(
+    /// Allows API keys with the scope `full`, and signed-in users.
+    pub fn full_key_or_session<I: FromRequest, O: IntoResponse>(
         self,
-        subject: SessionSubject,
+        names: OperationNames,
+        handler: impl Handler<Tenant, I, O>,
+    ) -> Operation {
+        let action = OperationHandler::ApiKeyOrSession(ApiKeyScope::Full, caller_handler(handler));
+        self.build_for_keys::<I, O>(names, action)
+    }
+
+    /// Allows signed-in users; it concerns the caller's own sign-in.
+    pub fn own_session<I: FromRequest, O: IntoResponse>(
+        self,
+        id: &'static str,
         handler: impl Handler<SignedInUser, I, O>,
     ) -> Operation {
-        self.build::<I, O>(OperationHandler::Session(subject, caller_handler(handler)))
+        self.build::<I, O>(id, OperationHandler::Session(SessionSubject::Own, caller_handler(handler)))
     }
 
-    /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
-    pub fn owner<I: FromRequest, O: IntoResponse>(self, handler: impl Handler<Owner, I, O>) -> Operation {
+    /// Allows signed-in users whose role permits it; it concerns the account.
+    pub fn account_session<I: FromRequest, O: IntoResponse>(
+        self,
+        id: &'static str,
+        handler: impl Handler<SignedInUser, I, O>,
+    ) -> Operation {
+        self.build::<I, O>(id, OperationHandler::Session(SessionSubject::Account, caller_handler(handler)))
+    }
+
+    /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key
+    /// ([`crate::idempotent_operation`]).
+    pub fn owner<I: FromRequest, O: IntoResponse>(
+        self,
+        id: &'static str,
+        handler: impl Handler<Owner, I, O>,
+    ) -> Operation {
         if self.method != Method::POST {
-            return self.build::<I, O>(OperationHandler::Owner(caller_handler(handler)));
+            return self.build::<I, O>(id, OperationHandler::Owner(caller_handler(handler)));
         }
-        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(self.id, caller_handler(handler)));
-        Operation { request_spec: idempotent_operation::describe::<I>, ..self.build::<I, O>(action) }
+        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(id, caller_handler(handler)));
+        Operation { request_spec: idempotent_operation::describe::<I>, ..self.build::<I, O>(id, action) }
     }
 
     /// Like [`owner`](Self::owner), but the handler itself stores its response under the key, in the commit of the
     /// change.
-    pub fn owner_idempotent<I: FromRequest, O: IntoResponse>(self, handler: impl Handler<Owner, I, O>) -> Operation {
-        self.build::<I, O>(OperationHandler::Owner(caller_handler(handler)))
+    pub fn owner_idempotent<I: FromRequest, O: IntoResponse>(
+        self,
+        id: &'static str,
+        handler: impl Handler<Owner, I, O>,
+    ) -> Operation {
+        self.build::<I, O>(id, OperationHandler::Owner(caller_handler(handler)))
     }
 
-    fn build<I: FromRequest, O: IntoResponse>(self, action: OperationHandler) -> Operation {
+    fn build_for_keys<I: FromRequest, O: IntoResponse>(
+        self,
+        (id, name): OperationNames,
+        action: OperationHandler,
+    ) -> Operation {
+        let sdk = Some(SdkMethod { name, risk: self.risk, actions: self.sdk_actions });
+        Operation { sdk, ..self.build::<I, O>(id, action) }
+    }
+
+    fn build<I: FromRequest, O: IntoResponse>(self, id: &'static str, action: OperationHandler) -> Operation {
         Operation {
             method: self.method,
             path: self.path,
-            id: self.id,
+            id,
             tag: self.tag,
             summary: self.summary,
             body_bytes_max: I::BODY_BYTES_MAX,
@@ -339,7 +409,7 @@ impl OperationBuilder {
             moves_money: self.moves_money || matches!(self.risk, Risk::Money | Risk::Payout),
             check_request: check_request::<I>,
             resolve_sends: None,
-            sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk, actions: self.sdk_actions }),
+            sdk: None,
             handler: action,
         }
     }

@@ -7,7 +7,7 @@ use model::email::Category;
 use model::quota::Noun;
 use model::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label};
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::suppressions::commit_error::{commit_error_problem, suppression_problem};
 
@@ -17,18 +17,15 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 const CATEGORY_WORDS: &[&str] = &["product", "newsletter"];
 
 pub fn operations() -> Vec<Operation> {
-    let entry = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
+    let tag = OperationTag::new("category_opt_outs");
     vec![
-        entry(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
-            .sdk("categoryOptOuts.list")
-            .api_key_or_session(ApiKeyScope::Full, list),
-        entry(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
+        tag.get("/category-opt-outs", "List opt-outs, newest first")
+            .full_key_or_session(("list_category_opt_outs", "categoryOptOuts.list"), list),
+        tag.post("/category-opt-outs", "Opt an address out of a category")
             .errors(&[ErrorCode::PLAN_FULL])
-            .sdk("categoryOptOuts.create")
-            .api_key_or_session(ApiKeyScope::Full, create),
-        entry(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Delete an opt-out")
-            .sdk("categoryOptOuts.delete")
-            .api_key_or_session(ApiKeyScope::Full, delete),
+            .full_key_or_session(("create_category_opt_out", "categoryOptOuts.create"), create),
+        tag.delete("/category-opt-outs/{id}", "Delete an opt-out")
+            .full_key_or_session(("delete_category_opt_out", "categoryOptOuts.delete"), delete),
     ]
 }
 

@@ -43,7 +43,7 @@ use model::credential::SecretHash;
 use self::layout::PageContext;
 use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
 use crate::auth::login_log::LoginKind;
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 use self::cookie::is_secure;
@@ -58,33 +58,27 @@ use self::request::{FORMS, PAGES};
 const VISITOR_COOKIE: &str = "stx_vid";
 /// The operations of the portal.
 pub fn operations() -> Vec<Operation> {
-    let define = |method, path, id, summary| -> OperationBuilder {
-        operation(method, path, id).about("portal", summary).errors(&[
-            ErrorCode::UNAUTHORIZED,
-            ErrorCode::FORBIDDEN,
-            ErrorCode::NOT_FOUND,
-            ErrorCode::CONFLICT,
-            ErrorCode::GONE,
-            ErrorCode::RATE_LIMIT_EXCEEDED,
-        ])
-    };
-    let (get, post) = (Method::GET, Method::POST);
+    let tag = OperationTag::new("portal").errors(&[
+        ErrorCode::UNAUTHORIZED,
+        ErrorCode::FORBIDDEN,
+        ErrorCode::NOT_FOUND,
+        ErrorCode::CONFLICT,
+        ErrorCode::GONE,
+        ErrorCode::RATE_LIMIT_EXCEEDED,
+    ]);
     vec![
-        define(get.clone(), "/portal", "open_portal", "Redirect to the first page of the partner portal").public(index),
-        define(get.clone(), "/portal/{page}", "show_portal_page", "Show a page of the partner portal").public(page),
-        define(post.clone(), "/portal/{page}", "send_portal_form", "Submit a form of the partner portal")
-            .public(submit_form),
-        define(get.clone(), "/portal/payouts/{id}", "show_portal_payout", "Show a payout receipt").public(payout),
-        define(get.clone(), "/portal/enter/{token}", "enter_portal", "Sign in with a login link (single use)")
-            .public(enter_by_link),
-        define(get.clone(), "/portal/link/{token}", "show_portal_link", "Show the sign-in page of a mailed link")
-            .public(show_link),
-        define(post.clone(), "/portal/link/{token}", "use_portal_link", "Sign in with a mailed link (single use)")
-            .public(use_link),
-        define(get, "/portal/payout/{token}", "show_payout_change", "Show a requested payout destination")
-            .public(show_payout),
-        define(post, "/portal/payout/{token}", "confirm_payout_change", "Confirm a payout destination")
-            .public(confirm_payout),
+        tag.get("/portal", "Redirect to the first page of the partner portal").public("open_portal", index),
+        tag.get("/portal/{page}", "Show a page of the partner portal").public("show_portal_page", page),
+        tag.post("/portal/{page}", "Submit a form of the partner portal").public("send_portal_form", submit_form),
+        tag.get("/portal/payouts/{id}", "Show a payout receipt").public("show_portal_payout", payout),
+        tag.get("/portal/enter/{token}", "Sign in with a login link (single use)")
+            .public("enter_portal", enter_by_link),
+        tag.get("/portal/link/{token}", "Show the sign-in page of a mailed link").public("show_portal_link", show_link),
+        tag.post("/portal/link/{token}", "Sign in with a mailed link (single use)").public("use_portal_link", use_link),
+        tag.get("/portal/payout/{token}", "Show a requested payout destination")
+            .public("show_payout_change", show_payout),
+        tag.post("/portal/payout/{token}", "Confirm a payout destination")
+            .public("confirm_payout_change", confirm_payout),
     ]
 }
 

@@ -17,7 +17,7 @@ use store::received_email;
 use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
 use crate::attachment_download::{AttachmentDownload, AttachmentPath};
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::suppressions::commit_error::commit_error_problem;
 
@@ -26,57 +26,28 @@ const TRIES_MAX: usize = 20;
 
 /// The operations on received emails.
 pub fn operations() -> Vec<Operation> {
-    let define =
-        |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
-    let (get, post, full) = (Method::GET, Method::POST, ApiKeyScope::Full);
+    let tag = OperationTag::new("received_emails").domain_scoped();
     vec![
-        define(get.clone(), "/received-emails", "list_received_emails", "List received emails")
-            .sdk("receivedEmails.list")
-            .api_key_or_session(full, list::list),
-        define(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its attachments")
-            .sdk("receivedEmails.get")
-            .api_key_or_session(full, get_received_email),
-        define(
-            get.clone(),
-            "/received-emails/{id}/raw",
-            "get_received_email_raw",
-            "Get the raw message of a received email",
-        )
-        .sdk("receivedEmails.raw")
-        .api_key_or_session(full, raw),
-        define(
-            get,
-            "/received-emails/{id}/attachments/{att_id}",
-            "get_received_email_attachment",
-            "Get an attachment of a received email",
-        )
-        .sdk("receivedEmails.attachments.get")
-        .api_key_or_session(full, attachment),
-        define(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Reply to a received email")
+        tag.get("/received-emails", "List received emails")
+            .full_key_or_session(("list_received_emails", "receivedEmails.list"), list::list),
+        tag.get("/received-emails/{id}", "Get a received email with its attachments")
+            .full_key_or_session(("get_received_email", "receivedEmails.get"), get_received_email),
+        tag.get("/received-emails/{id}/raw", "Get the raw message of a received email")
+            .full_key_or_session(("get_received_email_raw", "receivedEmails.raw"), raw),
+        tag.get("/received-emails/{id}/attachments/{att_id}", "Get an attachment of a received email")
+            .full_key_or_session(("get_received_email_attachment", "receivedEmails.attachments.get"), attachment),
+        tag.post("/received-emails/{id}/reply", "Reply to a received email")
             .errors(ErrorCode::SENDING)
-            .sdk("receivedEmails.reply")
             .risk(Risk::Send)
-            .api_key_or_session(full, reply_and_forward::reply)
+            .full_key_or_session(("reply_to_received_email", "receivedEmails.reply"), reply_and_forward::reply)
             .resolved_by(reply_and_forward::resolve_reply),
-        define(
-            post,
-            "/received-emails/{id}/forward",
-            "forward_received_email",
-            "Forward a received email as an attachment",
-        )
-        .errors(ErrorCode::SENDING)
-        .sdk("receivedEmails.forward")
-        .risk(Risk::Send)
-        .api_key_or_session(full, reply_and_forward::forward)
-        .resolved_by(reply_and_forward::resolve_forward),
-        define(
-            Method::DELETE,
-            "/received-emails/{id}",
-            "delete_received_email",
-            "Delete a received email and its message",
-        )
-        .sdk("receivedEmails.delete")
-        .api_key_or_session(full, delete),
+        tag.post("/received-emails/{id}/forward", "Forward a received email as an attachment")
+            .errors(ErrorCode::SENDING)
+            .risk(Risk::Send)
+            .full_key_or_session(("forward_received_email", "receivedEmails.forward"), reply_and_forward::forward)
+            .resolved_by(reply_and_forward::resolve_forward),
+        tag.delete("/received-emails/{id}", "Delete a received email and its message")
+            .full_key_or_session(("delete_received_email", "receivedEmails.delete"), delete),
     ]
 }
 

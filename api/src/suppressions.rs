@@ -17,7 +17,7 @@ use httpd::paging::{KIND_SUPPRESSION, after_id};
 use model::suppression::{Suppression, SuppressionReason, SuppressionTarget};
 use store::suppression::StoredSuppression;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 use self::commit_error::commit_error_problem;
@@ -29,47 +29,31 @@ const TRIES_MAX: usize = 20;
 
 /// The operations on suppressions.
 pub fn operations() -> Vec<Operation> {
-    let define = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
-    let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
+    let tag = OperationTag::new("suppressions");
     vec![
-        define(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
-            .sdk("suppressions.list")
-            .api_key_or_session(ApiKeyScope::Full, list),
-        define(post.clone(), "/suppressions", "create_suppression", "Create suppressions")
+        tag.get("/suppressions", "List suppressions, newest first")
+            .full_key_or_session(("list_suppressions", "suppressions.list"), list),
+        tag.post("/suppressions", "Create suppressions")
             .errors(&[ErrorCode::PLAN_FULL])
-            .sdk("suppressions.create")
-            .api_key_or_session(ApiKeyScope::Full, add::add),
-        define(post.clone(), "/suppressions/check", "check_suppressions", "Check whether addresses are suppressed")
-            .sdk("suppressions.check")
+            .full_key_or_session(("create_suppression", "suppressions.create"), add::add),
+        tag.post("/suppressions/check", "Check whether addresses are suppressed")
             .risk(Risk::Read)
-            .api_key_or_session(ApiKeyScope::Full, check::check),
-        define(post.clone(), "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
-            .sdk("suppressions.import")
-            .api_key_or_session(ApiKeyScope::Full, import::start),
-        define(
-            post,
-            "/suppressions/import/dry-run",
-            "dry_run_suppression_import",
-            "Show what an import of suppressions would do",
-        )
-        .sdk("suppressions.dryRunImport")
-        .risk(Risk::Read)
-        .api_key_or_session(ApiKeyScope::Full, dry_run_import::dry_run),
-        define(get.clone(), "/suppressions/import", "list_suppression_imports", "List imports, newest first")
-            .sdk("suppressions.listImports")
-            .api_key_or_session(ApiKeyScope::Full, import::list),
-        define(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
-            .sdk("suppressions.getImport")
-            .api_key_or_session(ApiKeyScope::Full, import::get),
-        define(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
-            .sdk("suppressions.export")
-            .api_key_or_session(ApiKeyScope::Full, export::export),
-        define(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
-            .sdk("suppressions.get")
-            .api_key_or_session(ApiKeyScope::Full, get_suppression),
-        define(delete, "/suppressions/{id_or_email}", "delete_suppression", "Delete a suppression")
-            .sdk("suppressions.delete")
-            .api_key_or_session(ApiKeyScope::Full, delete_suppression),
+            .full_key_or_session(("check_suppressions", "suppressions.check"), check::check),
+        tag.post("/suppressions/import", "Import suppressions from CSV")
+            .full_key_or_session(("import_suppressions", "suppressions.import"), import::start),
+        tag.post("/suppressions/import/dry-run", "Show what an import of suppressions would do")
+            .risk(Risk::Read)
+            .full_key_or_session(("dry_run_suppression_import", "suppressions.dryRunImport"), dry_run_import::dry_run),
+        tag.get("/suppressions/import", "List imports, newest first")
+            .full_key_or_session(("list_suppression_imports", "suppressions.listImports"), import::list),
+        tag.get("/suppressions/import/{id}", "Get the progress of an import")
+            .full_key_or_session(("get_suppression_import", "suppressions.getImport"), import::get),
+        tag.get("/suppressions/export", "Export suppressions as CSV")
+            .full_key_or_session(("export_suppressions", "suppressions.export"), export::export),
+        tag.get("/suppressions/{id_or_email}", "Get a suppression")
+            .full_key_or_session(("get_suppression", "suppressions.get"), get_suppression),
+        tag.delete("/suppressions/{id_or_email}", "Delete a suppression")
+            .full_key_or_session(("delete_suppression", "suppressions.delete"), delete_suppression),
     ]
 }
 

@@ -18,7 +18,7 @@ use model::email::Category;
 use model::quota::Noun;
 use model::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
@@ -28,58 +28,43 @@ use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
 pub fn operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
-    let define = |method, path, id, summary| operation(method, path, id).about("templates", summary);
-    let define_get = |path, id, summary| define(Method::GET, path, id, summary);
-    let post = |path, id, summary| define(Method::POST, path, id, summary);
+    let tag = OperationTag::new("templates");
     vec![
-        post("/templates", "create_template", "Create a template")
+        tag.post("/templates", "Create a template")
             .storage_cost(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
-            .sdk("templates.create")
-            .api_key_or_session(Full, create),
-        define_get("/templates", "list_templates", "List templates, newest first")
-            .sdk("templates.list")
-            .api_key_or_session(Full, list),
-        define_get("/templates/{id_or_alias}", "get_template", "Get a template")
-            .sdk("templates.get")
-            .api_key_or_session(Full, get),
-        define(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Update the draft of a template")
+            .full_key_or_session(("create_template", "templates.create"), create),
+        tag.get("/templates", "List templates, newest first")
+            .full_key_or_session(("list_templates", "templates.list"), list),
+        tag.get("/templates/{id_or_alias}", "Get a template")
+            .full_key_or_session(("get_template", "templates.get"), get),
+        tag.patch("/templates/{id_or_alias}", "Update the draft of a template")
             .storage_cost(&[(Noun::TemplateBytes, 0)])
-            .sdk("templates.update")
-            .api_key_or_session(Full, update),
-        define(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
-            .sdk("templates.delete")
-            .api_key_or_session(Full, delete),
-        post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
+            .full_key_or_session(("update_template", "templates.update"), update),
+        tag.delete("/templates/{id_or_alias}", "Delete a template and its versions")
+            .full_key_or_session(("delete_template", "templates.delete"), delete),
+        tag.post("/templates/{id_or_alias}/publish", "Publish the draft as a new version")
             .errors(&[ErrorCode::PLAN_FULL])
-            .sdk("templates.publish")
             .mails_later()
-            .api_key_or_session(Full, versions::publish),
-        define_get("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
-            .sdk("templates.versions.list")
-            .api_key_or_session(Full, versions::list),
-        define_get("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
-            .sdk("templates.versions.get")
-            .api_key_or_session(Full, versions::get),
-        post("/templates/{id_or_alias}/rollback", "roll_back_template", "Publish a copy of an earlier version")
+            .full_key_or_session(("publish_template", "templates.publish"), versions::publish),
+        tag.get("/templates/{id_or_alias}/versions", "List versions, newest first")
+            .full_key_or_session(("list_template_versions", "templates.versions.list"), versions::list),
+        tag.get("/templates/{id_or_alias}/versions/{number}", "Get a version")
+            .full_key_or_session(("get_template_version", "templates.versions.get"), versions::get),
+        tag.post("/templates/{id_or_alias}/rollback", "Publish a copy of an earlier version")
             .errors(&[ErrorCode::PLAN_FULL])
-            .sdk("templates.rollBack")
             .mails_later()
-            .api_key_or_session(Full, versions::roll_back),
-        post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
-            .sdk("templates.preview")
+            .full_key_or_session(("roll_back_template", "templates.rollBack"), versions::roll_back),
+        tag.post("/templates/{id_or_alias}/preview", "Render a template without sending it")
             .risk(Risk::Read)
-            .api_key_or_session(Full, preview::preview),
-        post("/templates/{id_or_alias}/test-send", "test_template", "Send a test email from a template")
+            .full_key_or_session(("preview_template", "templates.preview"), preview::preview),
+        tag.post("/templates/{id_or_alias}/test-send", "Send a test email from a template")
             .errors(ErrorCode::SENDING)
-            .sdk("templates.testSend")
             .risk(Risk::Send)
-            .api_key_or_session(Full, preview::send_test)
+            .full_key_or_session(("test_template", "templates.testSend"), preview::send_test)
             .resolved_by(preview::resolve_test),
-        post("/templates/{id_or_alias}/duplicate", "duplicate_template", "Copy the draft into a new template")
+        tag.post("/templates/{id_or_alias}/duplicate", "Copy the draft into a new template")
             .storage_cost(&[(Noun::Templates, 1)])
-            .sdk("templates.duplicate")
-            .api_key_or_session(Full, duplicate),
+            .full_key_or_session(("duplicate_template", "templates.duplicate"), duplicate),
     ]
 }
 

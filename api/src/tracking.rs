@@ -19,7 +19,7 @@ use httpd::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use model::tracking::location::location_value;
 use model::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Longest wait of the response for the commit; a healthy disk has it stored by then.
@@ -41,10 +41,10 @@ const TOKEN: &str = "token";
 
 /// The public operations of tracking.
 pub fn operations() -> Vec<Operation> {
-    let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
+    let tag = OperationTag::new("tracking");
     vec![
-        get("/o/{token}", "open_pixel", "Record an open and return the tracking pixel").public(track_open),
-        get("/c/{token}", "follow_link", "Record a click and redirect to the link target").public(track_click),
+        tag.get("/o/{token}", "Record an open and return the tracking pixel").public("open_pixel", track_open),
+        tag.get("/c/{token}", "Record a click and redirect to the link target").public("follow_link", track_click),
     ]
 }
 

@@ -23,7 +23,7 @@ use model::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::suppressions::commit_error::suppression_problem;
 
@@ -38,15 +38,14 @@ const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The public operations of unsubscribing.
 pub fn operations() -> Vec<Operation> {
-    let define = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
+    let tag = OperationTag::new("unsubscribe");
     vec![
-        define(Method::GET, "/u/{token}", "show_unsubscribe", "Show the unsubscribe page").public(confirm_page),
-        define(Method::POST, "/u/{token}", "unsubscribe", "Unsubscribe a recipient (RFC 8058 one-click)")
-            .public(unsubscribe),
-        define(Method::GET, "/u/{token}/preferences", "show_preferences", "Show a recipient's email preferences")
-            .public(preferences_page),
-        define(Method::POST, "/u/{token}/preferences", "set_preferences", "Set a recipient's email preferences")
-            .public(set_preferences),
+        tag.get("/u/{token}", "Show the unsubscribe page").public("show_unsubscribe", confirm_page),
+        tag.post("/u/{token}", "Unsubscribe a recipient (RFC 8058 one-click)").public("unsubscribe", unsubscribe),
+        tag.get("/u/{token}/preferences", "Show a recipient's email preferences")
+            .public("show_preferences", preferences_page),
+        tag.post("/u/{token}/preferences", "Set a recipient's email preferences")
+            .public("set_preferences", set_preferences),
     ]
 }
 

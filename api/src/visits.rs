@@ -22,7 +22,7 @@ use net::limit::rate_limit::RateLimitStatus;
 use store::product_event_count::{self, ProductEventCounts};
 
 use crate::events::counts::{day_start, sum_by_key};
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::time_range::TimeRange;
 
@@ -41,16 +41,14 @@ const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 
 /// The operations on visits.
 pub fn operations() -> Vec<Operation> {
-    let define = |method, path, id, summary| operation(method, path, id).about("visits", summary);
+    let tag = OperationTag::new("visits");
     vec![
-        define(Method::GET, "/visits.js", "get_visits_script", "Get the script that reports site visits")
-            .public(get_script),
-        define(Method::POST, "/visits", "tell_visit", "Record a site visit")
+        tag.get("/visits.js", "Get the script that reports site visits").public("get_visits_script", get_script),
+        tag.post("/visits", "Record a site visit")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .public(record_visit),
-        define(Method::GET, "/visits", "count_visits", "Count visits and conversions by day and source")
-            .sdk("visits.counts")
-            .api_key_or_session(ApiKeyScope::Full, get),
+            .public("tell_visit", record_visit),
+        tag.get("/visits", "Count visits and conversions by day and source")
+            .full_key_or_session(("count_visits", "visits.counts"), get),
     ]
 }
 

@@ -14,7 +14,7 @@ use store::event_log::CHUNKS_MAX;
 
 use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection};
 use self::view::WebhookEventView;
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 use crate::webhooks::request::event_names;
 
@@ -29,10 +29,9 @@ const CHUNKS_GROWTH: usize = 8;
 /// The operations on the event stream.
 pub fn operations() -> Vec<Operation> {
     vec![
-        operation(Method::GET, "/webhook-events", "list_webhook_events")
-            .about("webhooks", "List events, or stream them as server-sent events")
-            .sdk("webhookEvents.list")
-            .api_key_or_session(ApiKeyScope::Full, list),
+        OperationTag::new("webhooks")
+            .get("/webhook-events", "List events, or stream them as server-sent events")
+            .full_key_or_session(("list_webhook_events", "webhookEvents.list"), list),
     ]
 }
 

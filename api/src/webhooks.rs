@@ -14,58 +14,39 @@ use model::webhook::{DisabledReason, Webhook};
 
 use self::request::{CreateWebhook, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
-use crate::operation::{Operation, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// The operations on webhook endpoints.
 pub fn operations() -> Vec<Operation> {
-    use ApiKeyScope::Full;
-    let define = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
-    let define_get = |path, id, summary| define(Method::GET, path, id, summary);
-    let post = |path, id, summary| define(Method::POST, path, id, summary);
+    let tag = OperationTag::new("webhooks");
     vec![
-        post("/webhooks", "create_webhook", "Create a webhook endpoint (its secret is shown once)")
+        tag.post("/webhooks", "Create a webhook endpoint (its secret is shown once)")
             .errors(&[ErrorCode::NOT_FOUND])
             .storage_cost(&[(Noun::Webhooks, 1)])
-            .sdk("webhooks.create")
             .risk(Risk::Secret)
-            .api_key_or_session(Full, create),
-        define_get("/webhooks", "list_webhooks", "List webhook endpoints, newest first")
-            .sdk("webhooks.list")
-            .api_key_or_session(Full, list),
-        define_get("/webhooks/{id}", "get_webhook", "Get a webhook endpoint")
-            .sdk("webhooks.get")
-            .api_key_or_session(Full, get),
-        define(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
-            .sdk("webhooks.update")
+            .full_key_or_session(("create_webhook", "webhooks.create"), create),
+        tag.get("/webhooks", "List webhook endpoints, newest first")
+            .full_key_or_session(("list_webhooks", "webhooks.list"), list),
+        tag.get("/webhooks/{id}", "Get a webhook endpoint").full_key_or_session(("get_webhook", "webhooks.get"), get),
+        tag.patch("/webhooks/{id}", "Update a webhook endpoint")
             .mails_later()
-            .api_key_or_session(Full, update),
-        define(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
-            .sdk("webhooks.delete")
-            .api_key_or_session(Full, delete),
-        post("/webhooks/{id}/rotate-secret", "rotate_webhook_secret", "Rotate the secret of a webhook endpoint")
-            .sdk("webhooks.rotateSecret")
+            .full_key_or_session(("update_webhook", "webhooks.update"), update),
+        tag.delete("/webhooks/{id}", "Delete a webhook endpoint")
+            .full_key_or_session(("delete_webhook", "webhooks.delete"), delete),
+        tag.post("/webhooks/{id}/rotate-secret", "Rotate the secret of a webhook endpoint")
             .risk(Risk::Secret)
-            .api_key_or_session(Full, rotate_secret),
-        post("/webhooks/{id}/test", "test_webhook", "Send a test event to a webhook endpoint")
-            .sdk("webhooks.test")
-            .api_key_or_session(Full, test_delivery::send_test),
-        define_get("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
-            .sdk("webhooks.deliveries.list")
-            .api_key_or_session(Full, deliveries::list),
-        define_get(
-            "/webhooks/{id}/deliveries/{delivery_id}",
-            "get_webhook_delivery",
-            "Get a delivery with its body and attempts",
-        )
-        .sdk("webhooks.deliveries.get")
-        .api_key_or_session(Full, deliveries::get),
-        post("/webhooks/{id}/deliveries/{delivery_id}/replay", "replay_webhook_delivery", "Replay a delivery")
-            .sdk("webhooks.deliveries.replay")
-            .api_key_or_session(Full, deliveries::replay),
-        post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Replay deliveries of a time range")
-            .sdk("webhooks.replay")
-            .api_key_or_session(Full, deliveries::replay_many),
+            .full_key_or_session(("rotate_webhook_secret", "webhooks.rotateSecret"), rotate_secret),
+        tag.post("/webhooks/{id}/test", "Send a test event to a webhook endpoint")
+            .full_key_or_session(("test_webhook", "webhooks.test"), test_delivery::send_test),
+        tag.get("/webhooks/{id}/deliveries", "List deliveries, newest first")
+            .full_key_or_session(("list_webhook_deliveries", "webhooks.deliveries.list"), deliveries::list),
+        tag.get("/webhooks/{id}/deliveries/{delivery_id}", "Get a delivery with its body and attempts")
+            .full_key_or_session(("get_webhook_delivery", "webhooks.deliveries.get"), deliveries::get),
+        tag.post("/webhooks/{id}/deliveries/{delivery_id}/replay", "Replay a delivery")
+            .full_key_or_session(("replay_webhook_delivery", "webhooks.deliveries.replay"), deliveries::replay),
+        tag.post("/webhooks/{id}/replay", "Replay deliveries of a time range")
+            .full_key_or_session(("replay_webhook_deliveries", "webhooks.replay"), deliveries::replay_many),
     ]
 }
 

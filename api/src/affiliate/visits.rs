@@ -33,7 +33,7 @@ use self::request::{
     BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, URL_CHARS_MAX, truncated_text_schema,
 };
 use self::response::VisitResponse;
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
 /// Cache lifetime of the preflight response in browsers, in seconds.
@@ -41,35 +41,25 @@ const PREFLIGHT_MAX_AGE_S: &str = "86400";
 
 /// The operations for browsers.
 pub fn operations() -> Vec<Operation> {
-    let entry = |method, path, id, summary| -> OperationBuilder {
-        operation(method, path, id).about("affiliate_visits", summary)
-    };
-    let (get, post) = (Method::GET, Method::POST);
+    let tag = OperationTag::new("affiliate_visits");
     let mut all = vec![
-        entry(get.clone(), "/stx.js", "get_affiliate_script", "The browser script of affiliate programs")
-            .public(script::get),
-        entry(post.clone(), "/affiliate/visits", "tell_affiliate_visit", "Record a visit (called by the script)")
+        tag.get("/stx.js", "The browser script of affiliate programs").public("get_affiliate_script", script::get),
+        tag.post("/affiliate/visits", "Record a visit (called by the script)")
             .errors(&[ErrorCode::FORBIDDEN, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .public(record_visit),
-        entry(post.clone(), "/affiliate/signups", "tell_affiliate_signup", "Record the sign-up of a referred visitor")
-            .public(signups::report_sign_up),
-        entry(post, "/affiliate/identify", "tell_affiliate_person", "Record the identity of a referred visitor")
-            .public(signups::report_identity),
-        entry(
-            get,
-            "/r/{token}",
-            "follow_affiliate_link",
-            "Follow a partner's link without the script (302 to its destination)",
-        )
-        .public(redirect::follow),
+            .public("tell_affiliate_visit", record_visit),
+        tag.post("/affiliate/signups", "Record the sign-up of a referred visitor")
+            .public("tell_affiliate_signup", signups::report_sign_up),
+        tag.post("/affiliate/identify", "Record the identity of a referred visitor")
+            .public("tell_affiliate_person", signups::report_identity),
+        tag.get("/r/{token}", "Follow a partner's link without the script (302 to its destination)")
+            .public("follow_affiliate_link", redirect::follow),
     ];
     for (path, id) in [
         ("/affiliate/visits", "may_tell_affiliate_visit"),
         ("/affiliate/signups", "may_tell_affiliate_signup"),
         ("/affiliate/identify", "may_tell_affiliate_person"),
     ] {
-        let preflight = entry(Method::OPTIONS, path, id, "CORS preflight");
-        all.push(preflight.public(answer_preflight));
+        all.push(tag.operation(Method::OPTIONS, path, "CORS preflight").public(id, answer_preflight));
     }
     all
 }

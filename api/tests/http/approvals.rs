@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::approval_tasks::execute_approved;
 use api::openapi::OpenApiDocument;
-use api::operation::operation;
+use api::operation::OperationTag;
 use api::operations::operation_table;
 use api::state::{ApiOptions, AppState};
 use http::{Method, StatusCode};
@@ -387,7 +387,9 @@ async fn slow_change(_: Arc<AppState>, _: Tenant, _: NoInput) -> Result<OpenApiD
 async fn a_request_whose_client_is_gone_is_in_the_audit_log() {
     let world = World::start().await;
     let mut table = operation_table();
-    table.push(operation(Method::POST, "/slow", "slow_change").api_key(ApiKeyScope::Full, slow_change));
+    table.push(
+        OperationTag::new("test").post("/slow", "").full_key_or_session(("slow_change", "slow.change"), slow_change),
+    );
     let server = world.server_with(ApiOptions::new(BASE_URL), table);
     let request = |method: Method, path: &str| {
         let request = world.request(method, path);

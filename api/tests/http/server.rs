@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::world::{BASE_URL, Backend, World, store};
-use api::operation::{OperationHandler, operation};
+use api::operation::{OperationHandler, OperationTag};
 use api::operations::operation_table;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
@@ -159,7 +159,7 @@ async fn panic_returns_500_without_details() {
     }
     let backend = Backend::new(store().await).await;
     let mut table = operation_table();
-    table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
+    table.push(OperationTag::new("test").get("/faulty", "").public("faulty", faulty));
     let api_server = backend.server_with(ApiOptions::new(BASE_URL), table);
     let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
     let response = api::dispatch::dispatch(api_server, request).await;

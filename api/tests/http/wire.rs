@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::world::{BASE_URL, Backend, TestResponse, World, store};
-use api::operation::operation;
+use api::operation::OperationTag;
 use api::operations::operation_table;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
@@ -210,7 +210,7 @@ async fn resets_do_not_accumulate_work() {
     const STREAMS_MAX: usize = 100;
     let backend = Backend::new(store().await).await;
     let mut table = operation_table();
-    table.push(operation(Method::GET, "/slow", "slow").public(slow));
+    table.push(OperationTag::new("test").get("/slow", "").public("slow", slow));
     let api_server = backend.server_with(ApiOptions::new(BASE_URL), table);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
