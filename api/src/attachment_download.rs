@@ -42,10 +42,6 @@ impl IntoResponse for AttachmentDownload {
         json!({"type": "string", "format": "binary", "description": "The attachment's bytes"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(Bytes::from(self.data))
-    }
-
     fn into_response(self) -> Result<Response> {
         Ok(Response::new(
             StatusCode::OK,
@@ -54,7 +50,7 @@ impl IntoResponse for AttachmentDownload {
                 (CONTENT_DISPOSITION, attachment_disposition(&self.name)),
                 (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
             ],
-            self.into_body()?,
+            Bytes::from(self.data),
         ))
     }
 }

@@ -15,7 +15,7 @@ mod smtp;
 use std::marker::PhantomData;
 
 use httpd::paging::after_id;
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use model::credential::{ApiKey, CredentialPolicy, CredentialSecret, LastUse, SecretHash, SmtpCredential};
 use model::quota::Noun;
 use serde_json::Map;
@@ -179,13 +179,13 @@ impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
         schema::object(K::NOUN, [(K::OBJECT_FIELD, credential)])
     }
 
-    fn into_body(self) -> Result<Bytes> {
+    fn into_response(self) -> Result<Response> {
         let mut fields = Map::new();
         fields.insert(K::OBJECT_FIELD.to_owned(), self.0);
         if let Some(secret) = self.1 {
             fields.insert(K::SECRET_FIELD.to_owned(), Value::from(secret.expose()));
         }
-        serde_json::to_vec(&fields).map(Bytes::from).map_err(Problem::internal)
+        serde_json::to_vec(&fields).map(Self::with_body).map_err(Problem::internal)
     }
 }
 
@@ -201,8 +201,8 @@ impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
         )
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        self.0.into_body()
+    fn into_response(self) -> Result<Response> {
+        self.0.into_response()
     }
 }
 
@@ -212,10 +212,10 @@ impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
         schema::list_page(K::LIST_FIELD, credential)
     }
 
-    fn into_body(self) -> Result<Bytes> {
+    fn into_response(self) -> Result<Response> {
         let has_more = self.next_cursor.is_some();
         let page = json!({K::LIST_FIELD: self.views, "has_more": has_more, "next_cursor": self.next_cursor});
-        serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
+        serde_json::to_vec(&page).map(Self::with_body).map_err(Problem::internal)
     }
 }
 

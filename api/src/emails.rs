@@ -25,7 +25,7 @@ pub mod timeline;
 pub mod view;
 
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use model::draft::Draft;
 use model::idempotency::IdempotencyScope;
 
@@ -105,8 +105,8 @@ impl IntoResponse for RawSentMessage {
         json!({"type": "string", "description": "The message with header and body"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.0)
+    fn into_response(self) -> Result<Response> {
+        Ok(Self::with_body(self.0))
     }
 }
 

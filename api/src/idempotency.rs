@@ -214,7 +214,7 @@ pub struct IdempotentResponse<T> {
 impl<T: IntoResponse> IdempotentResponse<T> {
     /// The response of a request that was carried out now.
     pub fn fresh(reply: T) -> Result<Self> {
-        Ok(Self { body: reply.into_body()?, replayed: false, headers: Vec::new(), kind: PhantomData })
+        Ok(Self { body: reply.into_response()?.body, replayed: false, headers: Vec::new(), kind: PhantomData })
     }
 
     /// A stored response.
@@ -237,10 +237,6 @@ impl<T: IntoResponse> IntoResponse for IdempotentResponse<T> {
 
     fn describe(schemas: &mut Schemas) -> Value {
         T::describe(schemas)
-    }
-
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.body)
     }
 
     fn into_response(self) -> Result<Response> {

@@ -6,7 +6,7 @@
 
 use http::header::HOST;
 use http::uri::Authority;
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use message::address::DomainName;
 use message::mta_sts::format_policy;
 use model::domain::SendingDomain;
@@ -47,8 +47,8 @@ impl IntoResponse for MtaStsPolicyFile {
             ["version: STSv1\r\nmode: enforce\r\nmx: mx.example.net\r\nmax_age: 604800\r\n"]})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.0.into())
+    fn into_response(self) -> Result<Response> {
+        Ok(Self::with_body(self.0))
     }
 }
 

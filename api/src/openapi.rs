@@ -10,7 +10,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use serde_json::Map;
 
 use self::responses::SharedResponses;
@@ -73,8 +73,9 @@ impl IntoResponse for OpenApiDocument {
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "object", "description": "An OpenAPI 3.1 document"})
     }
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.0)
+
+    fn into_response(self) -> Result<Response> {
+        Ok(Self::with_body(self.0))
     }
 }
 

@@ -10,7 +10,7 @@ pub mod reply_and_forward;
 pub mod view;
 
 use httpd::large_response::{LargeResponse, LargeResponsePermit};
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use inbound::service::parser;
 use store::received_email;
 
@@ -102,8 +102,8 @@ impl IntoResponse for RawReceivedMessage {
         json!({"type": "string", "description": "The message, including the trace header fields added on receipt"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.0)
+    fn into_response(self) -> Result<Response> {
+        Ok(Self::with_body(self.0))
     }
 }
 

@@ -115,33 +115,25 @@ impl IntoResponse for TrackingResponse {
         json!({"type": "string", "format": "binary", "description": "The pixel; a link is answered with 302"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(match self {
-            Self::Pixel => Bytes::from_static(PIXEL),
-            Self::Redirect(_) => Bytes::new(),
-            Self::NoSuchLink => no_such_link_page().into_string().into(),
-        })
-    }
-
     fn into_response(self) -> Result<Response> {
         let mut headers = vec![
             // The target site must not see the tracking URL.
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
             (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
         ];
-        let (status, media_type) = match &self {
-            Self::Pixel => (StatusCode::OK, Self::MEDIA_TYPE),
+        let (status, media_type, body) = match self {
+            Self::Pixel => (StatusCode::OK, Self::MEDIA_TYPE, Bytes::from_static(PIXEL)),
             Self::Redirect(location) => {
-                headers.push((LOCATION, location.clone()));
-                (StatusCode::FOUND, "text/plain; charset=utf-8")
+                headers.push((LOCATION, location));
+                (StatusCode::FOUND, "text/plain; charset=utf-8", Bytes::new())
             }
             Self::NoSuchLink => {
                 let policy = message::content_security_policy();
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
-                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
+                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE, no_such_link_page().into_string().into())
             }
         };
-        Ok(Response::new(status, media_type, headers, self.into_body()?))
+        Ok(Response::new(status, media_type, headers, body))
     }
 }
 

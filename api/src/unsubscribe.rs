@@ -71,10 +71,6 @@ impl IntoResponse for UnsubscribePage {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.page.into_string().into())
-    }
-
     fn into_response(self) -> Result<Response> {
         let policy = HeaderValue::from_static(message::content_security_policy());
         let headers = vec![

@@ -63,16 +63,12 @@ impl IntoResponse for VisitScript {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(Bytes::from_static(SCRIPT.as_bytes()))
-    }
-
     fn into_response(self) -> Result<Response> {
         let headers = vec![
             (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_CACHE_CONTROL)),
             (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
-        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, self.into_body()?))
+        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, Bytes::from_static(SCRIPT.as_bytes())))
     }
 }
 
@@ -168,14 +164,10 @@ impl IntoResponse for VisitReportAccepted {
         schema::object("The report was received", [("ok", json!({"type": "boolean", "const": true}))])
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(Bytes::from_static(b"{\"ok\":true}"))
-    }
-
     fn into_response(self) -> Result<Response> {
         // The script runs on the customers' sites.
         let headers = vec![(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))];
-        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, headers, self.into_body()?))
+        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, headers, Bytes::from_static(b"{\"ok\":true}")))
     }
 }
 

@@ -89,17 +89,12 @@ impl IntoResponse for WebhookEventsResponse {
         })
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        match self.0 {
-            WebhookEventsBody::Page(page) => serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal),
-            WebhookEventsBody::Live(_) => Ok(event_stream::BEGINNING),
-        }
-    }
-
     fn into_response(self) -> Result<Response> {
         let (body, media_type, stream) = match self.0 {
             WebhookEventsBody::Live(stream) => (event_stream::BEGINNING, EVENT_STREAM, Some(stream)),
-            page @ WebhookEventsBody::Page(_) => (Self(page).into_body()?, Self::MEDIA_TYPE, None),
+            WebhookEventsBody::Page(page) => {
+                (serde_json::to_vec(&page).map_err(Problem::internal)?.into(), Self::MEDIA_TYPE, None)
+            }
         };
         let media_type = http::HeaderValue::from_static(media_type);
         Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body, stream })

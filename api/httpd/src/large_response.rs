@@ -85,11 +85,6 @@ impl<R: IntoResponse> IntoResponse for LargeResponse<R> {
         R::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes, Problem> {
-        let Self { reply, permit } = self;
-        Ok(permit.attach_to_bytes(reply.into_body()?))
-    }
-
     fn into_response(self) -> Result<Response, Problem> {
         let Self { reply, permit } = self;
         let response = reply.into_response()?;

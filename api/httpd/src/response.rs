@@ -100,14 +100,11 @@ pub trait IntoResponse: Send + 'static {
     /// The schema of the response body.
     fn describe(schemas: &mut Schemas) -> Value;
 
-    fn into_body(self) -> Result<Bytes, Problem>;
+    fn into_response(self) -> Result<Response, Problem>;
 
-    /// Renders the complete response.
-    fn into_response(self) -> Result<Response, Problem>
-    where
-        Self: Sized,
-    {
-        Ok(Response::new(Self::STATUS, Self::MEDIA_TYPE, Vec::new(), self.into_body()?))
+    /// A successful response without headers of its own.
+    fn with_body(body: impl Into<Bytes>) -> Response {
+        Response::new(Self::STATUS, Self::MEDIA_TYPE, Vec::new(), body.into())
     }
 }
 
@@ -117,8 +114,9 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for T {
     fn describe(schemas: &mut Schemas) -> Value {
         T::schema(schemas)
     }
-    fn into_body(self) -> Result<Bytes, Problem> {
-        serde_json::to_vec(&self).map(Bytes::from).map_err(Problem::internal)
+
+    fn into_response(self) -> Result<Response, Problem> {
+        serde_json::to_vec(&self).map(Self::with_body).map_err(Problem::internal)
     }
 }
 

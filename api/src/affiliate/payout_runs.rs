@@ -77,10 +77,6 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
         whole_run_schema(schemas, DRAFTED)
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.first_chunk)
-    }
-
     fn into_response(self) -> Result<Response> {
         let etag = self.rev.map(|rev| HeaderValue::try_from(format!("\"{rev}\"")));
         let etag = etag.transpose().map_err(Problem::internal)?.map(|etag| (ETAG, etag));
@@ -457,10 +453,6 @@ impl IntoResponse for CsvFile {
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "A header line and one line per payout; lines end in CRLF"})
-    }
-
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.content.into())
     }
 
     fn into_response(self) -> Result<Response> {

@@ -89,10 +89,6 @@ impl<S: ResponseObject> IntoResponse for VersionedResponse<S> {
         S::schema(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.stored.body.into())
-    }
-
     fn into_response(self) -> Result<Response> {
         let status = StatusCode::from_u16(self.stored.status).map_err(Problem::internal)?;
         let mut headers = Vec::new();

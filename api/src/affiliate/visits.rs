@@ -205,10 +205,6 @@ impl IntoResponse for PreflightResponse {
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": "An empty body"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(Bytes::new())
-    }
-
     fn into_response(self) -> Result<Response> {
         let mut headers = self.0;
         headers.extend([

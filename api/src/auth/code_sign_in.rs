@@ -66,13 +66,6 @@ impl IntoResponse for SignInResponse {
         json!({"oneOf": [SessionResponse::describe(schemas), ChallengeResponse::describe(schemas)]})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        match self {
-            Self::Session(session) => (*session).into_body(),
-            Self::Challenge(challenge) => challenge.into_body(),
-        }
-    }
-
     fn into_response(self) -> Result<Response> {
         match self {
             Self::Session(session) => (*session).into_response(),
@@ -190,13 +183,6 @@ impl IntoResponse for CodeSignInResponse {
 
     fn describe(schemas: &mut Schemas) -> Value {
         SessionResponse::describe(schemas)
-    }
-
-    fn into_body(self) -> Result<Bytes> {
-        match self {
-            Self::Session(session) | Self::SignedInPage(session) => session.into_body(),
-            Self::TryAgain(_, page) => page.into_body(),
-        }
     }
 
     fn into_response(self) -> Result<Response> {

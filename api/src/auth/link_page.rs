@@ -75,10 +75,6 @@ impl IntoResponse for LoginPage {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.render().into_string().into())
-    }
-
     /// The page loads nothing, posts only to this host, and does not leak the token in a referrer. `no-referrer` would
     /// not work: browsers then send `Origin: null` with the form (Fetch, "append a request `Origin` header"), which is
     /// rejected.
@@ -88,7 +84,7 @@ impl IntoResponse for LoginPage {
             (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         ];
-        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, self.into_body()?))
+        Ok(Response::new(StatusCode::OK, Self::MEDIA_TYPE, headers, self.render().into_string().into()))
     }
 }
 

@@ -102,13 +102,6 @@ impl IntoResponse for UseLinkResponse {
         SignInResponse::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        match self {
-            Self::Json(signed_in) | Self::Redirect(signed_in) => signed_in.into_body(),
-            Self::ExpiredPage => LoginPage::Expired.into_body(),
-        }
-    }
-
     fn into_response(self) -> Result<Response> {
         match self {
             Self::Json(signed_in) => signed_in.into_response(),

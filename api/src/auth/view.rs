@@ -94,10 +94,6 @@ impl<T: IntoResponse> IntoResponse for WithSessionCookie<T> {
         T::describe(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        self.reply.into_body()
-    }
-
     fn into_response(self) -> Result<Response> {
         let mut response = self.reply.into_response()?;
         response.headers.extend(self.cookie.map(|cookie| (SET_COOKIE, cookie)));

@@ -1,7 +1,7 @@
 //! JSON objects and schemas of sending domains.
 
 use accounts::domains::{DomainWithSetup, SendingDomains};
-use httpd::response::IntoResponse;
+use httpd::response::{IntoResponse, Response};
 use message::address::DomainName;
 use message::address_pattern::AddressPattern;
 use model::domain::{DomainState, TlsMode};
@@ -226,7 +226,7 @@ impl IntoResponse for ZoneFile {
         })
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.0.into())
+    fn into_response(self) -> Result<Response> {
+        Ok(Self::with_body(self.0))
     }
 }

@@ -139,18 +139,15 @@ impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for OAuthResponse<T>
         T::schema(schemas)
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        let body = match self.0 {
-            Ok(content) => serde_json::to_vec(&content),
+    fn into_response(self) -> Result<Response> {
+        let (status, body) = match self.0 {
+            Ok(content) => (Self::STATUS, serde_json::to_vec(&content)),
             Err(error) => {
-                serde_json::to_vec(&json!({"error": error.code.word(), "error_description": error.description}))
+                let body = json!({"error": error.code.word(), "error_description": error.description});
+                (StatusCode::BAD_REQUEST, serde_json::to_vec(&body))
             }
         };
-        body.map(Bytes::from).map_err(Problem::internal)
-    }
-
-    fn into_response(self) -> Result<Response> {
-        let status = if self.0.is_ok() { Self::STATUS } else { StatusCode::BAD_REQUEST };
-        Ok(Response::new(status, Self::MEDIA_TYPE, CROSS_ORIGIN.to_vec(), self.into_body()?))
+        let body = body.map_err(Problem::internal)?.into();
+        Ok(Response::new(status, Self::MEDIA_TYPE, CROSS_ORIGIN.to_vec(), body))
     }
 }

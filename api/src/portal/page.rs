@@ -70,10 +70,6 @@ impl IntoResponse for PortalPage {
         json!({"type": "string", "description": "An HTML page"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.body)
-    }
-
     fn into_response(self) -> Result<Response> {
         // A redirect from a login link must not send the link as referrer. From a page with `no-referrer`, browsers
         // would submit the forms with `Origin: null`.

@@ -37,10 +37,6 @@ impl IntoResponse for SuppressionsCsv {
         json!({"type": "string", "description": description})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(self.first_chunk)
-    }
-
     fn into_response(self) -> Result<Response> {
         let attached = HeaderValue::from_static("attachment; filename=\"suppressions.csv\"");
         Ok(Response {

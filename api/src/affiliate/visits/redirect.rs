@@ -84,30 +84,23 @@ impl IntoResponse for LinkRedirect {
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": description})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(match self {
-            Self::Location(_) => Bytes::new(),
-            Self::NotFound => no_such_link_page().into_string().into(),
-        })
-    }
-
     fn into_response(self) -> Result<Response> {
         let mut headers = vec![
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
         ];
-        let (status, media_type) = match &self {
+        let (status, media_type, body) = match self {
             Self::Location(location) => {
-                headers.push((LOCATION, location.clone()));
-                (StatusCode::FOUND, Self::MEDIA_TYPE)
+                headers.push((LOCATION, location));
+                (StatusCode::FOUND, Self::MEDIA_TYPE, Bytes::new())
             }
             Self::NotFound => {
                 let policy = message::content_security_policy();
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
-                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
+                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE, no_such_link_page().into_string().into())
             }
         };
-        Ok(Response::new(status, media_type, headers, self.into_body()?))
+        Ok(Response::new(status, media_type, headers, body))
     }
 }
 

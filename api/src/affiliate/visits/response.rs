@@ -116,17 +116,12 @@ impl IntoResponse for VisitResponse {
         })
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        match &self.visit {
-            Some(visit) => serde_json::to_vec(visit).map(Bytes::from).map_err(Problem::internal),
-            None => Ok(Bytes::new()),
-        }
-    }
-
-    fn into_response(mut self) -> Result<Response> {
-        let status = if self.visit.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT };
-        let headers = std::mem::take(&mut self.headers);
-        Ok(Response::new(status, Self::MEDIA_TYPE, headers, self.into_body()?))
+    fn into_response(self) -> Result<Response> {
+        let (status, body) = match &self.visit {
+            Some(visit) => (StatusCode::OK, serde_json::to_vec(visit).map_err(Problem::internal)?.into()),
+            None => (StatusCode::NO_CONTENT, Bytes::new()),
+        };
+        Ok(Response::new(status, Self::MEDIA_TYPE, self.headers, body))
     }
 }
 

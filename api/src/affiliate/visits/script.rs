@@ -56,10 +56,6 @@ impl IntoResponse for ReferralScript {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(if self.not_modified { Bytes::new() } else { Bytes::from_static(SCRIPT.as_bytes()) })
-    }
-
     fn into_response(self) -> Result<Response> {
         let tag = HeaderValue::from_str(&SCRIPT_ETAG).map_err(Problem::internal)?;
         let headers = vec![
@@ -69,8 +65,11 @@ impl IntoResponse for ReferralScript {
             (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
             (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
-        let status = if self.not_modified { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-        Ok(Response::new(status, Self::MEDIA_TYPE, headers, self.into_body()?))
+        let (status, body) = match self.not_modified {
+            true => (StatusCode::NOT_MODIFIED, Bytes::new()),
+            false => (StatusCode::OK, Bytes::from_static(SCRIPT.as_bytes())),
+        };
+        Ok(Response::new(status, Self::MEDIA_TYPE, headers, body))
     }
 }
 

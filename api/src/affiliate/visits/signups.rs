@@ -83,10 +83,6 @@ impl IntoResponse for ReportAccepted {
         schema::object("The report was received; its result is not reported", [("ok", ok)])
     }
 
-    fn into_body(self) -> Result<Bytes> {
-        Ok(Bytes::from_static(b"{\"ok\":true}"))
-    }
-
     fn into_response(self) -> Result<Response> {
         let (status, body) = (Self::STATUS, Bytes::from_static(b"{\"ok\":true}"));
         Ok(Response::new(status, Self::MEDIA_TYPE, self.0, body))
