@@ -20,4 +20,28 @@ macro_rules! id_path {
     };
 }
 
-pub(crate) use id_path;
+/// Like `id_path`, but errors that take precedence come first: `id()` reports a malformed id.
+macro_rules! deferred_id_path {
+    ($visibility:vis $name:ident($parameter:literal: $id:ty), $description:literal, $noun:expr) => {
+        #[derive(Debug, Clone, Copy)]
+        $visibility struct $name(Option<$id>);
+
+        impl $name {
+            pub(super) fn id(self) -> Result<$id, ::httpd::problem::Problem> {
+                self.0.ok_or_else(|| ::httpd::problem::Problem::not_found($noun))
+            }
+        }
+
+        impl ::httpd::request::FromRequest for $name {
+            fn parameters() -> Vec<::serde_json::Value> {
+                vec![schema::path_parameter($parameter, $description)]
+            }
+
+            fn read(call: &::httpd::request::Request) -> Result<Self, ::httpd::problem::Problem> {
+                Ok(Self(call.path_parameter($parameter).parse().ok()))
+            }
+        }
+    };
+}
+
+pub(crate) use {deferred_id_path, id_path};

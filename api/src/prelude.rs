@@ -25,7 +25,7 @@ pub(crate) use store::access::{SignedInUser, Tenant};
 pub(crate) use store::engine::{Batch, CommitError};
 
 pub(crate) use crate::handler::Owner;
-pub(crate) use crate::id_path::id_path;
+pub(crate) use crate::id_path::{deferred_id_path, id_path};
 pub(crate) use crate::into_problem::{IntoProblem, OrProblem};
 pub(crate) use crate::list_response::list_response;
 pub(crate) use crate::object_response::object_response;

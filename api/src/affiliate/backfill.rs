@@ -4,7 +4,6 @@ use httpd::paging::KIND_BACKFILL;
 use model::affiliate::backfill::{Backfill, BackfillStatus};
 
 use ::affiliate::api_objects::ApiTimestamp;
-use ::affiliate::error::AffiliateNoun;
 
 use super::fields::TimeOrUnix;
 use super::path::BackfillPath;
@@ -143,6 +142,6 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 /// `GET …/backfill/{id}`.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<BackfillPath>) -> Result<BackfillResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.backfills.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
+    let found = state.affiliate.backfills.backfill(program.account, input.id()?).await;
     found.map(BackfillResponse::from).or_problem(&state)
 }

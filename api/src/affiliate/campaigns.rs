@@ -3,7 +3,6 @@
 pub mod request;
 
 use ::affiliate::api_objects::CampaignObject;
-use ::affiliate::error::AffiliateNoun;
 use model::affiliate::campaign::Campaign;
 use model::affiliate::program::AffiliateProgram;
 use model::idempotency::IdempotencyScope;
@@ -65,7 +64,7 @@ pub async fn get(
     request: ReadRequest<CampaignPath>,
 ) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let found = state.affiliate.campaigns.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
+    let found = state.affiliate.campaigns.campaign(program.account, input.id()?).await;
     found.map(|campaign| campaign_response(&(campaign, program))).or_problem(&state)
 }
 
@@ -97,7 +96,7 @@ pub async fn update(
 ) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { input: (target, UpdateCampaign(fields)), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let (account, id) = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
+    let (account, id) = (tenant.account().id, target.id()?);
     let changed = state
         .affiliate
         .campaigns

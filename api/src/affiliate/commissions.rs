@@ -93,7 +93,7 @@ pub async fn get(
     tenant: Tenant,
     request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionDetail>> {
-    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
     let found =
         store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
     let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.word()))?;
@@ -148,7 +148,7 @@ pub async fn reverse(
         request.require_set_up_program(&state, &tenant).await?;
     let ReversalFields { reason, note, .. } = fields;
     let note = note.flatten().filter(|note| !note.trim().is_empty());
-    let id = target.id(AffiliateNoun::Commission)?;
+    let id = target.id()?;
     let reversal = CommissionReversal { reason, note, seen };
     let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;
     done.map(|line| commission_response(&line)).or_problem(&state)
@@ -164,7 +164,7 @@ pub async fn reinstate(
     request: ActionRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.id(AffiliateNoun::Commission)?;
+    let id = input.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
         service.ledger.actions.reinstate(program.account, id, if_match.as_ref(), &store).await

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::api_objects::CommissionObject;
-use ::affiliate::error::{AffiliateError, AffiliateNoun};
+use ::affiliate::error::AffiliateError;
 use httpd::paging::KIND_LEDGER;
 use model::affiliate::balance::BalancePart;
 use model::affiliate::commission::Commission;
@@ -82,7 +82,7 @@ pub async fn list(
 ) -> Result<ListResponse<LedgerLine>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (partner, page) = input;
-    let (account, partner) = (program.account, partner.id(AffiliateNoun::Partner)?);
+    let (account, partner) = (program.account, partner.id()?);
     state.affiliate.lookup.get_partner_view(account, partner).await.or_problem(&state)?;
     let (before, mut sums) = match page.bytes_after(KIND_LEDGER)? {
         Some(bytes) => {

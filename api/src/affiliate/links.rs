@@ -1,7 +1,6 @@
 //! `…/affiliates/{id}/links`: a partner's links.
 
 use ::affiliate::api_objects::LinkObject;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::links::LinkDraft;
 use model::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken};
 use model::affiliate::program::AffiliateProgram;
@@ -25,7 +24,7 @@ pub async fn list(
     request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LinkObject>> {
     let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
-    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
+    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id()?).await;
     let view = view.or_problem(&state)?;
     let (links, next) = page.paginate(view.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &view.partner, &view.program);
@@ -68,7 +67,7 @@ pub async fn create(
         request.require_set_up_program(&state, &tenant).await?;
     let LinkFields { token, destination_url, label } = fields;
     let draft = LinkDraft { token, destination_url: destination_url.flatten(), label: label.flatten() };
-    let id = target.id(AffiliateNoun::Partner)?;
+    let id = target.id()?;
     let service = &state.affiliate;
     let account = tenant.account().id;
     let change = |store: ResponseWriter<_>| async move { service.links.create_link(account, id, &draft, &store).await };
@@ -79,11 +78,14 @@ pub async fn create(
 ///
 /// # Errors
 /// The partner or link does not exist, or the link is the primary one.
-pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<PartnerLinkPath>) -> Result<OkResponse> {
-    let ResolvedRequest { input: PartnerLinkPath(target, link), if_match, .. } =
+pub async fn delete(
+    state: State,
+    tenant: Tenant,
+    request: UpdateRequest<(PartnerPath, PartnerLinkPath)>,
+) -> Result<OkResponse> {
+    let ResolvedRequest { input: (target, link), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let id = target.id(AffiliateNoun::Partner)?;
-    let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.word()))?;
-    let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
+    let id = target.id()?;
+    let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link.id()?, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).or_problem(&state)
 }

@@ -3,7 +3,6 @@
 //! encrypted, and a repeated request receives the same link.
 
 use ::affiliate::api_objects::ApiTimestamp;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::portal::login::NewLink;
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 
@@ -49,7 +48,7 @@ pub async fn create(
 ) -> Result<VersionedResponse<LoginLink>> {
     let ResolvedRequest { input: (target, LoginLinkFields {}), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let (account, partner) = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let (account, partner) = (tenant.account().id, target.id()?);
     let again = async |sealed: &str| {
         let link = state.affiliate.portal.sessions.open_login_link(partner, sealed).await;
         Ok::<_, Problem>(login_link_response(&link.or_problem(&state)?).as_replayed())

@@ -1,7 +1,6 @@
 //! Partners as the program's owner sees and manages them.
 
 use ::affiliate::context::no_extension;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::PartnerStatusChange;
 use httpd::request_object::bounded_text_schema;
 use model::affiliate::partner::{PartnerAction, PayoutDestination};
@@ -22,7 +21,7 @@ pub async fn get(
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<OwnerPartnerDetail>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let view = state.affiliate.lookup.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
+    let view = state.affiliate.lookup.get_partner_view(program.account, input.id()?).await;
     let view = view.or_problem(&state)?;
     let partner = &view.partner;
     let detail = OwnerPartnerDetail {
@@ -49,7 +48,7 @@ pub async fn reactivate(
     request: ActionRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.id(AffiliateNoun::Partner)?;
+    let id = input.id()?;
     let to = PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
@@ -100,7 +99,7 @@ pub async fn set_payout_method(
 ) -> Result<VersionedResponse<PartnerResponse>> {
     let opened = request.require_program(&state, owner.tenant()).await?;
     let ResolvedRequest { program, input: (target, SetPayoutMethod(payout)), if_match, .. } = opened;
-    let id = target.id(AffiliateNoun::Partner)?;
+    let id = target.id()?;
     let view = state
         .affiliate
         .partners

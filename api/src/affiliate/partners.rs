@@ -1,6 +1,5 @@
 //! `…/affiliates`: partners of the affiliate program.
 
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::changes::{PartnerChange, PartnerQuery, PartnerStatusChange};
 use ::affiliate::partners::lookup::PartnerView;
 use httpd::paging::KIND_PARTNER;
@@ -72,7 +71,7 @@ pub async fn get(
     tenant: Tenant,
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>> {
-    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Partner)?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
     let view = state.affiliate.lookup.get_partner_view(tenant.account().id, id).await;
     view.map(|view| partner_response(&view)).or_problem(&state)
 }
@@ -365,7 +364,7 @@ pub async fn update(
 ) -> Result<VersionedResponse<PartnerResponse>> {
     let ResolvedRequest { input: (target, UpdatePartner(change)), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let id = target.id(AffiliateNoun::Partner)?;
+    let id = target.id()?;
     let view = state.affiliate.partners.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
     view.map(|view| partner_response(&view)).or_problem(&state)
 }
@@ -376,7 +375,7 @@ pub async fn update(
 /// The partner does not exist, was paid before, or is in a payout.
 pub async fn delete(state: State, tenant: Tenant, request: UpdateRequest<PartnerPath>) -> Result<OkResponse> {
     let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let (account, id) = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
+    let (account, id) = (tenant.account().id, input.id()?);
     let deleted = state.affiliate.partners.delete_partner(account, id, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).or_problem(&state)
 }
@@ -444,7 +443,7 @@ async fn apply_transition<F: Into<TransitionOptions>>(
     let ResolvedRequest { input: (target, fields), if_match, claim, .. } =
         request.require_set_up_program(state, tenant).await?;
     let TransitionOptions { reason, send_email } = fields.into();
-    let id = target.id(AffiliateNoun::Partner)?;
+    let id = target.id()?;
     // The fingerprint includes the action, so that one key can be used once per action.
     let claim = claim.map(|claim| queue::intake::idempotency::IdempotencyKey {
         fingerprint: format!("{} {}", action.word(), claim.fingerprint),

@@ -1,6 +1,5 @@
 //! `…/payout-runs/{id}/results`: imports the results of a run's payouts from the payment provider's CSV file.
 
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::results::{PayoutResults, apply_result_file};
 use model::affiliate::payout::results::{self, PayoutResultRow};
 
@@ -48,6 +47,6 @@ pub async fn mark_payouts(
 ) -> Result<PayoutResults> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, PayoutResultsFile(rows)) = input;
-    let id = run.id(AffiliateNoun::Run)?;
+    let id = run.id()?;
     apply_result_file(&state.affiliate.ledger.payouts, program.account, id, rows).await.or_problem(&state)
 }

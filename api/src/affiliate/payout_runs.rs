@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::files::FileSelection;
 use ::affiliate::payouts::runs::DraftResult;
 use ::affiliate::payouts::runs::PayoutRuns;
@@ -323,7 +322,7 @@ pub async fn list(
 /// `GET …/payout-runs/{id}`.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<PayoutRunPath>) -> Result<PayoutRunDetailResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.ledger.runs.get_run(program.account, input.id(AffiliateNoun::Run)?).await;
+    let found = state.affiliate.ledger.runs.get_run(program.account, input.id()?).await;
     stream_run(&state, found.or_problem(&state)?).await
 }
 
@@ -380,7 +379,7 @@ pub async fn approve(
     // Approval moves money. The operator needs no proof.
     access::require_recent_authentication(owner.tenant())?;
     let (run, reviewed) = input;
-    let id = run.id(AffiliateNoun::Run)?;
+    let id = run.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
         service.ledger.runs.approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store).await
@@ -398,7 +397,7 @@ pub async fn cancel(
     request: ActionRequest<PayoutRunPath>,
 ) -> Result<VersionedResponse<PayoutRunResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.id(AffiliateNoun::Run)?;
+    let id = input.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
         service.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store).await
@@ -472,7 +471,7 @@ pub async fn get_file(
     request: ReadRequest<(PayoutRunPath, GetPayoutFile)>,
 ) -> Result<CsvFile> {
     let ResolvedRequest { program, input: (run, input), .. } = request.require_program(&state, owner.tenant()).await?;
-    let id = run.id(AffiliateNoun::Run)?;
+    let id = run.id()?;
     let file = state.affiliate.ledger.files.get_file(program.account, id, &input.selection, input.part).await;
     let file = file.or_problem(&state)?;
     Ok(CsvFile { name: file.name, content: file.content })
@@ -489,7 +488,7 @@ pub async fn list_files(
 ) -> Result<PayoutFilesResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, ListPayoutFiles(selection)) = input;
-    let id = run.id(AffiliateNoun::Run)?;
+    let id = run.id()?;
     let files = state.affiliate.ledger.files.list_files(program.account, id, &selection).await.or_problem(&state)?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

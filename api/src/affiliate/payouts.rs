@@ -1,7 +1,6 @@
 //! `…/affiliate-payouts`: payouts to partners. The owner can also mark a payout as failed.
 
 use ::affiliate::api_objects::PayoutObject;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::settle::PayoutQuery;
 use ::affiliate::payouts::view::PayoutView;
 use httpd::paging::KIND_PAYOUT;
@@ -63,7 +62,7 @@ pub async fn get(
     tenant: Tenant,
     request: ReadRequest<PayoutPath>,
 ) -> Result<VersionedResponse<PayoutResponse>> {
-    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Payout)?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
     let found = state.affiliate.ledger.payouts.get_payout(tenant.account().id, id).await;
     found.map(|view| payout_response(&view)).or_problem(&state)
 }
@@ -118,7 +117,7 @@ pub async fn mark_paid(
 ) -> Result<VersionedResponse<PayoutResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
     let (payout, PaymentProof { reference }) = input;
-    let id = payout.id(AffiliateNoun::Payout)?;
+    let id = payout.id()?;
     let payouts = &state.affiliate.ledger.payouts;
     let change = |store: ResponseWriter<_>| async move {
         payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store).await
@@ -137,7 +136,7 @@ pub async fn fail(
 ) -> Result<VersionedResponse<PayoutResponse>> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let (payout, PayoutFailure { reason }) = input;
-    let id = payout.id(AffiliateNoun::Payout)?;
+    let id = payout.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
         service.ledger.payouts.fail_payout(program.account, id, &reason, if_match.as_ref(), &store).await

@@ -2,7 +2,6 @@
 //! the same rows as the partner in its portal.
 
 use ::affiliate::api_objects::ApiTimestamp;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::postbacks::PostbackDelivery;
 use httpd::paging::KIND_POSTBACK;
 use model::webhook_delivery::WebhookDeliveryStatus;
@@ -64,7 +63,7 @@ pub async fn list(
     let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let partner = state.affiliate.lookup.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
+    let partner = state.affiliate.lookup.get_partner_view(program.account, target.id()?).await;
     let partner = partner.or_problem(&state)?.partner;
     let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
     let (sent, next) = sent.or_problem(&state)?;

@@ -1,7 +1,6 @@
 //! `…/affiliate-referrals`: persons referred by partners.
 
 use ::affiliate::api_objects::ReferralObject;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
 use httpd::paging::KIND_REFERRAL;
 use httpd::request_object::RequestValue;
@@ -65,7 +64,7 @@ pub async fn get(
     tenant: Tenant,
     request: ReadRequest<ReferralPath>,
 ) -> Result<VersionedResponse<ReferralResponse>> {
-    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Referral)?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
     let referral = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await.or_problem(&state)?;
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }

@@ -2,7 +2,6 @@
 
 use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
 use ::affiliate::context::no_extension;
-use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::manual_actions::ReferralDecision;
 use httpd::paging::KIND_REVIEW;
 use model::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
@@ -79,7 +78,7 @@ object_response! { "A response with a single object", pub ReviewResponse { revie
 /// The referral does not exist, or was never held for review.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<ReferralPath>) -> Result<ReviewResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let id = input.id(AffiliateNoun::Referral)?;
+    let id = input.id()?;
     let found = store::affiliate::referral::get(state.affiliate.ledger.context.store(), program.account, id).await?;
     let review = found.as_ref().and_then(ReviewObject::from_referral);
     review.map(|review| ReviewResponse { review }).ok_or_else(|| Problem::not_found("review"))
@@ -113,7 +112,7 @@ async fn decide(
     decision: ReferralDecision,
 ) -> Result<DecideReviewResponse> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
-    let id = input.id(AffiliateNoun::Referral)?;
+    let id = input.id()?;
     let referral = state
         .affiliate
         .ledger

@@ -48,18 +48,7 @@ pub async fn list(
     Ok(AutomationRunList::new(runs.iter().map(AutomationRunView::from_run).collect(), next_cursor))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct AutomationRunPath(Option<RunId>);
-
-impl FromRequest for AutomationRunPath {
-    fn parameters() -> Vec<Value> {
-        vec![schema::path_parameter("run", "The run's id (`run_…`)")]
-    }
-
-    fn read(call: &Request) -> Result<Self> {
-        Ok(AutomationRunPath(call.path_parameter("run").parse().ok()))
-    }
-}
+deferred_id_path! { pub AutomationRunPath("run": RunId), "The run's id (`run_…`)", "run" }
 
 fn run_not_found() -> Problem {
     Problem::not_found("run")
@@ -69,10 +58,10 @@ fn run_not_found() -> Problem {
 pub async fn get(
     state: State,
     tenant: Tenant,
-    (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+    (path, run): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse> {
     let automation = find(&state, &tenant, path).await?.automation;
-    let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let run_key = (automation.account, automation.id, run.id()?);
     let found = store::automation_run::get(&state.services.store, run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&found.run) })
 }
@@ -81,10 +70,10 @@ pub async fn get(
 pub async fn cancel(
     state: State,
     tenant: Tenant,
-    (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+    (path, run): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse> {
     let automation = find(&state, &tenant, path).await?.automation;
-    let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let run_key = (automation.account, automation.id, run.id()?);
     let run = state.accounts.automations.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })
 }
