@@ -8,7 +8,7 @@ use ::affiliate::api_objects::ApiTimestamp;
 use super::fields::TimeOrUnix;
 use super::path::BackfillPath;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
-use super::response::{ResponseObject, ResponseWriter, VersionedResponse, once, owner_claim};
+use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
 use super::view::ListResponse;
 use crate::prelude::*;
 
@@ -114,8 +114,6 @@ impl ToSchema for StartBackfillResponse {
         BackfillResponse::schema(schemas)
     }
 }
-
-impl ResponseObject for StartBackfillResponse {}
 
 /// `POST …/backfill`.
 ///

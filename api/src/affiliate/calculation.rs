@@ -7,8 +7,6 @@ use model::affiliate::money::Currency;
 use schema::ToSchema;
 use serde::Serialize;
 
-use super::response::ResponseObject;
-
 const RULES: &[&str] = &["override", "product", "tier", "base", "second_tier"];
 const CAP_EFFECTS: &[&str] = &["unreached", "hit", "other_currency"];
 
@@ -126,5 +124,3 @@ impl CommissionDetail {
         Self { commission: CommissionObject::from(line), formula: line.formula(), calculation }
     }
 }
-
-impl ResponseObject for CommissionDetail {}

@@ -8,7 +8,7 @@ use model::idempotency::{IdempotencyScope, IdempotentResult};
 
 use super::path::PartnerPath;
 use super::request::{CreateRequest, ResolvedRequest};
-use super::response::{ResponseObject, VersionedResponse};
+use super::response::VersionedResponse;
 use crate::idempotency::{self, RequestDecision};
 use crate::prelude::*;
 
@@ -24,8 +24,6 @@ pub struct LoginLink {
     /// When the link expires: one minute after its creation
     expires_at: ApiTimestamp,
 }
-
-impl ResponseObject for LoginLink {}
 
 fn login_link_response(link: &NewLink) -> VersionedResponse<LoginLink> {
     let expires_at = ApiTimestamp(link.expires_at);

@@ -5,16 +5,11 @@ use ::affiliate::payouts::files::PayoutFile;
 use model::affiliate::payout::PayoutFileFormat;
 use model::affiliate::program::PayoutMethod;
 
-use super::response::ResponseObject;
 use crate::prelude::*;
 
 object_response! { "A response with a single object", pub PayoutResponse { payout: PayoutObject } as "OneAffiliatePayout" }
 
-impl ResponseObject for PayoutResponse {}
-
 object_response! { "A response with a single object", pub PayoutRunResponse { run: PayoutRunObject } as "OneAffiliatePayoutRun" }
-
-impl ResponseObject for PayoutRunResponse {}
 
 /// Schema of a run with its payouts and skipped partners.
 pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Value {

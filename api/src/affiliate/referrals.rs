@@ -13,7 +13,7 @@ use super::list_query::page_query;
 use super::path::ReferralPath;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{ResponseWriter, VersionedResponse, once};
-use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
+use super::view::{CreateReferralResponse, ListResponse, ReferralResponse, VersionedReferral};
 use crate::prelude::*;
 
 /// Maximum length of the payment processor's customer id.
@@ -148,15 +148,12 @@ fn created_referral_response(result: &ReferralResult) -> VersionedResponse<Creat
 ///
 /// # Errors
 /// The input is invalid, the program is not live, or no active partner has that id or token.
-pub async fn create(
-    state: State,
-    tenant: Tenant,
-    request: CreateRequest<CreateReferral>,
-) -> Result<VersionedResponse<CreateReferralResponse>> {
+pub async fn create(state: State, tenant: Tenant, request: CreateRequest<CreateReferral>) -> Result<VersionedReferral> {
     let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
     let service = &state.affiliate;
     let account = tenant.account().id;
     let change =
         |store: ResponseWriter<_>| async move { service.ledger.referrals.refer(account, &input.0, &store).await };
-    once(&state, &tenant, (IdempotencyScope::CreateReferral, claim), created_referral_response, change).await
+    let response = once(&state, &tenant, (IdempotencyScope::CreateReferral, claim), created_referral_response, change);
+    response.await.map(VersionedReferral)
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use ::affiliate::error::AffiliateError;
 use http::header::{ETAG, HeaderValue};
-use httpd::response::{ExtraResponse, IntoResponse, Response};
+use httpd::response::{IntoResponse, Response};
 use model::idempotency::{IdempotencyScope, IdempotentResult};
 use queue::intake::idempotency::IdempotencyKey;
 use serde::Deserialize;
@@ -18,13 +18,7 @@ use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::prelude::*;
 use crate::request_fingerprint::RequestFingerprint;
 
-/// The JSON object of a response.
-pub trait ResponseObject: ToSchema + Send + 'static {
-    /// Further responses of the operation, for the OpenAPI document.
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[];
-}
-
-/// A rendered response with its version.
+/// A rendered response with its version; `S` is its JSON object.
 #[derive(Debug)]
 pub struct VersionedResponse<S> {
     stored: StoredVersionedResponse,
@@ -41,7 +35,7 @@ struct StoredVersionedResponse {
     body: String,
 }
 
-impl<S: ResponseObject> VersionedResponse<S> {
+impl<S: ToSchema> VersionedResponse<S> {
     /// Renders a response with the object's success status.
     pub fn new(body: &impl Serialize) -> Self {
         // JSON serialization of plain structs into memory cannot fail.
@@ -81,9 +75,8 @@ impl<S: ResponseObject> VersionedResponse<S> {
     }
 }
 
-impl<S: ResponseObject> IntoResponse for VersionedResponse<S> {
+impl<S: ToSchema + 'static> IntoResponse for VersionedResponse<S> {
     const STATUS: StatusCode = S::SUCCESS_STATUS;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = S::EXTRA_RESPONSES;
 
     fn describe(schemas: &mut Schemas) -> Value {
         S::schema(schemas)
@@ -121,7 +114,7 @@ pub type ResponseWriter<T> = Box<dyn Fn(&mut Batch, &T) + Send + Sync>;
 ///
 /// # Errors
 /// The key is in progress or was used for another request; the change is refused; the store cannot be read.
-pub async fn once<T: 'static, S: ResponseObject, Run>(
+pub async fn once<T: 'static, S: ToSchema + 'static, Run>(
     state: &AppState,
     tenant: &Tenant,
     (scope, claim): (IdempotencyScope, Option<IdempotencyKey>),

@@ -5,10 +5,10 @@ use ::affiliate::api_objects::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject, ReferralObject,
 };
 use ::affiliate::partners::lookup::PartnerView;
-use httpd::response::ExtraResponse;
+use httpd::response::{ExtraResponse, IntoResponse, Response};
 use model::affiliate::program::MissingStep;
 
-use super::response::ResponseObject;
+use super::response::VersionedResponse;
 use crate::prelude::*;
 
 /// Like `T`, answered with 201.
@@ -22,8 +22,6 @@ impl<T: ToSchema> ToSchema for CreatedResponse<T> {
         T::schema(schemas)
     }
 }
-
-impl<T: ResponseObject> ResponseObject for CreatedResponse<T> {}
 
 /// A page of the list
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,31 +58,17 @@ impl PartnerResponse {
     }
 }
 
-impl ResponseObject for PartnerResponse {}
-
 object_response! { "A response with a single object", pub PartnerLinkResponse { link: LinkObject } as "OneAffiliateLink" }
-
-impl ResponseObject for PartnerLinkResponse {}
 
 object_response! { "A response with a single object", pub CampaignResponse { campaign: CampaignObject } as "OneAffiliateCampaign" }
 
-impl ResponseObject for CampaignResponse {}
-
 object_response! { "A response with a single object", pub ReferralResponse { referral: ReferralObject } as "OneAffiliateReferral" }
-
-impl ResponseObject for ReferralResponse {}
 
 object_response! { "A response with a single object", pub CommissionResponse { commission: CommissionObject } as "OneAffiliateCommission" }
 
-impl ResponseObject for CommissionResponse {}
-
 object_response! { "A response with a single object", pub ProgramResponse { program: ProgramObject } as "OneAffiliateProgram" }
 
-impl ResponseObject for ProgramResponse {}
-
 object_response! { "A response with a single object", pub ProcessorResponse { processor: ProcessorObject } as "OneAffiliateProcessor" }
-
-impl ResponseObject for ProcessorResponse {}
 
 /// A created or existing referral
 #[derive(Debug, Serialize, ToSchema)]
@@ -95,9 +79,22 @@ pub struct CreateReferralResponse {
     pub(super) created: bool,
 }
 
-impl ResponseObject for CreateReferralResponse {
+/// The referral that was created, or the one that exists.
+#[derive(Debug)]
+pub struct VersionedReferral(pub(super) VersionedResponse<CreateReferralResponse>);
+
+impl IntoResponse for VersionedReferral {
+    const STATUS: StatusCode = CreateReferralResponse::SUCCESS_STATUS;
     const EXTRA_RESPONSES: &'static [ExtraResponse] =
         &[ExtraResponse::json(200, "The person was referred before; the existing referral is returned")];
+
+    fn describe(schemas: &mut Schemas) -> Value {
+        CreateReferralResponse::schema(schemas)
+    }
+
+    fn into_response(self) -> Result<Response> {
+        self.0.into_response()
+    }
 }
 
 /// An affiliate program with its payment processor and missing setup steps
@@ -112,8 +109,6 @@ pub struct ProgramDetailResponse {
     #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A setup step"})]
     pub(super) missing: Vec<MissingStep>,
 }
-
-impl ResponseObject for ProgramDetailResponse {}
 
 /// The payment processor's key is valid, or no key is set
 #[derive(Debug, Serialize, ToSchema)]
@@ -156,5 +151,3 @@ pub struct CommissionOverride {
     #[schema(maximum = model::affiliate::money::BasisPoints::ALL.get())]
     pub(super) commission_bps: u16,
 }
-
-impl ResponseObject for OwnerPartnerDetail {}
