@@ -156,11 +156,11 @@ fn common_fields_schema(schemas: &mut Schemas) -> [(&'static str, Value); 6] {
     ]
 }
 
-/// `{"api_key": {…}}`, or with a new secret `{"api_key": {…}, "secret": "…"}`.
-pub struct CredentialResponse<K>(Value, Option<CredentialSecret>, PhantomData<fn() -> K>);
+/// `{"api_key": {…}}`; with a new secret `{"api_key": {…}, "secret": "…"}`.
+pub struct CredentialResponse<K, const IS_NEW: bool>(Value, Option<CredentialSecret>, PhantomData<fn() -> K>);
 
 /// A response that always contains a new secret.
-pub struct NewCredentialResponse<K>(CredentialResponse<K>);
+pub type NewCredentialResponse<K> = CredentialResponse<K, true>;
 
 /// `{"api_keys": […], "has_more": …, "next_cursor": …}`.
 pub struct CredentialListResponse<K> {
@@ -173,10 +173,11 @@ fn component_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
     schemas.component(K::COMPONENT, credential_schema::<K>)
 }
 
-impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
+impl<K: CredentialKind, const IS_NEW: bool> IntoResponse for CredentialResponse<K, IS_NEW> {
     fn describe(schemas: &mut Schemas) -> Value {
         let credential = component_schema::<K>(schemas);
-        schema::object(K::NOUN, [(K::OBJECT_FIELD, credential)])
+        let secret = IS_NEW.then(|| (K::SECRET_FIELD, schema::string("The secret; shown only in this response")));
+        schema::object(K::NOUN, [(K::OBJECT_FIELD, credential)].into_iter().chain(secret))
     }
 
     fn into_response(self) -> Result<Response> {
@@ -186,23 +187,6 @@ impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
             fields.insert(K::SECRET_FIELD.to_owned(), Value::from(secret.expose()));
         }
         serde_json::to_vec(&fields).map(Self::with_body).map_err(Problem::internal)
-    }
-}
-
-impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
-    fn describe(schemas: &mut Schemas) -> Value {
-        let credential = component_schema::<K>(schemas);
-        schema::object(
-            K::NOUN,
-            [
-                (K::OBJECT_FIELD, credential),
-                (K::SECRET_FIELD, schema::string("The secret; shown only in this response")),
-            ],
-        )
-    }
-
-    fn into_response(self) -> Result<Response> {
-        self.0.into_response()
     }
 }
 
@@ -256,7 +240,7 @@ pub async fn create<K: CredentialKind>(
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
     login_links::notify_access_granted(&state, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
-    Ok(NewCredentialResponse(CredentialResponse(credential_view(&made, &state, None), Some(secret), PhantomData)))
+    Ok(CredentialResponse(credential_view(&made, &state, None), Some(secret), PhantomData))
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
@@ -280,11 +264,11 @@ async fn find<K: CredentialKind>(state: &AppState, tenant: &Tenant, id: [u8; 16]
     found.ok_or_else(not_found::<K>)
 }
 
-async fn credential_response<K: CredentialKind>(
+async fn credential_response<K: CredentialKind, const IS_NEW: bool>(
     state: &AppState,
     credential: &K,
     secret: Option<CredentialSecret>,
-) -> Result<CredentialResponse<K>> {
+) -> Result<CredentialResponse<K, IS_NEW>> {
     let used = state.accounts.credentials.last_used(credential.account(), &[credential.id_bytes()]).await?;
     Ok(CredentialResponse(credential_view(credential, state, used.into_iter().next().flatten()), secret, PhantomData))
 }
@@ -294,7 +278,7 @@ pub async fn get<K: CredentialKind>(
     state: State,
     tenant: Tenant,
     request: CredentialPath<K>,
-) -> Result<CredentialResponse<K>> {
+) -> Result<CredentialResponse<K, false>> {
     let found = find::<K>(&state, &tenant, request.id).await?;
     credential_response(&state, &found, None).await
 }
@@ -328,7 +312,7 @@ pub async fn update<K: CredentialKind>(
     state: State,
     tenant: Tenant,
     request: UpdateCredential<K>,
-) -> Result<CredentialResponse<K>> {
+) -> Result<CredentialResponse<K, false>> {
     let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
         let parts = credential.fields_mut();
         let (terms, was_enabled) = (parts.terms.clone(), *parts.enabled);
@@ -362,7 +346,7 @@ pub async fn rotate<K: CredentialKind>(
     });
     let after = after.await?;
     login_links::notify_access_granted(&state, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
-    credential_response(&state, &after, Some(secret)).await.map(NewCredentialResponse)
+    credential_response(&state, &after, Some(secret)).await
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
