@@ -41,8 +41,9 @@
 //! | `flatten` | the fields of another object |
 //! | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
 //!
-//! The attributes `omit_none` and `omit_empty` stand above the serde derives of stored rows. The attribute `answer`
-//! stands in place of the derives of what a page reads from an answer of the API.
+//! The attributes `omit_none` and `omit_empty` stand above the serde derives of stored rows, and of responses that leave
+//! out fields without a value. The attribute `answer` stands in place of the derives of what a page reads from an answer
+//! of the API.
 
 mod attributes;
 mod derive;

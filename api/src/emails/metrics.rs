@@ -194,40 +194,30 @@ impl MetricsQuery {
 }
 
 /// The requested counters
+#[message::row::omit_none]
 #[derive(Debug, Serialize, ToSchema)]
 struct ShownCounts {
     /// Recipients of accepted email; scheduled email counts when it is sent
-    #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<u64>,
     /// Recipients whose server accepted the email
-    #[serde(skip_serializing_if = "Option::is_none")]
     delivered: Option<u64>,
     /// Recipients whose server rejected the email
-    #[serde(skip_serializing_if = "Option::is_none")]
     bounced: Option<u64>,
     /// Recipients that failed for another reason
-    #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<u64>,
     /// Recipients deferred at the first attempt
-    #[serde(skip_serializing_if = "Option::is_none")]
     delayed: Option<u64>,
     /// Recipients who reported spam
-    #[serde(skip_serializing_if = "Option::is_none")]
     complained: Option<u64>,
     /// Recipients who opened the email, each counted once, without machines
-    #[serde(skip_serializing_if = "Option::is_none")]
     opened: Option<u64>,
     /// Recipients who clicked a link, each counted once, without machines
-    #[serde(skip_serializing_if = "Option::is_none")]
     clicked: Option<u64>,
     /// Recipients that were suppressed or had opted out
-    #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<u64>,
     /// Unsubscribes through the email's link
-    #[serde(skip_serializing_if = "Option::is_none")]
     unsubscribed: Option<u64>,
     /// How long deliveries took
-    #[serde(skip_serializing_if = "Option::is_none")]
     delivery_time: Option<DeliveryTimeView>,
 }
 
@@ -257,47 +247,41 @@ impl DeliveryTimeView {
 }
 
 /// Totals of the range
+#[message::row::omit_none]
 #[derive(Debug, Serialize, ToSchema)]
 struct MetricTotals {
     #[serde(flatten)]
     counts: ShownCounts,
     /// `delivered` divided by `sent`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     delivery_rate: Option<f64>,
     /// `bounced` divided by `sent`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     bounce_rate: Option<f64>,
     /// `complained` divided by `delivered`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     complaint_rate: Option<f64>,
     /// `opened` divided by `delivered`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     open_rate: Option<f64>,
     /// `clicked` divided by `delivered`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     click_rate: Option<f64>,
     /// `unsubscribed` divided by `delivered`, rounded to four digits
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     unsubscribe_rate: Option<f64>,
 }
 
 /// One period, or one value of a dimension in a period
+#[message::row::omit_none]
 #[derive(Debug, Serialize, ToSchema)]
 struct MetricRow {
     /// Start of the hour or day
     period_start: JsonTimestamp,
     /// The dimension of the row, if dimensions were requested
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(enum = DIMENSIONS)]
     dimension: Option<&'static str>,
     /// The value of the dimension
-    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     #[serde(flatten)]
     counts: ShownCounts,

@@ -276,6 +276,7 @@ impl SourceTemplateView {
 }
 
 /// Number of recipients by status; `suppressed` and `cancelled` are omitted if zero
+#[message::row::omit_none]
 #[derive(Debug, Serialize, ToSchema)]
 struct RecipientCountsView {
     /// In the queue
@@ -287,10 +288,8 @@ struct RecipientCountsView {
     /// Failed
     failed: u32,
     /// Not sent because suppressed or opted out
-    #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<u32>,
     /// Cancelled
-    #[serde(skip_serializing_if = "Option::is_none")]
     cancelled: Option<u32>,
 }
 
