@@ -16,7 +16,6 @@ use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection};
 use self::view::WebhookEventView;
 use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
-use crate::webhooks::request::event_names;
 
 /// Longest wait of a request for the outbox, so that events just committed are in the stream.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -35,10 +34,15 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the stream
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "StreamEventList")]
 struct WebhookEventPage {
+    /// The events, in the requested order
     events: Vec<WebhookEventView>,
+    /// Whether there are more events now
     has_more: bool,
+    /// The `cursor` of the next page; with `asc` also on the last page, for polling
     next_cursor: Option<String>,
 }
 
@@ -61,32 +65,7 @@ impl IntoResponse for WebhookEventsResponse {
     }];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        let entry = schemas.component("StreamEvent", |_| {
-            schema::object(
-                "An event, as in a webhook body",
-                [
-                    ("id", schema::string("Id (`evt_…`)")),
-                    ("type", schema::string_enum(&event_names(), "Type")),
-                    ("created_at", schema::time("Time of the event")),
-                    ("data", json!({"type": "object", "description": "The `data` of the webhook body"})),
-                ],
-            )
-        });
-        schemas.component("StreamEventList", |_| {
-            schema::object(
-                "A page of the stream",
-                [
-                    ("events", schema::list(entry, "The events, in the requested order")),
-                    ("has_more", schema::boolean("Whether there are more events now")),
-                    (
-                        "next_cursor",
-                        schema::nullable_string(
-                            "The `cursor` of the next page; with `asc` also on the last page, for polling",
-                        ),
-                    ),
-                ],
-            )
-        })
+        WebhookEventPage::schema(schemas)
     }
 
     fn into_response(self) -> Result<Response> {

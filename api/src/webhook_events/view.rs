@@ -4,14 +4,26 @@ use events::webhooks::endpoints::DispatchedEvent;
 use serde_json::Map;
 
 use crate::prelude::*;
+use crate::webhooks::request::event_names;
 
-/// An event, with the fields of a webhook body.
-#[derive(Debug, Serialize)]
+/// An event, as in a webhook body
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "StreamEvent")]
 pub(super) struct WebhookEventView {
+    /// Id (`evt_…`)
     pub(super) id: EventId,
+    /// Type
+    #[schema(with = event_name_schema)]
     pub(super) r#type: &'static str,
+    /// Time of the event
     pub(super) created_at: JsonTimestamp,
+    /// The `data` of the webhook body
+    #[schema(as = String, type = "object")]
     pub(super) data: Map<String, Value>,
+}
+
+fn event_name_schema(_: &mut Schemas) -> Value {
+    json!({"type": "string", "enum": event_names()})
 }
 
 impl From<DispatchedEvent> for WebhookEventView {

@@ -12,18 +12,25 @@ use crate::prelude::*;
 /// Partner names are truncated to this length: the script reads no more, and cookies are small.
 const NAME_CHARS_MAX: usize = 100;
 
-/// The public part of a partner.
-#[derive(Debug, Serialize)]
+/// The partner
+#[derive(Debug, Serialize, ToSchema)]
 struct PublicPartnerView {
+    /// The partner's id (`aff_…`)
     id: PartnerId,
+    /// The name
     name: String,
+    /// The given name
     first_name: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// The visitor's visit that gets the credit, according to the program's `attribution`
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "StandingAffiliateVisit")]
 struct VisitView {
+    /// The visit (`vis_…`), for `client_reference_id`
     referral: VisitId,
     affiliate: Option<PublicPartnerView>,
+    /// When the visit expires
     expires_at: ApiTimestamp,
 }
 
@@ -95,25 +102,7 @@ impl IntoResponse for VisitResponse {
         &[ExtraResponse::empty(204, "The token is unknown or not active: no visit is recorded")];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        schemas.component("StandingAffiliateVisit", |_| {
-            let mut affiliate = schema::object(
-                "The partner",
-                [
-                    ("id", schema::string("The partner's id (`aff_…`)")),
-                    ("name", schema::string("The name")),
-                    ("first_name", schema::nullable_string("The given name")),
-                ],
-            );
-            schema::allow_null(&mut affiliate);
-            schema::object(
-                "The visitor's visit that gets the credit, according to the program's `attribution`",
-                [
-                    ("referral", schema::string("The visit (`vis_…`), for `client_reference_id`")),
-                    ("affiliate", affiliate),
-                    ("expires_at", schema::time("When the visit expires")),
-                ],
-            )
-        })
+        VisitView::schema(schemas)
     }
 
     fn into_response(self) -> Result<Response> {
