@@ -26,60 +26,39 @@ pub(crate) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// An action of a credential or a user
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AuditEntry")]
-struct AuditEntryView {
-    /// `req_…`, the response's `x-request-id`
-    id: RequestId,
-    /// The operation
-    operation: String,
-    /// The id of the object, if the operation concerns one
-    object_id: Option<String>,
-    /// The path; email addresses are redacted
-    path: String,
-    /// The response status
-    status: u16,
-    /// The error's code
-    error_code: Option<String>,
-    /// How the request arrived; `approval` is a request that a person approved
-    #[schema(enum = RequestSurface::WORDS)]
-    surface: String,
-    /// The API key of the request
-    api_key_id: Option<ApiKeyId>,
-    /// The grant of the app that made the request
-    grant_id: Option<GrantId>,
-    /// The user whose session made the request
-    user_id: Option<UserId>,
-    /// The approval that the request waits for, or after which it was carried out
-    approval_id: Option<ApprovalId>,
-    /// The user who approved the request
-    approved_by: Option<UserId>,
-    /// The IP address of the request
-    ip: Option<String>,
-    /// When it was received
-    created_at: JsonTimestamp,
-}
-
-impl AuditEntryView {
-    fn from_request(request: LoggedRequest) -> Self {
-        let audit = request.audit;
-        Self {
-            id: request.id,
-            operation: request.operation,
-            object_id: audit.as_ref().and_then(|audit| audit.object.clone()),
-            path: request.path,
-            status: request.status,
-            error_code: request.error_code,
-            surface: audit.as_ref().map_or(RequestSurface::Api, |audit| audit.surface).word().to_owned(),
-            api_key_id: request.api_key,
-            grant_id: request.grant,
-            user_id: request.user,
-            approval_id: audit.as_ref().and_then(|audit| audit.approval),
-            approved_by: audit.as_ref().and_then(|audit| audit.approved_by),
-            ip: audit.and_then(|audit| audit.address).as_ref().map(IpAddr::to_string),
-            created_at: JsonTimestamp(request.created_at),
-        }
+object_view! {
+    /// An action of a credential or a user
+    #[schema(name = "AuditEntry")]
+    struct AuditEntryView, fn from_request(request: LoggedRequest; let audit = request.audit) {
+        /// `req_…`, the response's `x-request-id`
+        id: RequestId = request.id,
+        /// The operation
+        operation: String = request.operation,
+        /// The id of the object, if the operation concerns one
+        object_id: Option<String> = audit.as_ref().and_then(|audit| audit.object.clone()),
+        /// The path; email addresses are redacted
+        path: String = request.path,
+        /// The response status
+        status: u16 = request.status,
+        /// The error's code
+        error_code: Option<String> = request.error_code,
+        /// How the request arrived; `approval` is a request that a person approved
+        #[schema(enum = RequestSurface::WORDS)]
+        surface: String = audit.as_ref().map_or(RequestSurface::Api, |audit| audit.surface).word().to_owned(),
+        /// The API key of the request
+        api_key_id: Option<ApiKeyId> = request.api_key,
+        /// The grant of the app that made the request
+        grant_id: Option<GrantId> = request.grant,
+        /// The user whose session made the request
+        user_id: Option<UserId> = request.user,
+        /// The approval that the request waits for, or after which it was carried out
+        approval_id: Option<ApprovalId> = audit.as_ref().and_then(|audit| audit.approval),
+        /// The user who approved the request
+        approved_by: Option<UserId> = audit.as_ref().and_then(|audit| audit.approved_by),
+        /// The IP address of the request
+        ip: Option<String> = audit.and_then(|audit| audit.address).as_ref().map(IpAddr::to_string),
+        /// When it was received
+        created_at: JsonTimestamp = JsonTimestamp(request.created_at),
     }
 }
 

@@ -48,6 +48,7 @@ pub mod mounted_service;
 pub mod mta_sts;
 pub mod oauth;
 mod object_response;
+mod object_view;
 pub mod openapi;
 pub mod operation;
 pub mod operations;

@@ -13,49 +13,32 @@ use crate::request_log_page::RequestLogPage;
 /// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
-/// A logged request; its query and body are not stored
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "LoggedRequest")]
-pub struct LoggedRequestView {
-    /// `req_…`, the response's `x-request-id`
-    id: RequestId,
-    /// The method
-    method: String,
-    /// The path; email addresses are redacted
-    path: String,
-    /// The operation
-    operation: String,
-    /// The response status
-    status: u16,
-    /// The error's code
-    error_code: Option<String>,
-    /// Duration in milliseconds
-    duration_ms: u32,
-    /// The API key of the request
-    api_key_id: Option<ApiKeyId>,
-    /// The user whose session made the request
-    user_id: Option<UserId>,
-    /// The grant whose access token made the request
-    grant_id: Option<model::id::GrantId>,
-    /// When it was received
-    created_at: JsonTimestamp,
-}
-
-impl LoggedRequestView {
-    fn from_request(request: LoggedRequest) -> Self {
-        Self {
-            id: request.id,
-            method: request.method,
-            path: request.path,
-            operation: request.operation,
-            status: request.status,
-            error_code: request.error_code,
-            duration_ms: request.duration_ms,
-            api_key_id: request.api_key,
-            user_id: request.user,
-            grant_id: request.grant,
-            created_at: JsonTimestamp(request.created_at),
-        }
+object_view! {
+    /// A logged request; its query and body are not stored
+    #[schema(name = "LoggedRequest")]
+    pub struct LoggedRequestView, fn from_request(request: LoggedRequest) {
+        /// `req_…`, the response's `x-request-id`
+        id: RequestId = request.id,
+        /// The method
+        method: String = request.method,
+        /// The path; email addresses are redacted
+        path: String = request.path,
+        /// The operation
+        operation: String = request.operation,
+        /// The response status
+        status: u16 = request.status,
+        /// The error's code
+        error_code: Option<String> = request.error_code,
+        /// Duration in milliseconds
+        duration_ms: u32 = request.duration_ms,
+        /// The API key of the request
+        api_key_id: Option<ApiKeyId> = request.api_key,
+        /// The user whose session made the request
+        user_id: Option<UserId> = request.user,
+        /// The grant whose access token made the request
+        grant_id: Option<model::id::GrantId> = request.grant,
+        /// When it was received
+        created_at: JsonTimestamp = JsonTimestamp(request.created_at),
     }
 }
 

@@ -40,38 +40,25 @@ fn parse_address(text: &str) -> Result<Address, String> {
     text.parse::<Mailbox>().map(|mailbox| mailbox.address).map_err(|error| error.to_string())
 }
 
-/// An address that has opted out of a category
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "CategoryOptOut")]
-pub struct OptOutView {
-    /// `opt_…`
-    id: OptOutId,
-    /// The email address in lower case
-    email: String,
-    /// The category
-    #[schema(enum = ["product", "newsletter"])]
-    category: &'static str,
-    /// The name
-    category_label: &'static str,
-    /// The source
-    source: SuppressionSource,
-    /// The email that caused it
-    email_id: Option<EmailId>,
-    /// When it was created
-    created_at: JsonTimestamp,
-}
-
-impl OptOutView {
-    fn from_opt_out(opt_out: &OptOut) -> Self {
-        Self {
-            id: opt_out.id,
-            email: address_key(&opt_out.address),
-            category: opt_out.category.word(),
-            category_label: category_label(opt_out.category),
-            source: opt_out.source,
-            email_id: opt_out.email,
-            created_at: JsonTimestamp(opt_out.created_at),
-        }
+object_view! {
+    /// An address that has opted out of a category
+    #[schema(name = "CategoryOptOut")]
+    pub struct OptOutView, fn from_opt_out(opt_out: &OptOut) {
+        /// `opt_…`
+        id: OptOutId = opt_out.id,
+        /// The email address in lower case
+        email: String = address_key(&opt_out.address),
+        /// The category
+        #[schema(enum = ["product", "newsletter"])]
+        category: &'static str = opt_out.category.word(),
+        /// The name
+        category_label: &'static str = category_label(opt_out.category),
+        /// The source
+        source: SuppressionSource = opt_out.source,
+        /// The email that caused it
+        email_id: Option<EmailId> = opt_out.email,
+        /// When it was created
+        created_at: JsonTimestamp = JsonTimestamp(opt_out.created_at),
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) use crate::id_path::{deferred_id_path, id_path};
 pub(crate) use crate::into_problem::{IntoProblem, OrProblem};
 pub(crate) use crate::list_response::list_response;
 pub(crate) use crate::object_response::object_response;
+pub(crate) use crate::object_view::object_view;
 pub(crate) use crate::sdk::Risk;
 pub(crate) use crate::set_given::set_given;
 pub(crate) use crate::state::{AppState, State};

@@ -11,53 +11,67 @@ list_response! { pub(super) ApprovalList { approvals: ApprovalView } }
 
 object_response! { "An approval", pub(super) ApprovalResponse { approval: ApprovalView } }
 
-/// A client's request that waits for a person's decision, or has been decided
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Approval")]
-pub(super) struct ApprovalView {
-    /// `apr_…`
-    id: ApprovalId,
-    /// The status; `failed` means that the response is an error, `interrupted` that it may have been executed
-    #[schema(enum = ApprovalStatus::WORDS)]
-    status: String,
-    /// The kind of operation that the policy holds
-    #[schema(enum = ApprovalKind::WORDS)]
-    kind: String,
-    /// The API key (`key_…`) or grant of an app (`grant_…`) that made the request
-    client_id: String,
-    /// The operation
-    operation: String,
-    /// The method
-    method: String,
-    /// The path with the query
-    path: String,
-    /// The `Idempotency-Key` of the request
-    idempotency_key: Option<String>,
-    /// The `If-Match` of the request: it is executed only if the object still has this version
-    if_match: Option<String>,
-    /// The body as JSON text; only in the response for one approval, until the content is deleted
-    body: Option<String>,
-    /// The emails that the request sends; only in the response for one approval, until the content is deleted
-    emails: Option<Vec<HeldEmailView>>,
-    /// SHA-256 of the request and its emails; a decision names it
-    hash: String,
-    /// The page on which a person decides
-    url: String,
-    /// When the request was made
-    created_at: JsonTimestamp,
-    /// End of the time for a decision
-    expires_at: JsonTimestamp,
-    /// The user who decided
-    decided_by: Option<UserId>,
-    /// When it was decided
-    decided_at: Option<JsonTimestamp>,
-    /// The status of the response, once the request was executed
-    response_status: Option<u16>,
-    /// The code of the error, if the response is one
-    error_code: Option<String>,
-    /// The body of the response, for 24 hours; only in the response for one approval
-    #[schema(with = response_schema)]
-    response: Option<Value>,
+object_view! {
+    /// A client's request that waits for a person's decision, or has been decided
+    #[schema(name = "Approval")]
+    pub(super) struct ApprovalView, pub(super) fn new(
+        state: &AppState, approval: &Approval, content: Option<HeldContent>;
+        let result = match &approval.state {
+            ApprovalState::Executed { result, .. } => Some(result),
+            _ => None,
+        };
+        let (request, decision) = (&approval.request, approval.decision());
+        let path = match request.query.as_str() {
+            "" => request.path.clone(),
+            query => format!("{}?{query}", request.path),
+        };
+        let response = content.as_ref().and_then(|content| serde_json::from_str(&content.response).ok());
+        let (body, emails) = content.map(|content| (content.body, content.emails)).unzip()
+    ) {
+        /// `apr_…`
+        id: ApprovalId = approval.id,
+        /// The status; `failed` means that the response is an error, `interrupted` that it may have been executed
+        #[schema(enum = ApprovalStatus::WORDS)]
+        status: String = approval.status(state.services.clock.now()).word().to_owned(),
+        /// The kind of operation that the policy holds
+        #[schema(enum = ApprovalKind::WORDS)]
+        kind: String = ApprovalKind::word(approval.kind).to_owned(),
+        /// The API key (`key_…`) or grant of an app (`grant_…`) that made the request
+        client_id: String = approval.client.to_string(),
+        /// The operation
+        operation: String = request.operation.clone(),
+        /// The method
+        method: String = request.method.clone(),
+        /// The path with the query
+        path: String = path,
+        /// The `Idempotency-Key` of the request
+        idempotency_key: Option<String> = request.idempotency_key.clone(),
+        /// The `If-Match` of the request: it is executed only if the object still has this version
+        if_match: Option<String> = request.header("if-match").map(str::to_owned),
+        /// The body as JSON text; only in the response for one approval, until the content is deleted
+        body: Option<String> = body,
+        /// The emails that the request sends; only in the response for one approval, until the content is deleted
+        emails: Option<Vec<HeldEmailView>> = emails.map(|emails| emails.into_iter().map(HeldEmailView::from).collect()),
+        /// SHA-256 of the request and its emails; a decision names it
+        hash: String = approval.hash.clone(),
+        /// The page on which a person decides
+        url: String = approval_url(state, approval.id),
+        /// When the request was made
+        created_at: JsonTimestamp = JsonTimestamp(approval.created_at),
+        /// End of the time for a decision
+        expires_at: JsonTimestamp = JsonTimestamp(approval.expires_at()),
+        /// The user who decided
+        decided_by: Option<UserId> = decision.map(|decision| decision.by),
+        /// When it was decided
+        decided_at: Option<JsonTimestamp> = decision.map(|decision| JsonTimestamp(decision.at)),
+        /// The status of the response, once the request was executed
+        response_status: Option<u16> = result.map(|result| result.status),
+        /// The code of the error, if the response is one
+        error_code: Option<String> = result.and_then(|result| result.error_code.clone()),
+        /// The body of the response, for 24 hours; only in the response for one approval
+        #[schema(with = response_schema)]
+        response: Option<Value> = response,
+    }
 }
 
 fn response_schema(_: &mut Schemas) -> Value {
@@ -144,44 +158,6 @@ impl From<HeldEmail> for HeldEmailView {
             attachments: attachments.collect(),
             category: email.category.word(),
             scheduled_at: email.scheduled_at.map(JsonTimestamp),
-        }
-    }
-}
-
-impl ApprovalView {
-    pub(super) fn new(state: &AppState, approval: &Approval, content: Option<HeldContent>) -> Self {
-        let result = match &approval.state {
-            ApprovalState::Executed { result, .. } => Some(result),
-            _ => None,
-        };
-        let (request, decision) = (&approval.request, approval.decision());
-        let path = match request.query.as_str() {
-            "" => request.path.clone(),
-            query => format!("{}?{query}", request.path),
-        };
-        let response = content.as_ref().and_then(|content| serde_json::from_str(&content.response).ok());
-        let (body, emails) = content.map(|content| (content.body, content.emails)).unzip();
-        Self {
-            id: approval.id,
-            status: approval.status(state.services.clock.now()).word().to_owned(),
-            kind: ApprovalKind::word(approval.kind).to_owned(),
-            client_id: approval.client.to_string(),
-            operation: request.operation.clone(),
-            method: request.method.clone(),
-            path,
-            idempotency_key: request.idempotency_key.clone(),
-            if_match: request.header("if-match").map(str::to_owned),
-            body,
-            emails: emails.map(|emails| emails.into_iter().map(HeldEmailView::from).collect()),
-            hash: approval.hash.clone(),
-            url: approval_url(state, approval.id),
-            created_at: JsonTimestamp(approval.created_at),
-            expires_at: JsonTimestamp(approval.expires_at()),
-            decided_by: decision.map(|decision| decision.by),
-            decided_at: decision.map(|decision| JsonTimestamp(decision.at)),
-            response_status: result.map(|result| result.status),
-            error_code: result.and_then(|result| result.error_code.clone()),
-            response,
         }
     }
 }

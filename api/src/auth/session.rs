@@ -35,40 +35,26 @@ pub async fn get(_: State, user: SignedInUser, _: NoInput) -> Result<SessionResp
     Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
 
-/// A session of the user
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ListedSession")]
-pub struct SessionListItem {
-    /// `ses_…`
-    id: SessionId,
-    /// Whether this is the session of the request
-    current: bool,
-    /// How the user signed in: `password`, `link` or `operator`; null for sessions of older versions
-    method: Option<&'static str>,
-    /// The IP address at sign-in
-    ip: Option<String>,
-    /// The browser's `User-Agent`, at most 200 characters
-    user_agent: Option<String>,
-    /// When the user signed in
-    created_at: JsonTimestamp,
-    /// When it was last used, to the hour
-    last_used_at: Option<JsonTimestamp>,
-    /// When the session ends unless it is used
-    expires_at: JsonTimestamp,
-}
-
-impl SessionListItem {
-    fn from_session(session: &UserSession, own_id: SessionId) -> Self {
-        Self {
-            id: session.id,
-            current: session.id == own_id,
-            method: session.method.map(model::user::SignInMethod::word),
-            ip: session.from.map(|address| address.to_string()),
-            user_agent: session.user_agent.clone(),
-            created_at: JsonTimestamp(session.created_at),
-            last_used_at: session.last_used_at.map(JsonTimestamp),
-            expires_at: JsonTimestamp(session.expires_at.min(session.ends_at)),
-        }
+object_view! {
+    /// A session of the user
+    #[schema(name = "ListedSession")]
+    pub struct SessionListItem, fn from_session(session: &UserSession, own_id: SessionId) {
+        /// `ses_…`
+        id: SessionId = session.id,
+        /// Whether this is the session of the request
+        current: bool = session.id == own_id,
+        /// How the user signed in: `password`, `link` or `operator`; null for sessions of older versions
+        method: Option<&'static str> = session.method.map(model::user::SignInMethod::word),
+        /// The IP address at sign-in
+        ip: Option<String> = session.from.map(|address| address.to_string()),
+        /// The browser's `User-Agent`, at most 200 characters
+        user_agent: Option<String> = session.user_agent.clone(),
+        /// When the user signed in
+        created_at: JsonTimestamp = JsonTimestamp(session.created_at),
+        /// When it was last used, to the hour
+        last_used_at: Option<JsonTimestamp> = session.last_used_at.map(JsonTimestamp),
+        /// When the session ends unless it is used
+        expires_at: JsonTimestamp = JsonTimestamp(session.expires_at.min(session.ends_at)),
     }
 }
 

@@ -23,17 +23,12 @@ pub struct BeginTotpResponse {
     otpauth_uri: String,
 }
 
-/// The user's recovery codes; shown once
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "RecoveryCodes")]
-pub struct RecoveryCodesResponse {
-    /// Ten codes; each replaces a one-time password once
-    recovery_codes: Vec<String>,
-}
-
-impl RecoveryCodesResponse {
-    fn from_codes(codes: &[RecoveryCode]) -> Self {
-        Self { recovery_codes: codes.iter().map(RecoveryCode::text).collect() }
+object_view! {
+    /// The user's recovery codes; shown once
+    #[schema(name = "RecoveryCodes")]
+    pub struct RecoveryCodesResponse, fn from_codes(codes: &[RecoveryCode]) {
+        /// Ten codes; each replaces a one-time password once
+        recovery_codes: Vec<String> = codes.iter().map(RecoveryCode::text).collect(),
     }
 }
 

@@ -6,75 +6,48 @@ use model::user::{SessionToken, User, UserSession};
 
 use crate::prelude::*;
 
-/// A user who can sign in
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "User")]
-pub struct UserView {
-    /// `user_…`
-    id: model::id::UserId,
-    /// The user's email address
-    email: String,
-    /// The role
-    #[schema(enum = ["owner", "admin", "developer", "viewer"])]
-    role: &'static str,
-    /// Whether the user has accepted the invitation
-    #[schema(enum = ["invited", "active"])]
-    status: &'static str,
-    /// Whether a password is set; users without one sign in with an emailed link
-    has_password: bool,
-    /// Whether sign-in asks for a one-time password
-    has_totp: bool,
-    /// When the user was invited
-    created_at: JsonTimestamp,
-}
-
-impl UserView {
-    pub fn from_user(user: &User) -> Self {
-        Self {
-            id: user.id,
-            email: user.email.to_string(),
-            role: user.role.word(),
-            status: if user.invited { "invited" } else { "active" },
-            has_password: user.password.is_some(),
-            has_totp: user.has_totp(),
-            created_at: JsonTimestamp(user.created_at),
-        }
+object_view! {
+    /// A user who can sign in
+    #[schema(name = "User")]
+    pub struct UserView, pub fn from_user(user: &User) {
+        /// `user_…`
+        id: model::id::UserId = user.id,
+        /// The user's email address
+        email: String = user.email.to_string(),
+        /// The role
+        #[schema(enum = ["owner", "admin", "developer", "viewer"])]
+        role: &'static str = user.role.word(),
+        /// Whether the user has accepted the invitation
+        #[schema(enum = ["invited", "active"])]
+        status: &'static str = if user.invited { "invited" } else { "active" },
+        /// Whether a password is set; users without one sign in with an emailed link
+        has_password: bool = user.password.is_some(),
+        /// Whether sign-in asks for a one-time password
+        has_totp: bool = user.has_totp(),
+        /// When the user was invited
+        created_at: JsonTimestamp = JsonTimestamp(user.created_at),
     }
 }
 
-/// A session; its cookie is sent in `set-cookie`
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Session")]
-pub struct SessionView {
-    /// `ses_…`
-    id: model::id::SessionId,
-    /// The account's id
-    account_id: model::id::AccountId,
-    user: UserView,
-    /// The value of `x-csrf-token` that requests other than GET must send
-    csrf_token: String,
-    /// Number of unused recovery codes; null if one-time passwords are not set up
-    recovery_codes_left: Option<usize>,
-    /// When the user signed in
-    created_at: JsonTimestamp,
-    /// When the user last proved their identity, by signing in or by `POST /auth/reauthenticate`
-    authenticated_at: JsonTimestamp,
-    /// When the session ends unless it is used
-    expires_at: JsonTimestamp,
-}
-
-impl SessionView {
-    pub(super) fn from_session(session: &UserSession, user: &User, token: &SessionToken) -> Self {
-        Self {
-            id: session.id,
-            account_id: session.account,
-            user: UserView::from_user(user),
-            csrf_token: token.csrf(),
-            recovery_codes_left: user.recovery_codes_left(),
-            created_at: JsonTimestamp(session.created_at),
-            authenticated_at: JsonTimestamp(session.authenticated_at()),
-            expires_at: JsonTimestamp(session.expires_at),
-        }
+object_view! {
+    /// A session; its cookie is sent in `set-cookie`
+    #[schema(name = "Session")]
+    pub struct SessionView, pub(super) fn from_session(session: &UserSession, user: &User, token: &SessionToken) {
+        /// `ses_…`
+        id: model::id::SessionId = session.id,
+        /// The account's id
+        account_id: model::id::AccountId = session.account,
+        user: UserView = UserView::from_user(user),
+        /// The value of `x-csrf-token` that requests other than GET must send
+        csrf_token: String = token.csrf(),
+        /// Number of unused recovery codes; null if one-time passwords are not set up
+        recovery_codes_left: Option<usize> = user.recovery_codes_left(),
+        /// When the user signed in
+        created_at: JsonTimestamp = JsonTimestamp(session.created_at),
+        /// When the user last proved their identity, by signing in or by `POST /auth/reauthenticate`
+        authenticated_at: JsonTimestamp = JsonTimestamp(session.authenticated_at()),
+        /// When the session ends unless it is used
+        expires_at: JsonTimestamp = JsonTimestamp(session.expires_at),
     }
 }
 

@@ -9,31 +9,35 @@ use model::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
 
 use crate::prelude::*;
 
-/// An automation
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Automation")]
-pub struct AutomationView {
-    /// The automation's id (`aut_…`)
-    id: AutomationId,
-    /// The name
-    name: String,
-    /// The status
-    status: AutomationStatus,
-    /// The version that new runs follow
-    version: u32,
-    #[serde(serialize_with = "model::raw_number::serialize")]
-    #[schema(with = trigger_schema)]
-    trigger: Value,
-    #[serde(serialize_with = "model::raw_number::serialize")]
-    #[schema(with = steps_schema)]
-    steps: Value,
-    counts: RunCountsView,
-    /// When it was created
-    created_at: JsonTimestamp,
-    /// When it was last changed
-    updated_at: JsonTimestamp,
-    /// When it was last activated
-    activated_at: Option<JsonTimestamp>,
+object_view! {
+    /// An automation
+    #[schema(name = "Automation")]
+    pub struct AutomationView, pub fn from_automation(
+        automation: &Automation, definition: &AutomationDefinition, counts: RunCounts;
+        let mut json = definition.to_json()
+    ) {
+        /// The automation's id (`aut_…`)
+        id: AutomationId = automation.id,
+        /// The name
+        name: String = automation.name.clone(),
+        /// The status
+        status: AutomationStatus = automation.status,
+        /// The version that new runs follow
+        version: u32 = automation.version,
+        #[serde(serialize_with = "model::raw_number::serialize")]
+        #[schema(with = trigger_schema)]
+        trigger: Value = json["trigger"].take(),
+        #[serde(serialize_with = "model::raw_number::serialize")]
+        #[schema(with = steps_schema)]
+        steps: Value = json["steps"].take(),
+        counts: RunCountsView = RunCountsView::from_counts(counts),
+        /// When it was created
+        created_at: JsonTimestamp = JsonTimestamp(automation.created_at),
+        /// When it was last changed
+        updated_at: JsonTimestamp = JsonTimestamp(automation.updated_at),
+        /// When it was last activated
+        activated_at: Option<JsonTimestamp> = automation.activated_at.map(JsonTimestamp),
+    }
 }
 
 /// Number of runs by status
@@ -59,22 +63,6 @@ impl RunCountsView {
 }
 
 impl AutomationView {
-    pub fn from_automation(automation: &Automation, definition: &AutomationDefinition, counts: RunCounts) -> Self {
-        let mut json = definition.to_json();
-        Self {
-            id: automation.id,
-            name: automation.name.clone(),
-            status: automation.status,
-            version: automation.version,
-            trigger: json["trigger"].take(),
-            steps: json["steps"].take(),
-            counts: RunCountsView::from_counts(counts),
-            created_at: JsonTimestamp(automation.created_at),
-            updated_at: JsonTimestamp(automation.updated_at),
-            activated_at: automation.activated_at.map(JsonTimestamp),
-        }
-    }
-
     /// Drops the bodies of email steps, which may be large; for lists.
     #[must_use]
     pub fn without_bodies(mut self) -> Self {
@@ -147,55 +135,13 @@ struct RunWaitView {
     until: JsonTimestamp,
 }
 
-/// A run: one person's execution of an automation
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AutomationRun")]
-pub struct AutomationRunView {
-    /// The run's id (`run_…`)
-    id: RunId,
-    /// The automation
-    automation_id: AutomationId,
-    /// The version of the automation
-    automation_version: u32,
-    /// The status
-    status: RunStatus,
-    /// Whether the run is live or a test
-    mode: RunMode,
-    /// The event that started it (`ae_…`, `evt_…`)
-    event_id: String,
-    /// The event's name
-    event_name: String,
-    /// The person's `user_id` in the product
-    user_id: Option<String>,
-    /// The person's email address
-    email: Option<String>,
-    /// The current step
-    current_step_index: usize,
-    /// All steps, in order
-    steps: Vec<RunStepView>,
-    wait: Option<RunWaitView>,
-    /// How the run completed
-    ended_by: Option<CompletionReason>,
-    /// The cause of the cancellation
-    cancelled_by: Option<CancelSource>,
-    /// The error, if it failed
-    error: Option<String>,
-    /// When it was created
-    created_at: JsonTimestamp,
-    /// When the first step started
-    started_at: Option<JsonTimestamp>,
-    /// When it ended
-    completed_at: Option<JsonTimestamp>,
-}
-
-impl AutomationRunView {
-    /// The view of a run that was started by an event.
-    pub fn from_run(run: &AutomationRun) -> Self {
-        Self::from_run_in_mode(run, RunMode::Live)
-    }
-
+object_view! {
+    /// A run: one person's execution of an automation
+    #[schema(name = "AutomationRun")]
+    pub struct AutomationRunView,
     /// The view of a run in the given mode; a dry run passes its own mode.
-    pub fn from_run_in_mode(run: &AutomationRun, mode: RunMode) -> Self {
+    pub fn from_run_in_mode(
+        run: &AutomationRun, mode: RunMode;
         let steps = run.steps.iter().enumerate().map(|(index, step)| RunStepView {
             index,
             key: step.key.clone(),
@@ -206,27 +152,51 @@ impl AutomationRunView {
             started_at: step.started_at.map(JsonTimestamp),
             completed_at: step.completed_at.map(JsonTimestamp),
         });
-        let wait = run.waiting.as_ref();
-        Self {
-            id: run.id,
-            automation_id: run.automation,
-            automation_version: run.version,
-            status: run.status,
-            mode,
-            event_id: run.source.clone(),
-            event_name: run.event_name.clone(),
-            user_id: run.user_id.clone(),
-            email: run.email.clone(),
-            current_step_index: run.index,
-            steps: steps.collect(),
-            wait: wait.map(|wait| RunWaitView { event: wait.event.clone(), until: JsonTimestamp(wait.until) }),
-            ended_by: run.ended_by,
-            cancelled_by: run.cancelled_by,
-            error: run.error.clone(),
-            created_at: JsonTimestamp(run.created_at),
-            started_at: run.started_at.map(JsonTimestamp),
-            completed_at: run.completed_at.map(JsonTimestamp),
-        }
+        let wait = run.waiting.as_ref()
+    ) {
+        /// The run's id (`run_…`)
+        id: RunId = run.id,
+        /// The automation
+        automation_id: AutomationId = run.automation,
+        /// The version of the automation
+        automation_version: u32 = run.version,
+        /// The status
+        status: RunStatus = run.status,
+        /// Whether the run is live or a test
+        mode: RunMode = mode,
+        /// The event that started it (`ae_…`, `evt_…`)
+        event_id: String = run.source.clone(),
+        /// The event's name
+        event_name: String = run.event_name.clone(),
+        /// The person's `user_id` in the product
+        user_id: Option<String> = run.user_id.clone(),
+        /// The person's email address
+        email: Option<String> = run.email.clone(),
+        /// The current step
+        current_step_index: usize = run.index,
+        /// All steps, in order
+        steps: Vec<RunStepView> = steps.collect(),
+        wait: Option<RunWaitView> =
+            wait.map(|wait| RunWaitView { event: wait.event.clone(), until: JsonTimestamp(wait.until) }),
+        /// How the run completed
+        ended_by: Option<CompletionReason> = run.ended_by,
+        /// The cause of the cancellation
+        cancelled_by: Option<CancelSource> = run.cancelled_by,
+        /// The error, if it failed
+        error: Option<String> = run.error.clone(),
+        /// When it was created
+        created_at: JsonTimestamp = JsonTimestamp(run.created_at),
+        /// When the first step started
+        started_at: Option<JsonTimestamp> = run.started_at.map(JsonTimestamp),
+        /// When it ended
+        completed_at: Option<JsonTimestamp> = run.completed_at.map(JsonTimestamp),
+    }
+}
+
+impl AutomationRunView {
+    /// The view of a run that was started by an event.
+    pub fn from_run(run: &AutomationRun) -> Self {
+        Self::from_run_in_mode(run, RunMode::Live)
     }
 }
 

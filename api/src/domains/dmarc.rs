@@ -87,36 +87,23 @@ impl DmarcPolicyView {
     }
 }
 
-/// Totals of all sources
-#[derive(Debug, Serialize, ToSchema)]
-struct DmarcTallyView {
-    /// Messages
-    messages: u64,
-    /// Messages that passed DMARC, by aligned DKIM or SPF
-    passed: u64,
-    /// Messages that failed
-    failed: u64,
-    /// Messages with aligned DKIM
-    dkim_aligned: u64,
-    /// Messages with aligned SPF
-    spf_aligned: u64,
-    /// Messages quarantined by the policy
-    quarantined: u64,
-    /// Messages rejected by the policy
-    rejected: u64,
-}
-
-impl DmarcTallyView {
-    fn from_tally(tally: &DmarcMessageCounts) -> Self {
-        Self {
-            messages: tally.messages,
-            passed: tally.passed,
-            failed: tally.failed(),
-            dkim_aligned: tally.dkim_aligned,
-            spf_aligned: tally.spf_aligned,
-            quarantined: tally.quarantined,
-            rejected: tally.rejected,
-        }
+object_view! {
+    /// Totals of all sources
+    struct DmarcTallyView, fn from_tally(tally: &DmarcMessageCounts) {
+        /// Messages
+        messages: u64 = tally.messages,
+        /// Messages that passed DMARC, by aligned DKIM or SPF
+        passed: u64 = tally.passed,
+        /// Messages that failed
+        failed: u64 = tally.failed(),
+        /// Messages with aligned DKIM
+        dkim_aligned: u64 = tally.dkim_aligned,
+        /// Messages with aligned SPF
+        spf_aligned: u64 = tally.spf_aligned,
+        /// Messages quarantined by the policy
+        quarantined: u64 = tally.quarantined,
+        /// Messages rejected by the policy
+        rejected: u64 = tally.rejected,
     }
 }
 

@@ -93,85 +93,64 @@ struct DomainDkimView {
     former_until: Option<JsonTimestamp>,
 }
 
-/// A sending domain
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Domain")]
-pub struct DomainView {
-    /// `dom_…`
-    id: DomainId,
-    /// The name
-    #[schema(examples = ["example.com"])]
-    name: DomainName,
-    /// Whether email can be sent from the domain
-    #[schema(as = String, enum = ["unverified", "verified"])]
-    status: DomainState,
-    /// Whether mail to the domain is received
-    inbound_enabled: bool,
-    /// Addresses that receive mail; empty means all (catch-all)
-    #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
-    inbound_addresses: Vec<AddressPattern>,
-    /// Whether opens are tracked by a pixel in the HTML
-    open_tracking: bool,
-    /// Whether links in the HTML are rewritten to track clicks
-    click_tracking: bool,
-    /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
-    #[schema(as = String, enum = ["opportunistic", "enforced"])]
-    tls_mode: TlsMode,
-    /// Your own host for tracking links; null uses the service's host
-    tracking_host: Option<DomainName>,
-    dkim: DomainDkimView,
-    /// Whether the service can sign for the domain
-    dkim_ready: bool,
-    /// The records to publish, the required ones first
-    records: Vec<RecordView>,
-    /// Since when a required record is missing; after 72 hours the domain becomes unverified
-    degraded_since: Option<JsonTimestamp>,
-    /// When the domain was first verified
-    verified_at: Option<JsonTimestamp>,
-    /// When the DNS was last checked
-    last_checked_at: Option<JsonTimestamp>,
-    /// When the domain was added
-    created_at: JsonTimestamp,
-    /// When it was last changed
-    updated_at: JsonTimestamp,
-}
-
-impl DomainView {
-    pub(super) fn from_domain(entry: &DomainWithSetup, domains: &SendingDomains) -> Self {
+object_view! {
+    /// A sending domain
+    #[schema(name = "Domain")]
+    pub struct DomainView, pub(super) fn from_domain(
+        entry: &DomainWithSetup, domains: &SendingDomains;
         let DomainWithSetup { domain, setup } = entry;
         let default_text = domains.auto_verifies().then_some(NOT_CHECKED_TEXT);
         let records = domains.facts().required_records(domain).into_iter();
-        let former_key = domain.former_dkim.as_ref();
-        Self {
-            id: domain.id,
-            name: domain.name.clone(),
-            status: domain.state,
-            inbound_enabled: domain.inbound_enabled,
-            inbound_addresses: domain.inbound_addresses.clone(),
-            open_tracking: domain.delivery.open_tracking,
-            click_tracking: domain.delivery.click_tracking,
-            tls_mode: domain.delivery.tls_mode,
-            tracking_host: domain.delivery.tracking_host.clone(),
-            dkim: DomainDkimView {
-                selector: domain.dkim.selector.clone(),
-                key_bits: domain.dkim.rsa_bits,
-                pending_selector: domain.next_dkim.as_ref().map(|next| next.selector.clone()),
-                former_selector: former_key.map(|former_key| former_key.selector.clone()),
-                former_until: former_key.map(|former_key| JsonTimestamp(former_key.until)),
-            },
-            dkim_ready: setup.keys_open,
-            records: records
-                .map(|record| {
-                    let finding = setup.finding(&record);
-                    RecordView::from_record(record, finding, default_text)
-                })
-                .collect(),
-            degraded_since: setup.degraded_since.map(JsonTimestamp),
-            verified_at: domain.verified_at.map(JsonTimestamp),
-            last_checked_at: setup.last_checked_at.map(JsonTimestamp),
-            created_at: JsonTimestamp(domain.created_at),
-            updated_at: JsonTimestamp(domain.updated_at.max(domain.created_at)),
-        }
+        let former_key = domain.former_dkim.as_ref()
+    ) {
+        /// `dom_…`
+        id: DomainId = domain.id,
+        /// The name
+        #[schema(examples = ["example.com"])]
+        name: DomainName = domain.name.clone(),
+        /// Whether email can be sent from the domain
+        #[schema(as = String, enum = ["unverified", "verified"])]
+        status: DomainState = domain.state,
+        /// Whether mail to the domain is received
+        inbound_enabled: bool = domain.inbound_enabled,
+        /// Addresses that receive mail; empty means all (catch-all)
+        #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
+        inbound_addresses: Vec<AddressPattern> = domain.inbound_addresses.clone(),
+        /// Whether opens are tracked by a pixel in the HTML
+        open_tracking: bool = domain.delivery.open_tracking,
+        /// Whether links in the HTML are rewritten to track clicks
+        click_tracking: bool = domain.delivery.click_tracking,
+        /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
+        #[schema(as = String, enum = ["opportunistic", "enforced"])]
+        tls_mode: TlsMode = domain.delivery.tls_mode,
+        /// Your own host for tracking links; null uses the service's host
+        tracking_host: Option<DomainName> = domain.delivery.tracking_host.clone(),
+        dkim: DomainDkimView = DomainDkimView {
+            selector: domain.dkim.selector.clone(),
+            key_bits: domain.dkim.rsa_bits,
+            pending_selector: domain.next_dkim.as_ref().map(|next| next.selector.clone()),
+            former_selector: former_key.map(|former_key| former_key.selector.clone()),
+            former_until: former_key.map(|former_key| JsonTimestamp(former_key.until)),
+        },
+        /// Whether the service can sign for the domain
+        dkim_ready: bool = setup.keys_open,
+        /// The records to publish, the required ones first
+        records: Vec<RecordView> = records
+            .map(|record| {
+                let finding = setup.finding(&record);
+                RecordView::from_record(record, finding, default_text)
+            })
+            .collect(),
+        /// Since when a required record is missing; after 72 hours the domain becomes unverified
+        degraded_since: Option<JsonTimestamp> = setup.degraded_since.map(JsonTimestamp),
+        /// When the domain was first verified
+        verified_at: Option<JsonTimestamp> = domain.verified_at.map(JsonTimestamp),
+        /// When the DNS was last checked
+        last_checked_at: Option<JsonTimestamp> = setup.last_checked_at.map(JsonTimestamp),
+        /// When the domain was added
+        created_at: JsonTimestamp = JsonTimestamp(domain.created_at),
+        /// When it was last changed
+        updated_at: JsonTimestamp = JsonTimestamp(domain.updated_at.max(domain.created_at)),
     }
 }
 

@@ -221,28 +221,18 @@ struct ShownCounts {
     delivery_time: Option<DeliveryTimeView>,
 }
 
-/// How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %, and those below 0.1 seconds count as 0.05
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DeliveryTime")]
-struct DeliveryTimeView {
-    /// Measured deliveries: all since the release that introduced the measurement
-    measured: u64,
-    /// Half of the measured deliveries took at most about this many seconds; null without any
-    #[schema(minimum = 0)]
-    p50_seconds: Option<f64>,
-    /// 99 of 100 measured deliveries took at most about this many seconds; null without any
-    #[schema(minimum = 0)]
-    p99_seconds: Option<f64>,
-}
-
-impl DeliveryTimeView {
-    fn of(counts: &MetricCounts) -> Self {
-        let times = counts.delivery_times();
-        Self {
-            measured: times.iter().map(|(_, count)| count).sum(),
-            p50_seconds: percentile(&times, 50),
-            p99_seconds: percentile(&times, 99),
-        }
+object_view! {
+    /// How long deliveries took, from the queue to the recipient's mail host. Times are exact to about 20 %, and those below 0.1 seconds count as 0.05
+    #[schema(name = "DeliveryTime")]
+    struct DeliveryTimeView, fn of(counts: &MetricCounts; let times = counts.delivery_times()) {
+        /// Measured deliveries: all since the release that introduced the measurement
+        measured: u64 = times.iter().map(|(_, count)| count).sum(),
+        /// Half of the measured deliveries took at most about this many seconds; null without any
+        #[schema(minimum = 0)]
+        p50_seconds: Option<f64> = percentile(&times, 50),
+        /// 99 of 100 measured deliveries took at most about this many seconds; null without any
+        #[schema(minimum = 0)]
+        p99_seconds: Option<f64> = percentile(&times, 99),
     }
 }
 

@@ -46,39 +46,46 @@ impl EmailEventView {
 
 list_response! { pub EmailEventList { events: EmailEventView } as "EmailEventList" }
 
-/// A delivery attempt
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Attempt")]
-pub struct DeliveryAttemptView {
-    /// Number of the attempt for this recipient, from 1
-    n: u32,
-    /// The recipient
-    recipient: Option<String>,
-    /// The host
-    mx_host: Option<String>,
-    /// The host's IP address
-    ip: Option<IpAddr>,
-    /// Null for plain text
-    tls: Option<AttemptTlsView>,
-    /// The three-digit SMTP reply code
-    smtp_code: Option<u16>,
-    /// The enhanced status code (RFC 3463)
-    enhanced_code: Option<String>,
-    /// The text of the response
-    response: Option<String>,
-    /// The error, if it was not a response of a host
-    error: Option<String>,
-    /// The phase that the attempt reached
-    #[schema(as = String)]
-    phase: AttemptPhase,
-    /// Duration in milliseconds
-    duration_ms: u64,
-    /// When it started
-    created_at: JsonTimestamp,
-    /// When the next attempt is due
-    next_attempt_at: Option<JsonTimestamp>,
-    /// The SMTP transcript
-    transcript: String,
+object_view! {
+    /// A delivery attempt
+    #[schema(name = "Attempt")]
+    pub struct DeliveryAttemptView,
+    /// The view of an attempt; `recipients` are those of its email.
+    pub fn from_attempt(
+        attempt: Attempt, recipients: &[Recipient];
+        let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
+        let smtp_reply = attempt.reply.as_ref()
+    ) {
+        /// Number of the attempt for this recipient, from 1
+        n: u32 = attempt.number,
+        /// The recipient
+        recipient: Option<String> = recipient.map(|r| r.address.to_string()),
+        /// The host
+        mx_host: Option<String> = attempt.mx_host,
+        /// The host's IP address
+        ip: Option<IpAddr> = attempt.ip,
+        /// Null for plain text
+        tls: Option<AttemptTlsView> = attempt.tls.map(AttemptTlsView::from_facts),
+        /// The three-digit SMTP reply code
+        smtp_code: Option<u16> = smtp_reply.map(|reply| reply.code),
+        /// The enhanced status code (RFC 3463)
+        enhanced_code: Option<String> = smtp_reply.and_then(|reply| reply.enhanced).map(|code| code.to_string()),
+        /// The text of the response
+        response: Option<String> = smtp_reply.map(|reply| reply.text().into_owned()),
+        /// The error, if it was not a response of a host
+        error: Option<String> = attempt.error,
+        /// The phase that the attempt reached
+        #[schema(as = String)]
+        phase: AttemptPhase = attempt.phase,
+        /// Duration in milliseconds
+        duration_ms: u64 = attempt.duration_ms,
+        /// When it started
+        created_at: JsonTimestamp = JsonTimestamp(attempt.created_at),
+        /// When the next attempt is due
+        next_attempt_at: Option<JsonTimestamp> = attempt.next_attempt_at.map(JsonTimestamp),
+        /// The SMTP transcript
+        transcript: String = attempt.transcript,
+    }
 }
 
 /// TLS
@@ -99,30 +106,6 @@ impl AttemptTlsView {
     fn from_facts(facts: AttemptTls) -> Self {
         let AttemptTls { version, cipher, verified, policy } = facts;
         Self { version, cipher, verified, policy }
-    }
-}
-
-impl DeliveryAttemptView {
-    /// The view of an attempt; `recipients` are those of its email.
-    pub fn from_attempt(attempt: Attempt, recipients: &[Recipient]) -> Self {
-        let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
-        let smtp_reply = attempt.reply.as_ref();
-        Self {
-            n: attempt.number,
-            recipient: recipient.map(|r| r.address.to_string()),
-            mx_host: attempt.mx_host,
-            ip: attempt.ip,
-            tls: attempt.tls.map(AttemptTlsView::from_facts),
-            smtp_code: smtp_reply.map(|reply| reply.code),
-            enhanced_code: smtp_reply.and_then(|reply| reply.enhanced).map(|code| code.to_string()),
-            response: smtp_reply.map(|reply| reply.text().into_owned()),
-            error: attempt.error,
-            phase: attempt.phase,
-            duration_ms: attempt.duration_ms,
-            created_at: JsonTimestamp(attempt.created_at),
-            next_attempt_at: attempt.next_attempt_at.map(JsonTimestamp),
-            transcript: attempt.transcript,
-        }
     }
 }
 

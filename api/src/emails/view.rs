@@ -18,47 +18,55 @@ use model::tracking::restore_html;
 use queue::admin::queue_admin::{WaitCause, WaitStatus};
 use store::email::EmailWithRecipients;
 
-/// An email
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Email")]
-pub struct EmailView {
-    /// Its id (`msg_…`)
-    id: EmailId,
-    /// The author
-    from: String,
-    /// Recipients
-    to: Vec<String>,
-    /// Recipients of a copy
-    cc: Vec<String>,
-    /// Recipients of a blind copy
-    bcc: Vec<String>,
-    /// Addresses for replies
-    reply_to: Vec<String>,
-    /// The subject
-    subject: String,
-    /// The status
-    #[schema(as = String, enum = STATUSES)]
-    status: EmailStatus,
-    /// The latest event, like `email.delivered`
-    last_event: EventKind,
-    /// The response of the first server that rejected the email
-    bounce_reason: Option<String>,
-    /// The tags
-    tags: Vec<TagView>,
-    /// True if only the recipient may read the content, like that of a sign-in link: it cannot be resent
-    confidential: bool,
-    /// When the email is scheduled to be sent
-    scheduled_at: Option<JsonTimestamp>,
-    /// When it was cancelled
-    cancelled_at: Option<JsonTimestamp>,
-    /// When it was accepted
-    created_at: JsonTimestamp,
-    /// When it entered the queue
-    sent_at: Option<JsonTimestamp>,
-    /// When it was delivered to the first recipient
-    delivered_at: Option<JsonTimestamp>,
-    /// When the first recipient bounced
-    bounced_at: Option<JsonTimestamp>,
+object_view! {
+    /// An email
+    #[schema(name = "Email")]
+    pub struct EmailView, fn from_rollup(
+        found: &EmailWithRecipients, rollup: EmailRollup, tally: &TrackingCounters;
+        let EmailWithRecipients { email, recipients, .. } = found;
+        let cancelled_at = (rollup.status == EmailStatus::Cancelled)
+            .then(|| recipients.iter().map(|r| r.last_event.1).max())
+            .flatten()
+    ) {
+        /// Its id (`msg_…`)
+        id: EmailId = email.id,
+        /// The author
+        from: String = email.from.to_string(),
+        /// Recipients
+        to: Vec<String> = mailbox_texts(&email.header.to),
+        /// Recipients of a copy
+        cc: Vec<String> = mailbox_texts(&email.header.cc),
+        /// Recipients of a blind copy
+        bcc: Vec<String> = mailbox_texts(&email.header.bcc),
+        /// Addresses for replies
+        reply_to: Vec<String> = mailbox_texts(&email.header.reply_to),
+        /// The subject
+        subject: String = email.header.subject.clone(),
+        /// The status
+        #[schema(as = String, enum = STATUSES)]
+        status: EmailStatus = rollup.status,
+        /// The latest event, like `email.delivered`
+        last_event: EventKind = last_event(found, &rollup, tally),
+        /// The response of the first server that rejected the email
+        bounce_reason: Option<String> = rollup.bounce_reason,
+        /// The tags
+        tags: Vec<TagView> = email.tags.iter().map(TagView::from_tag).collect(),
+        /// True if only the recipient may read the content, like that of a sign-in link: it cannot be resent
+        confidential: bool = email.is_confidential(),
+        /// When the email is scheduled to be sent
+        scheduled_at: Option<JsonTimestamp> =
+            found.schedule.as_ref().map(|schedule| JsonTimestamp(schedule.scheduled_at)),
+        /// When it was cancelled
+        cancelled_at: Option<JsonTimestamp> = cancelled_at.map(JsonTimestamp),
+        /// When it was accepted
+        created_at: JsonTimestamp = JsonTimestamp(email.created_at),
+        /// When it entered the queue
+        sent_at: Option<JsonTimestamp> = sent_at(found).map(JsonTimestamp),
+        /// When it was delivered to the first recipient
+        delivered_at: Option<JsonTimestamp> = rollup.delivered_at.map(JsonTimestamp),
+        /// When the first recipient bounced
+        bounced_at: Option<JsonTimestamp> = rollup.bounced_at.map(JsonTimestamp),
+    }
 }
 
 fn mailbox_texts(mailboxes: &[Mailbox]) -> Vec<String> {
@@ -69,33 +77,6 @@ impl EmailView {
     /// The view of an email with its tracking counters.
     pub fn from_email(found: &EmailWithRecipients, tally: &TrackingCounters) -> Self {
         Self::from_rollup(found, EmailRollup::from_recipients(&found.recipients), tally)
-    }
-
-    fn from_rollup(found: &EmailWithRecipients, rollup: EmailRollup, tally: &TrackingCounters) -> Self {
-        let EmailWithRecipients { email, recipients, .. } = found;
-        let cancelled_at = (rollup.status == EmailStatus::Cancelled)
-            .then(|| recipients.iter().map(|r| r.last_event.1).max())
-            .flatten();
-        Self {
-            id: email.id,
-            from: email.from.to_string(),
-            to: mailbox_texts(&email.header.to),
-            cc: mailbox_texts(&email.header.cc),
-            bcc: mailbox_texts(&email.header.bcc),
-            reply_to: mailbox_texts(&email.header.reply_to),
-            subject: email.header.subject.clone(),
-            status: rollup.status,
-            last_event: last_event(found, &rollup, tally),
-            bounce_reason: rollup.bounce_reason,
-            tags: email.tags.iter().map(TagView::from_tag).collect(),
-            confidential: email.is_confidential(),
-            scheduled_at: found.schedule.as_ref().map(|schedule| JsonTimestamp(schedule.scheduled_at)),
-            cancelled_at: cancelled_at.map(JsonTimestamp),
-            created_at: JsonTimestamp(email.created_at),
-            sent_at: sent_at(found).map(JsonTimestamp),
-            delivered_at: rollup.delivered_at.map(JsonTimestamp),
-            bounced_at: rollup.bounced_at.map(JsonTimestamp),
-        }
     }
 }
 
@@ -243,35 +224,25 @@ impl EmailDetail {
     }
 }
 
-/// A tag
-#[derive(Debug, Serialize, ToSchema)]
-struct TagView {
-    /// The name
-    name: String,
-    /// The value
-    value: String,
-}
-
-impl TagView {
-    fn from_tag(tag: &Tag) -> Self {
-        Self { name: tag.name.clone(), value: tag.value.clone() }
+object_view! {
+    /// A tag
+    struct TagView, fn from_tag(tag: &Tag) {
+        /// The name
+        name: String = tag.name.clone(),
+        /// The value
+        value: String = tag.value.clone(),
     }
 }
 
-/// A template
-#[derive(Debug, Serialize, ToSchema)]
-struct SourceTemplateView {
-    /// The template's id (`tpl_…`)
-    id: TemplateId,
-    /// The template's alias at that time
-    alias: Option<String>,
-    /// The version
-    version: u32,
-}
-
-impl SourceTemplateView {
-    fn from_template(template: &SourceTemplate) -> Self {
-        Self { id: template.id, alias: template.alias.clone(), version: template.version }
+object_view! {
+    /// A template
+    struct SourceTemplateView, fn from_template(template: &SourceTemplate) {
+        /// The template's id (`tpl_…`)
+        id: TemplateId = template.id,
+        /// The template's alias at that time
+        alias: Option<String> = template.alias.clone(),
+        /// The version
+        version: u32 = template.version,
     }
 }
 
@@ -332,97 +303,65 @@ impl EmailAttachmentView {
 
 object_response! { "A response with an email", pub EmailResponse { email: EmailDetail } }
 
-/// A recipient
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Recipient")]
-pub struct RecipientView {
-    /// The address
-    email: String,
-    /// The header field
-    #[schema(as = String, enum = ["to", "cc", "bcc"])]
-    r#type: RecipientKind,
-    /// The delivery status
-    #[schema(enum = RECIPIENT_STATUSES)]
-    status: &'static str,
-    /// Number of delivery attempts
-    attempts: u32,
-    /// The last response of the destination
-    last_response: Option<SmtpResponseView>,
-    /// Why the last attempt failed, if it was not a response of a host
-    error: Option<String>,
-    /// The mail host of the last response
-    mx_host: Option<String>,
-    /// When it was delivered
-    delivered_at: Option<JsonTimestamp>,
-    /// When it bounced
-    bounced_at: Option<JsonTimestamp>,
-    /// When it was first opened
-    opened_at: Option<JsonTimestamp>,
-    /// When a link was first clicked
-    clicked_at: Option<JsonTimestamp>,
-    /// When the recipient reported spam
-    complained_at: Option<JsonTimestamp>,
-    /// When the next attempt is due
-    next_attempt_at: Option<JsonTimestamp>,
-    /// Why the recipient waits; null if no further automatic action is pending
-    waits_for: Option<RecipientWaitView>,
-}
-
-/// Why a recipient waits
-#[derive(Debug, Serialize, ToSchema)]
-struct RecipientWaitView {
-    /// The limit or schedule that blocks the recipient
-    #[schema(enum = WaitCause::WORDS)]
-    cause: &'static str,
-    /// The cause as a sentence
-    text: String,
-    /// The destination's mail hosts, once known
-    destination: Option<String>,
-    /// Number of recipients ahead in the destination's queue, if known
-    place: Option<usize>,
-    /// When the wait ends, if known
-    until: Option<JsonTimestamp>,
-}
-
-impl RecipientWaitView {
-    fn from_waiting(wait: &WaitStatus) -> Self {
-        Self {
-            cause: wait.cause.word(),
-            text: wait.cause.to_string(),
-            destination: wait.destination.clone(),
-            place: wait.position,
-            until: wait.until.map(JsonTimestamp),
-        }
-    }
-}
-
-impl RecipientView {
+object_view! {
+    /// A recipient
+    #[schema(name = "Recipient")]
+    pub struct RecipientView,
     /// The view of a recipient with its tracking counters and what it waits for.
     pub fn from_recipient(
-        recipient: &Recipient,
-        tally: Option<&TrackingCounters>,
-        waits_for: Option<&WaitStatus>,
-    ) -> Self {
+        recipient: &Recipient, tally: Option<&TrackingCounters>, waits_for: Option<&WaitStatus>;
         let first =
             |count: fn(&TrackingCounters) -> &HitCount| tally.and_then(|tally| count(tally).first).map(JsonTimestamp);
         let next_attempt_at =
-            waits_for.map_or(recipient.next_attempt_at, |wait| wait.next_attempt_at(recipient.next_attempt_at));
-        Self {
-            email: recipient.address.to_string(),
-            r#type: recipient.kind,
-            status: status_word(recipient.state),
-            attempts: recipient.attempts,
-            last_response: recipient.last_response.as_ref().map(SmtpResponseView::from_reply),
-            error: recipient.error.clone(),
-            mx_host: recipient.mx_host.clone(),
-            delivered_at: recipient.delivered_at.map(JsonTimestamp),
-            bounced_at: recipient.bounced_at.map(JsonTimestamp),
-            opened_at: first(|tally| &tally.opened),
-            clicked_at: first(|tally| &tally.clicked),
-            complained_at: recipient.complained_at.map(JsonTimestamp),
-            next_attempt_at: next_attempt_at.map(JsonTimestamp),
-            waits_for: waits_for.map(RecipientWaitView::from_waiting),
-        }
+            waits_for.map_or(recipient.next_attempt_at, |wait| wait.next_attempt_at(recipient.next_attempt_at))
+    ) {
+        /// The address
+        email: String = recipient.address.to_string(),
+        /// The header field
+        #[schema(as = String, enum = ["to", "cc", "bcc"])]
+        r#type: RecipientKind = recipient.kind,
+        /// The delivery status
+        #[schema(enum = RECIPIENT_STATUSES)]
+        status: &'static str = status_word(recipient.state),
+        /// Number of delivery attempts
+        attempts: u32 = recipient.attempts,
+        /// The last response of the destination
+        last_response: Option<SmtpResponseView> = recipient.last_response.as_ref().map(SmtpResponseView::from_reply),
+        /// Why the last attempt failed, if it was not a response of a host
+        error: Option<String> = recipient.error.clone(),
+        /// The mail host of the last response
+        mx_host: Option<String> = recipient.mx_host.clone(),
+        /// When it was delivered
+        delivered_at: Option<JsonTimestamp> = recipient.delivered_at.map(JsonTimestamp),
+        /// When it bounced
+        bounced_at: Option<JsonTimestamp> = recipient.bounced_at.map(JsonTimestamp),
+        /// When it was first opened
+        opened_at: Option<JsonTimestamp> = first(|tally| &tally.opened),
+        /// When a link was first clicked
+        clicked_at: Option<JsonTimestamp> = first(|tally| &tally.clicked),
+        /// When the recipient reported spam
+        complained_at: Option<JsonTimestamp> = recipient.complained_at.map(JsonTimestamp),
+        /// When the next attempt is due
+        next_attempt_at: Option<JsonTimestamp> = next_attempt_at.map(JsonTimestamp),
+        /// Why the recipient waits; null if no further automatic action is pending
+        waits_for: Option<RecipientWaitView> = waits_for.map(RecipientWaitView::from_waiting),
+    }
+}
+
+object_view! {
+    /// Why a recipient waits
+    struct RecipientWaitView, fn from_waiting(wait: &WaitStatus) {
+        /// The limit or schedule that blocks the recipient
+        #[schema(enum = WaitCause::WORDS)]
+        cause: &'static str = wait.cause.word(),
+        /// The cause as a sentence
+        text: String = wait.cause.to_string(),
+        /// The destination's mail hosts, once known
+        destination: Option<String> = wait.destination.clone(),
+        /// Number of recipients ahead in the destination's queue, if known
+        place: Option<usize> = wait.position,
+        /// When the wait ends, if known
+        until: Option<JsonTimestamp> = wait.until.map(JsonTimestamp),
     }
 }
 
@@ -439,25 +378,16 @@ fn status_word(state: RecipientState) -> &'static str {
     }
 }
 
-/// An SMTP reply
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SmtpResponseView {
-    /// The three-digit SMTP reply code
-    #[schema(as = i64)]
-    smtp_code: u16,
-    /// The enhanced status code (RFC 3463), like `5.1.1`
-    enhanced_code: Option<String>,
-    /// The text of the response
-    text: String,
-}
-
-impl SmtpResponseView {
-    fn from_reply(reply: &SmtpReply) -> Self {
-        Self {
-            smtp_code: reply.code,
-            enhanced_code: reply.enhanced.map(|code| code.to_string()),
-            text: reply.text().into_owned(),
-        }
+object_view! {
+    /// An SMTP reply
+    pub struct SmtpResponseView, fn from_reply(reply: &SmtpReply) {
+        /// The three-digit SMTP reply code
+        #[schema(as = i64)]
+        smtp_code: u16 = reply.code,
+        /// The enhanced status code (RFC 3463), like `5.1.1`
+        enhanced_code: Option<String> = reply.enhanced.map(|code| code.to_string()),
+        /// The text of the response
+        text: String = reply.text().into_owned(),
     }
 }
 

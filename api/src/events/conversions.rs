@@ -68,64 +68,45 @@ impl RequestQuery for ListConversions {
     }
 }
 
-/// A sign-up or subscription; recorded once per `subject_id`
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Conversion")]
-pub struct ConversionView {
-    /// The first event that reported it (`ae_…`)
-    event_id: ProductEventId,
-    /// The value of the dimension
-    #[schema(enum = ["sign_up", "subscription"])]
-    kind: &'static str,
-    /// The id of the user or subscription
-    subject_id: String,
-    /// The person's user id in your product
-    user_id: Option<String>,
-    /// The person's email address
-    email: Option<String>,
-    /// The cookie `stx_vid`
-    visitor_id: Option<String>,
-    /// The measured source of the first visit
-    source: Option<String>,
-    /// The source as named by the event
-    came_from: Option<String>,
-    /// The sign-up method
-    signup_method: Option<String>,
-    /// The Google Ads click id that gets the credit
-    gclid: Option<String>,
-    /// The `gbraid` click id of an app campaign
-    gbraid: Option<String>,
-    /// The `wbraid` click id of an app campaign
-    wbraid: Option<String>,
-    /// The value
-    value: Option<f64>,
-    /// The currency of the value
-    currency: Option<String>,
-    /// When it happened
-    occurred_at: JsonTimestamp,
-}
-
-impl ConversionView {
-    fn from_conversion(conversion: Conversion) -> Self {
+object_view! {
+    /// A sign-up or subscription; recorded once per `subject_id`
+    #[schema(name = "Conversion")]
+    pub struct ConversionView, fn from_conversion(
+        conversion: Conversion;
         let Conversion { event, kind, subject, user_id, email, context, source, value, occurred_at, .. } = conversion;
-        let (value, currency) = value.unzip();
-        Self {
-            event_id: event,
-            kind: kind.word(),
-            subject_id: subject,
-            user_id,
-            email,
-            visitor_id: context.visitor_id,
-            source,
-            came_from: context.came_from,
-            signup_method: context.signup_method,
-            gclid: context.clicks.gclid,
-            gbraid: context.clicks.gbraid,
-            wbraid: context.clicks.wbraid,
-            value,
-            currency: currency.flatten(),
-            occurred_at: JsonTimestamp(occurred_at),
-        }
+        let (value, currency) = value.unzip()
+    ) {
+        /// The first event that reported it (`ae_…`)
+        event_id: ProductEventId = event,
+        /// The value of the dimension
+        #[schema(enum = ["sign_up", "subscription"])]
+        kind: &'static str = kind.word(),
+        /// The id of the user or subscription
+        subject_id: String = subject,
+        /// The person's user id in your product
+        user_id: Option<String> = user_id,
+        /// The person's email address
+        email: Option<String> = email,
+        /// The cookie `stx_vid`
+        visitor_id: Option<String> = context.visitor_id,
+        /// The measured source of the first visit
+        source: Option<String> = source,
+        /// The source as named by the event
+        came_from: Option<String> = context.came_from,
+        /// The sign-up method
+        signup_method: Option<String> = context.signup_method,
+        /// The Google Ads click id that gets the credit
+        gclid: Option<String> = context.clicks.gclid,
+        /// The `gbraid` click id of an app campaign
+        gbraid: Option<String> = context.clicks.gbraid,
+        /// The `wbraid` click id of an app campaign
+        wbraid: Option<String> = context.clicks.wbraid,
+        /// The value
+        value: Option<f64> = value,
+        /// The currency of the value
+        currency: Option<String> = currency.flatten(),
+        /// When it happened
+        occurred_at: JsonTimestamp = JsonTimestamp(occurred_at),
     }
 }
 

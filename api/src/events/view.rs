@@ -41,33 +41,25 @@ list_response! { pub ProductEventList { events: ProductEventView } as "ProductEv
 
 object_response! { "A product event", pub ProductEventResponse { event: ProductEventView } as "OneProductEvent" }
 
-/// The event was accepted
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AcceptedEvent", status = ACCEPTED)]
-pub struct SendEventResponse {
-    event: ProductEventView,
-    /// Number of active automations that the event triggered
-    matched_automations: u64,
-    /// Number of waiting runs that the event resumed
-    resumed_runs: u64,
-    /// Number of runs that the event cancelled
-    cancelled_runs: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<AutomationRunView>,
+object_view! {
+    /// The event was accepted
+    #[schema(name = "AcceptedEvent", status = ACCEPTED)]
+    pub struct SendEventResponse,
+    /// The response for an ingested event, with its effects on automations.
+    pub fn from_accepted_event(accepted: &IngestedProductEvent) {
+        event: ProductEventView = ProductEventView::from_event(accepted.event.clone()),
+        /// Number of active automations that the event triggered
+        matched_automations: u64 = accepted.effects.matched,
+        /// Number of waiting runs that the event resumed
+        resumed_runs: u64 = accepted.effects.resumed,
+        /// Number of runs that the event cancelled
+        cancelled_runs: u64 = accepted.effects.cancelled,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<AutomationRunView> = None,
+    }
 }
 
 impl SendEventResponse {
-    /// The response for an ingested event, with its effects on automations.
-    pub fn from_accepted_event(accepted: &IngestedProductEvent) -> Self {
-        Self {
-            event: ProductEventView::from_event(accepted.event.clone()),
-            matched_automations: accepted.effects.matched,
-            resumed_runs: accepted.effects.resumed,
-            cancelled_runs: accepted.effects.cancelled,
-            run: None,
-        }
-    }
-
     /// The response for a dry run, with its run.
     pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
         let event = ProductEventView::from_event(event.redacted());

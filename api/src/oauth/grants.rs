@@ -12,50 +12,33 @@ use crate::access;
 use crate::credentials::policy::{policy_request_schema, policy_schema, policy_view, read_policy};
 use crate::prelude::*;
 
-/// A user's grant to an app
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Grant")]
-pub struct GrantView {
-    /// `grant_…`
-    id: GrantId,
-    /// The client's id: `client_…`, or the URL of its metadata document
-    client_id: String,
-    /// The name that the client gave itself; it is not verified
-    client_name: String,
-    /// The user who gave the grant; it ends if the user is removed or gets a lower role
-    user_id: UserId,
-    /// `read`, `send`, `manage`
-    scopes: Vec<&'static str>,
-    /// The rules for the client below its scopes; null without a rule
-    #[schema(with = policy_schema)]
-    policy: Value,
-    /// `api`, `mcp`: the parts of the service that accept its tokens
-    resources: Vec<&'static str>,
-    /// When it was last used, to about a minute
-    last_used_at: Option<JsonTimestamp>,
-    /// The IP address of the last use
-    last_used_ip: Option<String>,
-    /// When it ends, unless its client refreshes it
-    expires_at: JsonTimestamp,
-    /// When it was given
-    created_at: JsonTimestamp,
-}
-
-impl GrantView {
-    fn new(grant: &OAuthGrant, used: Option<LastUse>) -> Self {
-        Self {
-            id: grant.id,
-            client_id: grant.client.id.clone(),
-            client_name: grant.client.name.clone(),
-            user_id: grant.grantor.user,
-            scopes: grant.scopes.iter().map(OAuthScope::word).collect(),
-            policy: policy_view(&grant.policy),
-            resources: resource_words(grant.audience),
-            last_used_at: used.map(|used| JsonTimestamp(used.at)),
-            last_used_ip: used.and_then(|used| used.from).map(|address| address.to_string()),
-            expires_at: JsonTimestamp(grant.expires_at),
-            created_at: JsonTimestamp(grant.created_at),
-        }
+object_view! {
+    /// A user's grant to an app
+    #[schema(name = "Grant")]
+    pub struct GrantView, fn new(grant: &OAuthGrant, used: Option<LastUse>) {
+        /// `grant_…`
+        id: GrantId = grant.id,
+        /// The client's id: `client_…`, or the URL of its metadata document
+        client_id: String = grant.client.id.clone(),
+        /// The name that the client gave itself; it is not verified
+        client_name: String = grant.client.name.clone(),
+        /// The user who gave the grant; it ends if the user is removed or gets a lower role
+        user_id: UserId = grant.grantor.user,
+        /// `read`, `send`, `manage`
+        scopes: Vec<&'static str> = grant.scopes.iter().map(OAuthScope::word).collect(),
+        /// The rules for the client below its scopes; null without a rule
+        #[schema(with = policy_schema)]
+        policy: Value = policy_view(&grant.policy),
+        /// `api`, `mcp`: the parts of the service that accept its tokens
+        resources: Vec<&'static str> = resource_words(grant.audience),
+        /// When it was last used, to about a minute
+        last_used_at: Option<JsonTimestamp> = used.map(|used| JsonTimestamp(used.at)),
+        /// The IP address of the last use
+        last_used_ip: Option<String> = used.and_then(|used| used.from).map(|address| address.to_string()),
+        /// When it ends, unless its client refreshes it
+        expires_at: JsonTimestamp = JsonTimestamp(grant.expires_at),
+        /// When it was given
+        created_at: JsonTimestamp = JsonTimestamp(grant.created_at),
     }
 }
 

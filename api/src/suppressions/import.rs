@@ -63,21 +63,26 @@ struct BadLineView {
     message: String,
 }
 
-/// An import of suppressions
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ImportView {
-    /// Id (`imp_…`)
-    id: ImportId,
-    /// Status
-    #[schema(as = String, enum = ["queued", "running", "completed", "failed"])]
-    status: ImportStatus,
-    counts: ImportCountsView,
-    /// The first invalid lines
-    errors: Vec<BadLineView>,
-    /// Time of the request
-    created_at: JsonTimestamp,
-    /// Time of completion
-    completed_at: Option<JsonTimestamp>,
+object_view! {
+    /// An import of suppressions
+    pub struct ImportView, fn from_import(
+        import: &SuppressionImport;
+        let errors = import.errors.iter();
+        let errors = errors.map(|bad| BadLineView { line: bad.line, message: bad.message.clone() })
+    ) {
+        /// Id (`imp_…`)
+        id: ImportId = import.id,
+        /// Status
+        #[schema(as = String, enum = ["queued", "running", "completed", "failed"])]
+        status: ImportStatus = import.status,
+        counts: ImportCountsView = ImportCountsView::from_counts(import.counts),
+        /// The first invalid lines
+        errors: Vec<BadLineView> = errors.collect(),
+        /// Time of the request
+        created_at: JsonTimestamp = JsonTimestamp(import.created_at),
+        /// Time of completion
+        completed_at: Option<JsonTimestamp> = import.completed_at.map(JsonTimestamp),
+    }
 }
 
 /// Progress
@@ -105,21 +110,6 @@ impl ImportCountsView {
 }
 
 object_response! { "An import of suppressions", pub ImportResponse { import: ImportView } as "OneImport" }
-
-impl ImportView {
-    fn from_import(import: &SuppressionImport) -> Self {
-        let errors = import.errors.iter();
-        let errors = errors.map(|bad| BadLineView { line: bad.line, message: bad.message.clone() });
-        Self {
-            id: import.id,
-            status: import.status,
-            counts: ImportCountsView::from_counts(import.counts),
-            errors: errors.collect(),
-            created_at: JsonTimestamp(import.created_at),
-            completed_at: import.completed_at.map(JsonTimestamp),
-        }
-    }
-}
 
 impl ImportResponse {
     fn from_import(import: &SuppressionImport) -> Self {

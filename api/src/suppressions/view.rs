@@ -17,46 +17,31 @@ pub struct SuppressionDetailView {
     diagnostic: String,
 }
 
-/// A suppressed address or domain
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Suppression")]
-pub struct SuppressionView {
-    /// Id (`sup_…`)
-    id: SuppressionId,
-    /// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
-    email: String,
-    /// Reason
-    reason: SuppressionReason,
-    /// Source
-    source: SuppressionSource,
-    /// The email that caused it
-    email_id: Option<EmailId>,
-    detail: Option<SuppressionDetailView>,
-    /// Note
-    note: Option<String>,
-    /// Expiry; null means never
-    expires_at: Option<JsonTimestamp>,
-    /// Time of creation
-    created_at: JsonTimestamp,
-}
-
-impl SuppressionView {
-    pub fn from_suppression(suppression: &Suppression) -> Self {
-        Self {
-            id: suppression.id,
-            email: suppression.target.key(),
-            reason: suppression.reason,
-            source: suppression.source,
-            email_id: suppression.email,
-            detail: suppression.detail.as_ref().map(|detail| SuppressionDetailView {
-                smtp_code: detail.smtp_code,
-                enhanced_code: detail.enhanced_code,
-                diagnostic: detail.diagnostic.clone(),
-            }),
-            note: suppression.note.clone(),
-            expires_at: suppression.expires_at.map(JsonTimestamp),
-            created_at: JsonTimestamp(suppression.created_at),
-        }
+object_view! {
+    /// A suppressed address or domain
+    #[schema(name = "Suppression")]
+    pub struct SuppressionView, pub fn from_suppression(suppression: &Suppression) {
+        /// Id (`sup_…`)
+        id: SuppressionId = suppression.id,
+        /// The address in lower case, as used for comparison; or `@domain.tld` for a whole domain
+        email: String = suppression.target.key(),
+        /// Reason
+        reason: SuppressionReason = suppression.reason,
+        /// Source
+        source: SuppressionSource = suppression.source,
+        /// The email that caused it
+        email_id: Option<EmailId> = suppression.email,
+        detail: Option<SuppressionDetailView> = suppression.detail.as_ref().map(|detail| SuppressionDetailView {
+            smtp_code: detail.smtp_code,
+            enhanced_code: detail.enhanced_code,
+            diagnostic: detail.diagnostic.clone(),
+        }),
+        /// Note
+        note: Option<String> = suppression.note.clone(),
+        /// Expiry; null means never
+        expires_at: Option<JsonTimestamp> = suppression.expires_at.map(JsonTimestamp),
+        /// Time of creation
+        created_at: JsonTimestamp = JsonTimestamp(suppression.created_at),
     }
 }
 

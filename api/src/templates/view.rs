@@ -37,25 +37,28 @@ pub struct TemplateView {
     updated_at: JsonTimestamp,
 }
 
-/// Settings and bodies of a version
-#[derive(Debug, Serialize, ToSchema)]
-struct TemplateSettingsView {
-    /// Category
-    category: Category,
-    /// Managed unsubscribe; always on for product and newsletter
-    unsubscribe_enabled: bool,
-    /// Default author, unless the send request has one
-    from: Option<String>,
-    /// Default `Reply-To`, unless the send request has one
-    reply_to: Vec<String>,
-    /// Markup of the subject
-    subject: Option<String>,
-    /// Markup of the preview text after the subject
-    preheader: Option<String>,
-    #[serde(flatten)]
-    bodies: Option<TemplateBodiesView>,
-    /// Declared variables
-    variables: Vec<TemplateVariableView>,
+object_view! {
+    /// Settings and bodies of a version
+    struct TemplateSettingsView, fn from_settings(settings: &TemplateSettings, bodies: Option<TemplateBodies>) {
+        /// Category
+        category: Category = settings.category,
+        /// Managed unsubscribe; always on for product and newsletter
+        unsubscribe_enabled: bool = settings.has_managed_unsubscribe(),
+        /// Default author, unless the send request has one
+        from: Option<String> = settings.from.as_ref().map(ToString::to_string),
+        /// Default `Reply-To`, unless the send request has one
+        reply_to: Vec<String> = settings.reply_to.iter().map(ToString::to_string).collect(),
+        /// Markup of the subject
+        subject: Option<String> = settings.subject.clone(),
+        /// Markup of the preview text after the subject
+        preheader: Option<String> = settings.preheader.clone(),
+        #[serde(flatten)]
+        bodies: Option<TemplateBodiesView> =
+            bodies.map(|TemplateBodies { html, text, mjml }| TemplateBodiesView { html, mjml, text }),
+        /// Declared variables
+        variables: Vec<TemplateVariableView> =
+            settings.variables.iter().map(TemplateVariableView::from_variable).collect(),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -94,21 +97,6 @@ struct TemplateBodiesView {
     mjml: Option<String>,
     /// Markup of the plain-text body; omitted in lists
     text: Option<String>,
-}
-
-impl TemplateSettingsView {
-    fn from_settings(settings: &TemplateSettings, bodies: Option<TemplateBodies>) -> Self {
-        Self {
-            category: settings.category,
-            unsubscribe_enabled: settings.has_managed_unsubscribe(),
-            from: settings.from.as_ref().map(ToString::to_string),
-            reply_to: settings.reply_to.iter().map(ToString::to_string).collect(),
-            subject: settings.subject.clone(),
-            preheader: settings.preheader.clone(),
-            bodies: bodies.map(|TemplateBodies { html, text, mjml }| TemplateBodiesView { html, mjml, text }),
-            variables: settings.variables.iter().map(TemplateVariableView::from_variable).collect(),
-        }
-    }
 }
 
 impl TemplateView {
@@ -151,28 +139,18 @@ pub struct TemplateResponse {
 
 list_response! { pub TemplateList { templates: TemplateView } as "TemplateList" }
 
-/// A published version
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "TemplateVersion")]
-pub struct TemplateVersionView {
-    /// Version number: 1, 2, 3 …
-    number: u32,
-    /// Note
-    note: Option<String>,
-    /// Time of publication
-    published_at: JsonTimestamp,
-    /// Email of the account that published it
-    published_by: String,
-}
-
-impl TemplateVersionView {
-    pub fn from_version(version: &TemplateVersion) -> Self {
-        Self {
-            number: version.number,
-            note: version.note.clone(),
-            published_at: JsonTimestamp(version.published_at),
-            published_by: version.published_by.clone(),
-        }
+object_view! {
+    /// A published version
+    #[schema(name = "TemplateVersion")]
+    pub struct TemplateVersionView, pub fn from_version(version: &TemplateVersion) {
+        /// Version number: 1, 2, 3 …
+        number: u32 = version.number,
+        /// Note
+        note: Option<String> = version.note.clone(),
+        /// Time of publication
+        published_at: JsonTimestamp = JsonTimestamp(version.published_at),
+        /// Email of the account that published it
+        published_by: String = version.published_by.clone(),
     }
 }
 

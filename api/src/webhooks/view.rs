@@ -6,55 +6,37 @@ use model::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDe
 
 use crate::prelude::*;
 
-/// A webhook endpoint
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Webhook")]
-pub struct WebhookView {
-    /// Id (`whk_…`)
-    id: WebhookId,
-    /// URL for deliveries
-    url: String,
-    /// The events that are sent; empty: all except those that must be named
-    #[schema(items = {"type": "string", "description": "An event name"})]
-    events: Vec<String>,
-    /// Whether events are sent
-    enabled: bool,
-    /// Your description
-    description: Option<String>,
-    /// Only events of these domains are sent
-    #[schema(items = {"type": "string", "description": "A domain id (`dom_…`)"})]
-    domain_ids: Vec<DomainId>,
-    /// Only mail received for these addresses is sent
-    #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
-    inbound_addresses: Vec<AddressPattern>,
-    /// Retry schedule
-    retry_policy: RetryPolicy,
-    /// Start of the current failures; null if deliveries succeed
-    failing_since: Option<JsonTimestamp>,
-    /// Why the endpoint is disabled
-    disabled_reason: Option<DisabledReason>,
-    /// Time of creation
-    created_at: JsonTimestamp,
-    /// Time of the last change
-    updated_at: JsonTimestamp,
-}
-
-impl WebhookView {
-    pub fn from_webhook(webhook: &Webhook) -> Self {
-        Self {
-            id: webhook.id,
-            url: webhook.url.clone(),
-            events: webhook.events.clone(),
-            enabled: webhook.enabled,
-            description: webhook.description.clone(),
-            domain_ids: webhook.domains.iter().map(|(id, _)| *id).collect(),
-            inbound_addresses: webhook.addresses.clone(),
-            retry_policy: webhook.retry,
-            failing_since: webhook.failing_since.map(JsonTimestamp),
-            disabled_reason: webhook.disabled_reason,
-            created_at: JsonTimestamp(webhook.created_at),
-            updated_at: JsonTimestamp(webhook.updated_at),
-        }
+object_view! {
+    /// A webhook endpoint
+    #[schema(name = "Webhook")]
+    pub struct WebhookView, pub fn from_webhook(webhook: &Webhook) {
+        /// Id (`whk_…`)
+        id: WebhookId = webhook.id,
+        /// URL for deliveries
+        url: String = webhook.url.clone(),
+        /// The events that are sent; empty: all except those that must be named
+        #[schema(items = {"type": "string", "description": "An event name"})]
+        events: Vec<String> = webhook.events.clone(),
+        /// Whether events are sent
+        enabled: bool = webhook.enabled,
+        /// Your description
+        description: Option<String> = webhook.description.clone(),
+        /// Only events of these domains are sent
+        #[schema(items = {"type": "string", "description": "A domain id (`dom_…`)"})]
+        domain_ids: Vec<DomainId> = webhook.domains.iter().map(|(id, _)| *id).collect(),
+        /// Only mail received for these addresses is sent
+        #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
+        inbound_addresses: Vec<AddressPattern> = webhook.addresses.clone(),
+        /// Retry schedule
+        retry_policy: RetryPolicy = webhook.retry,
+        /// Start of the current failures; null if deliveries succeed
+        failing_since: Option<JsonTimestamp> = webhook.failing_since.map(JsonTimestamp),
+        /// Why the endpoint is disabled
+        disabled_reason: Option<DisabledReason> = webhook.disabled_reason,
+        /// Time of creation
+        created_at: JsonTimestamp = JsonTimestamp(webhook.created_at),
+        /// Time of the last change
+        updated_at: JsonTimestamp = JsonTimestamp(webhook.updated_at),
     }
 }
 
@@ -77,46 +59,30 @@ pub struct WebhookWithSecretResponse {
 
 list_response! { pub WebhookList { webhooks: WebhookView } as "WebhookList" }
 
-/// The delivery of an event to an endpoint
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "WebhookDelivery")]
-pub struct WebhookDeliveryView {
-    /// Id (`whd_…`)
-    id: DeliveryId,
-    /// The endpoint (`whk_…`)
-    webhook_id: WebhookId,
-    /// The event (`evt_…`), sent as `webhook-id`
-    event_id: EventId,
-    /// Event name
-    r#type: String,
-    /// Status
-    status: WebhookDeliveryStatus,
-    /// Number of attempts
-    attempts_count: u32,
-    /// Time of the next attempt
-    next_attempt_at: Option<JsonTimestamp>,
-    /// Last HTTP status of the endpoint
-    response_status: Option<u16>,
-    /// Time of creation
-    created_at: JsonTimestamp,
-    /// Time of delivery
-    delivered_at: Option<JsonTimestamp>,
-}
-
-impl WebhookDeliveryView {
-    pub fn from_delivery(delivery: &WebhookDelivery) -> Self {
-        Self {
-            id: delivery.id,
-            webhook_id: delivery.webhook,
-            event_id: delivery.event,
-            r#type: delivery.kind.clone(),
-            status: delivery.status,
-            attempts_count: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at.map(JsonTimestamp),
-            response_status: delivery.response_status,
-            created_at: JsonTimestamp(delivery.created_at),
-            delivered_at: delivery.delivered_at.map(JsonTimestamp),
-        }
+object_view! {
+    /// The delivery of an event to an endpoint
+    #[schema(name = "WebhookDelivery")]
+    pub struct WebhookDeliveryView, pub fn from_delivery(delivery: &WebhookDelivery) {
+        /// Id (`whd_…`)
+        id: DeliveryId = delivery.id,
+        /// The endpoint (`whk_…`)
+        webhook_id: WebhookId = delivery.webhook,
+        /// The event (`evt_…`), sent as `webhook-id`
+        event_id: EventId = delivery.event,
+        /// Event name
+        r#type: String = delivery.kind.clone(),
+        /// Status
+        status: WebhookDeliveryStatus = delivery.status,
+        /// Number of attempts
+        attempts_count: u32 = delivery.attempts,
+        /// Time of the next attempt
+        next_attempt_at: Option<JsonTimestamp> = delivery.next_attempt_at.map(JsonTimestamp),
+        /// Last HTTP status of the endpoint
+        response_status: Option<u16> = delivery.response_status,
+        /// Time of creation
+        created_at: JsonTimestamp = JsonTimestamp(delivery.created_at),
+        /// Time of delivery
+        delivered_at: Option<JsonTimestamp> = delivery.delivered_at.map(JsonTimestamp),
     }
 }
 
