@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::prelude::*;
-use model::account::Plan;
+use model::account::{Account, Plan};
 use model::domain::{DomainState, SendingDomain};
 use model::quota::Noun;
 use model::usage::UsagePeriod;
@@ -22,43 +22,55 @@ pub struct Features {
     affiliates: bool,
 }
 
-/// The account
-#[derive(Debug, Serialize, ToSchema)]
-pub struct AccountView {
-    /// `acct_…`
-    id: AccountId,
-    /// The owner's address
-    email: String,
-    /// The plan
-    #[schema(as = String, enum = ["free", "pro", "scale", "dedicated"])]
-    plan: Plan,
-    /// The recipients and sender addresses that are allowed
-    #[schema(enum = ["sandbox", "self_test", "production"])]
-    access_level: &'static str,
-    /// Sender address for accounts without a verified domain
-    sandbox_sender: Option<String>,
-    /// Whether the account is suspended: its email is rejected
-    suspended: bool,
-    features: Features,
-    /// When it was created
-    created_at: JsonTimestamp,
+object_view! {
+    /// The account
+    pub struct AccountView, fn from_account(state: &AppState, account: &Account, is_verified: bool) {
+        /// `acct_…`
+        id: AccountId = account.id,
+        /// The owner's address
+        email: String = account.email.to_string(),
+        /// The plan
+        #[schema(as = String, enum = ["free", "pro", "scale", "dedicated"])]
+        plan: Plan = account.plan,
+        /// The recipients and sender addresses that are allowed
+        #[schema(enum = ["sandbox", "self_test", "production"])]
+        access_level: &'static str = account.access_level(is_verified).word(),
+        /// Sender address for accounts without a verified domain
+        sandbox_sender: Option<String> = state.options.sandbox_sender.as_ref().map(ToString::to_string),
+        /// Whether the account is suspended: its email is rejected
+        suspended: bool = account.suspended,
+        features: Features = Features {
+            inbound: state.options.receives_mail,
+            automations: true,
+            sms: state.accounts.automations.engine.has_sms_provider(),
+            affiliates: state.accounts.limits.plans.of(account.plan).affiliates,
+        },
+        /// When it was created
+        created_at: JsonTimestamp = JsonTimestamp(account.created_at),
+    }
 }
 
-/// Limits of the plan; null is unlimited
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LimitsView {
-    /// Emails per calendar month (UTC), counted per recipient
-    emails_per_month: Option<u64>,
-    /// Emails per day (UTC), counted per recipient
-    emails_per_day: Option<u64>,
-    /// Sending domains
-    domains: Option<u32>,
-    /// API requests per second
-    requests_per_second: u32,
-    /// Days for which emails are retained
-    retention_days: u64,
-    /// Storage limits, as a number of objects or in bytes; null is unlimited
-    storage: StorageNumbers,
+object_view! {
+    /// Limits of the plan; null is unlimited
+    pub struct LimitsView, fn from_account(
+        state: &AppState, account: &Account;
+        let limits = state.accounts.limits.plans.of(account.plan)
+    ) {
+        /// Emails per calendar month (UTC), counted per recipient
+        emails_per_month: Option<u64> = limits.emails_per_month,
+        /// Emails per day (UTC), counted per recipient
+        emails_per_day: Option<u64> = limits.emails_per_day,
+        /// Sending domains
+        domains: Option<u32> = limits.domains,
+        /// API requests per second
+        requests_per_second: u32 = limits.requests_per_second,
+        /// Days for which emails are retained
+        retention_days: u64 = state.queue.delivery.policy.current().retention.as_secs() / (24 * 3600),
+        /// Storage limits, as a number of objects or in bytes; null is unlimited
+        storage: StorageNumbers = StorageNumbers(
+            Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
+        ),
+    }
 }
 
 /// Usage of the account
@@ -117,31 +129,9 @@ pub async fn get(state: State, tenant: Tenant, _: NoInput) -> Result<AccountResp
     let is_verified = |domain: &SendingDomain| domain.state == DomainState::Verified;
     let verified = !store::domain::list(store, account.id, None, 1, is_verified).await?.domains.is_empty();
     let domains = store::domain::count(store, account.id).await?.number;
-    let limits = state.accounts.limits.plans.of(account.plan);
     Ok(AccountResponse {
-        account: AccountView {
-            id: account.id,
-            email: account.email.to_string(),
-            plan: account.plan,
-            access_level: account.access_level(verified).word(),
-            sandbox_sender: state.options.sandbox_sender.as_ref().map(ToString::to_string),
-            suspended: account.suspended,
-            features: Features {
-                inbound: state.options.receives_mail,
-                automations: true,
-                sms: state.accounts.automations.engine.has_sms_provider(),
-                affiliates: limits.affiliates,
-            },
-            created_at: JsonTimestamp(account.created_at),
-        },
-        limits: LimitsView {
-            emails_per_month: limits.emails_per_month,
-            emails_per_day: limits.emails_per_day,
-            domains: limits.domains,
-            requests_per_second: limits.requests_per_second,
-            retention_days: state.queue.delivery.policy.current().retention.as_secs() / (24 * 3600),
-            storage: StorageNumbers(Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect()),
-        },
+        account: AccountView::from_account(&state, account, verified),
+        limits: LimitsView::from_account(&state, account),
         usage: load_usage(&state, &tenant, domains).await?,
     })
 }

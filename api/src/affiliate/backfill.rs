@@ -48,43 +48,28 @@ impl From<Backfill> for BackfillResponse {
     }
 }
 
-/// A backfill in a list
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AffiliateBackfill")]
-pub struct BackfillObject {
-    /// Its id (`bkf_…`)
-    id: BackfillId,
-    /// The status
-    status: BackfillStatus,
-    /// Whether it sends no webhooks and no email about what it writes
-    silent: bool,
-    /// Invoices from this time on; null for all
-    since: Option<ApiTimestamp>,
-    /// Invoices until this time were read
-    read_until: ApiTimestamp,
-    /// Paid invoices read
-    invoices_seen: u64,
-    /// Commissions written
-    lines_written: u64,
-    /// The error, if it failed
-    error: Option<String>,
-    /// When it was started
-    created_at: ApiTimestamp,
-}
-
-impl From<Backfill> for BackfillObject {
-    fn from(backfill: Backfill) -> Self {
-        Self {
-            id: backfill.id,
-            status: backfill.status,
-            silent: backfill.silent,
-            since: backfill.since.map(ApiTimestamp),
-            read_until: ApiTimestamp(backfill.read_until),
-            invoices_seen: backfill.invoices_seen,
-            lines_written: backfill.lines_written,
-            error: backfill.error,
-            created_at: ApiTimestamp(backfill.until),
-        }
+object_view! {
+    /// A backfill in a list
+    #[schema(name = "AffiliateBackfill")]
+    pub struct BackfillObject, fn from_backfill(backfill: Backfill) {
+        /// Its id (`bkf_…`)
+        id: BackfillId = backfill.id,
+        /// The status
+        status: BackfillStatus = backfill.status,
+        /// Whether it sends no webhooks and no email about what it writes
+        silent: bool = backfill.silent,
+        /// Invoices from this time on; null for all
+        since: Option<ApiTimestamp> = backfill.since.map(ApiTimestamp),
+        /// Invoices until this time were read
+        read_until: ApiTimestamp = ApiTimestamp(backfill.read_until),
+        /// Paid invoices read
+        invoices_seen: u64 = backfill.invoices_seen,
+        /// Commissions written
+        lines_written: u64 = backfill.lines_written,
+        /// The error, if it failed
+        error: Option<String> = backfill.error,
+        /// When it was started
+        created_at: ApiTimestamp = ApiTimestamp(backfill.until),
     }
 }
 
@@ -99,7 +84,7 @@ pub async fn list(
     let store = state.affiliate.ledger.context.store();
     let mut found = store::affiliate::backfill::list(store, program.account, before, page.limit + 1).await?;
     let next = page.cut(&mut found, |last| paging::after_id(KIND_BACKFILL, last.id.to_bytes()));
-    Ok(ListResponse::new(found.into_iter().map(BackfillObject::from).collect(), next))
+    Ok(ListResponse::new(found.into_iter().map(BackfillObject::from_backfill).collect(), next))
 }
 
 /// A backfill that was started; answered 202.

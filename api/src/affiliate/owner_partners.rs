@@ -11,7 +11,7 @@ use super::partners::partner_response;
 use super::path::PartnerPath;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{ResponseWriter, VersionedResponse, once, owner_claim};
-use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
+use super::view::{OwnerPartnerDetail, PartnerResponse};
 use crate::prelude::*;
 
 /// `GET …/partners/{id}`.
@@ -23,19 +23,9 @@ pub async fn get(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let view = state.affiliate.lookup.get_partner_view(program.account, input.id()?).await;
     let view = view.or_problem(&state)?;
-    let partner = &view.partner;
-    let detail = OwnerPartnerDetail {
-        affiliate: view.object(),
-        notes: partner.notes.clone(),
-        payout_destination: partner.payout.as_ref().map(|payout| payout.destination.clone()),
-        postback_url: partner.postback_url.clone(),
-        postback_secret: state.affiliate.partners.postback_secret(partner),
-        email_opt_out: partner.email_opt_out,
-        commission_override: partner
-            .commission_override
-            .map(|rate| CommissionOverride { commission_type: "percent", commission_bps: rate.get() }),
-    };
-    Ok(VersionedResponse::new(&detail).with_etag(partner.rev))
+    let secret = state.affiliate.partners.postback_secret(&view.partner);
+    let detail = OwnerPartnerDetail::from_partner(&view, secret);
+    Ok(VersionedResponse::new(&detail).with_etag(view.partner.rev))
 }
 
 /// `POST …/partners/{id}/reactivate`.

@@ -11,46 +11,33 @@ use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use crate::prelude::*;
 
-/// A delivery to a partner's postback URL
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AffiliatePostback")]
-pub struct PostbackObject {
-    /// `whd_…`
-    id: DeliveryId,
-    /// The event's id (`evt_…`), sent as `webhook-id`
-    event_id: EventId,
-    /// The event's name
-    r#type: String,
-    /// The status
-    status: WebhookDeliveryStatus,
-    /// Attempts made
-    attempts_count: u32,
-    /// When the next attempt is made
-    next_attempt_at: Option<ApiTimestamp>,
-    /// HTTP status of the last response
-    response_status: Option<u16>,
-    /// Why the last attempt received no response
-    error: Option<String>,
-    /// When it was created
-    created_at: ApiTimestamp,
-    /// When it was delivered
-    delivered_at: Option<ApiTimestamp>,
-}
-
-impl From<PostbackDelivery> for PostbackObject {
-    fn from(PostbackDelivery { delivery, mut attempts }: PostbackDelivery) -> Self {
-        Self {
-            id: delivery.id,
-            event_id: delivery.event,
-            r#type: delivery.kind,
-            status: delivery.status,
-            attempts_count: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at.map(ApiTimestamp),
-            response_status: delivery.response_status,
-            error: attempts.pop().and_then(|last| last.error),
-            created_at: ApiTimestamp(delivery.created_at),
-            delivered_at: delivery.delivered_at.map(ApiTimestamp),
-        }
+object_view! {
+    /// A delivery to a partner's postback URL
+    #[schema(name = "AffiliatePostback")]
+    pub struct PostbackObject, fn from_delivery(
+        postback: PostbackDelivery;
+        let PostbackDelivery { delivery, mut attempts } = postback
+    ) {
+        /// `whd_…`
+        id: DeliveryId = delivery.id,
+        /// The event's id (`evt_…`), sent as `webhook-id`
+        event_id: EventId = delivery.event,
+        /// The event's name
+        r#type: String = delivery.kind,
+        /// The status
+        status: WebhookDeliveryStatus = delivery.status,
+        /// Attempts made
+        attempts_count: u32 = delivery.attempts,
+        /// When the next attempt is made
+        next_attempt_at: Option<ApiTimestamp> = delivery.next_attempt_at.map(ApiTimestamp),
+        /// HTTP status of the last response
+        response_status: Option<u16> = delivery.response_status,
+        /// Why the last attempt received no response
+        error: Option<String> = attempts.pop().and_then(|last| last.error),
+        /// When it was created
+        created_at: ApiTimestamp = ApiTimestamp(delivery.created_at),
+        /// When it was delivered
+        delivered_at: Option<ApiTimestamp> = delivery.delivered_at.map(ApiTimestamp),
     }
 }
 
@@ -68,5 +55,5 @@ pub async fn list(
     let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
     let (sent, next) = sent.or_problem(&state)?;
     let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
-    Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))
+    Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from_delivery).collect(), next))
 }

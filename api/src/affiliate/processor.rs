@@ -90,29 +90,23 @@ pub async fn receive_event(state: State, input: SignedProcessorEvent) -> Result<
     }
 }
 
-/// An event received from the payment processor
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AffiliateProcessorEvent")]
-pub struct ProcessorEventObject {
-    /// The payment processor's event id (`evt_…`)
-    id: String,
-    /// The payment processor's event type
-    r#type: String,
-    /// The result
-    #[schema(as = String, enum = EventStatus::WORDS)]
-    status: EventStatus,
-    /// Why the event failed or is ignored
-    error: Option<String>,
-    /// Number of attempts
-    attempts: u32,
-    /// When it was first received
-    received_at: ApiTimestamp,
-}
-
-impl From<ProcessorEvent> for ProcessorEventObject {
-    fn from(event: ProcessorEvent) -> Self {
-        let ProcessorEvent { id, kind, status, error, attempts, received_at, .. } = event;
-        Self { id, r#type: kind, status, error, attempts, received_at: ApiTimestamp(received_at) }
+object_view! {
+    /// An event received from the payment processor
+    #[schema(name = "AffiliateProcessorEvent")]
+    pub struct ProcessorEventObject, fn from_event(event: ProcessorEvent) {
+        /// The payment processor's event id (`evt_…`)
+        id: String = event.id,
+        /// The payment processor's event type
+        r#type: String = event.kind,
+        /// The result
+        #[schema(as = String, enum = EventStatus::WORDS)]
+        status: EventStatus = event.status,
+        /// Why the event failed or is ignored
+        error: Option<String> = event.error,
+        /// Number of attempts
+        attempts: u32 = event.attempts,
+        /// When it was first received
+        received_at: ApiTimestamp = ApiTimestamp(event.received_at),
     }
 }
 
@@ -147,7 +141,7 @@ pub async fn list(
         .await
         .or_problem(&state)?;
     let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, at, &id));
-    Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
+    Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from_event).collect(), next))
 }
 
 /// Path of an event, by the payment processor's id.
@@ -177,7 +171,7 @@ pub async fn replay(
     let id = input.0.ok_or_else(unknown)?;
     let event =
         state.affiliate.events.replay_event(program.account, &id).await.or_problem(&state)?.ok_or_else(unknown)?;
-    Ok(ProcessorEventResponse { event: event.into() })
+    Ok(ProcessorEventResponse { event: ProcessorEventObject::from_event(event) })
 }
 
 /// Errors of the operation besides those of every operation.

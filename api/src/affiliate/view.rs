@@ -124,30 +124,36 @@ pub struct TestProcessorResponse {
     pub(super) last_event_at: Option<::affiliate::api_objects::ApiTimestamp>,
 }
 
-/// A partner including its write-only fields
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "AffiliateInside")]
-pub struct OwnerPartnerDetail {
-    pub(super) affiliate: PartnerObject,
-    /// The owner's notes
-    pub(super) notes: Option<String>,
-    /// The payout destination
-    pub(super) payout_destination: Option<String>,
-    /// The URL that receives the partner's own events
-    pub(super) postback_url: Option<String>,
-    /// The secret that signs the postbacks
-    pub(super) postback_secret: Option<String>,
-    /// Whether the partner has opted out of email, except security email and email it requests
-    pub(super) email_opt_out: bool,
-    pub(super) commission_override: Option<CommissionOverride>,
+object_view! {
+    /// A partner including its write-only fields
+    #[schema(name = "AffiliateInside")]
+    pub struct OwnerPartnerDetail, pub(super) fn from_partner(
+        view: &PartnerView, postback_secret: Option<String>;
+        let partner = &view.partner
+    ) {
+        affiliate: PartnerObject = view.object(),
+        /// The owner's notes
+        notes: Option<String> = partner.notes.clone(),
+        /// The payout destination
+        payout_destination: Option<String> = partner.payout.as_ref().map(|payout| payout.destination.clone()),
+        /// The URL that receives the partner's own events
+        postback_url: Option<String> = partner.postback_url.clone(),
+        /// The secret that signs the postbacks
+        postback_secret: Option<String> = postback_secret,
+        /// Whether the partner has opted out of email, except security email and email it requests
+        email_opt_out: bool = partner.email_opt_out,
+        commission_override: Option<CommissionOverride> = partner
+            .commission_override
+            .map(|rate| CommissionOverride { commission_type: "percent", commission_bps: rate.get() }),
+    }
 }
 
 /// The partner's own rate; takes precedence over the campaign's
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct CommissionOverride {
     #[schema(const = "percent")]
-    pub(super) commission_type: &'static str,
+    commission_type: &'static str,
     /// The percentage of a sale in basis points
     #[schema(maximum = model::affiliate::money::BasisPoints::ALL.get())]
-    pub(super) commission_bps: u16,
+    commission_bps: u16,
 }

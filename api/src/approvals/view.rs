@@ -51,7 +51,8 @@ object_view! {
         /// The body as JSON text; only in the response for one approval, until the content is deleted
         body: Option<String> = body,
         /// The emails that the request sends; only in the response for one approval, until the content is deleted
-        emails: Option<Vec<HeldEmailView>> = emails.map(|emails| emails.into_iter().map(HeldEmailView::from).collect()),
+        emails: Option<Vec<HeldEmailView>> =
+            emails.map(|emails| emails.into_iter().map(HeldEmailView::from_email).collect()),
         /// SHA-256 of the request and its emails; a decision names it
         hash: String = approval.hash.clone(),
         /// The page on which a person decides
@@ -78,37 +79,48 @@ fn response_schema(_: &mut Schemas) -> Value {
     serde_json::json!({"type": ["object", "null"]})
 }
 
-/// An email that a held request sends
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "ApprovalEmail")]
-pub(super) struct HeldEmailView {
-    /// The author
-    from: String,
-    /// All recipients: those of to, cc and bcc
-    recipients: Vec<String>,
-    /// The header field To
-    to: Vec<String>,
-    /// The header field Cc
-    cc: Vec<String>,
-    /// Recipients that no header field names
-    bcc: Vec<String>,
-    /// Where replies go
-    reply_to: Vec<String>,
-    /// The subject
-    subject: String,
-    /// The plain-text body
-    text: Option<String>,
-    /// The HTML body
-    html: Option<String>,
-    /// The custom header fields
-    headers: Vec<HeldHeaderView>,
-    /// The attachments, without their contents
-    attachments: Vec<HeldAttachmentView>,
-    /// The category
-    #[schema(enum = Category::WORDS)]
-    category: &'static str,
-    /// When it is sent, if not at once
-    scheduled_at: Option<JsonTimestamp>,
+object_view! {
+    /// An email that a held request sends
+    #[schema(name = "ApprovalEmail")]
+    pub(super) struct HeldEmailView, fn from_email(
+        email: HeldEmail;
+        let texts = |mailboxes: &[Mailbox]| mailboxes.iter().map(Mailbox::to_string).collect();
+        let attachments = email.attachments.into_iter().map(|file| HeldAttachmentView {
+            name: file.name,
+            content_type: file.content_type,
+            size_bytes: file.size_bytes,
+            sha256: file.sha256,
+        })
+    ) {
+        /// The author
+        from: String = email.from.to_string(),
+        /// All recipients: those of to, cc and bcc
+        recipients: Vec<String> = email.recipients.iter().map(Address::to_string).collect(),
+        /// The header field To
+        to: Vec<String> = texts(&email.to),
+        /// The header field Cc
+        cc: Vec<String> = texts(&email.cc),
+        /// Recipients that no header field names
+        bcc: Vec<String> = texts(&email.bcc),
+        /// Where replies go
+        reply_to: Vec<String> = texts(&email.reply_to),
+        /// The subject
+        subject: String = email.subject,
+        /// The plain-text body
+        text: Option<String> = email.text,
+        /// The HTML body
+        html: Option<String> = email.html,
+        /// The custom header fields
+        headers: Vec<HeldHeaderView> =
+            email.headers.into_iter().map(|(name, value)| HeldHeaderView { name, value }).collect(),
+        /// The attachments, without their contents
+        attachments: Vec<HeldAttachmentView> = attachments.collect(),
+        /// The category
+        #[schema(enum = Category::WORDS)]
+        category: &'static str = email.category.word(),
+        /// When it is sent, if not at once
+        scheduled_at: Option<JsonTimestamp> = email.scheduled_at.map(JsonTimestamp),
+    }
 }
 
 /// A custom header field of such an email
@@ -133,33 +145,6 @@ struct HeldAttachmentView {
     size_bytes: u64,
     /// SHA-256 of the content, in hexadecimal
     sha256: String,
-}
-
-impl From<HeldEmail> for HeldEmailView {
-    fn from(email: HeldEmail) -> Self {
-        let texts = |mailboxes: &[Mailbox]| mailboxes.iter().map(Mailbox::to_string).collect();
-        let attachments = email.attachments.into_iter().map(|file| HeldAttachmentView {
-            name: file.name,
-            content_type: file.content_type,
-            size_bytes: file.size_bytes,
-            sha256: file.sha256,
-        });
-        Self {
-            from: email.from.to_string(),
-            to: texts(&email.to),
-            cc: texts(&email.cc),
-            bcc: texts(&email.bcc),
-            reply_to: texts(&email.reply_to),
-            recipients: email.recipients.iter().map(Address::to_string).collect(),
-            subject: email.subject,
-            text: email.text,
-            html: email.html,
-            headers: email.headers.into_iter().map(|(name, value)| HeldHeaderView { name, value }).collect(),
-            attachments: attachments.collect(),
-            category: email.category.word(),
-            scheduled_at: email.scheduled_at.map(JsonTimestamp),
-        }
-    }
 }
 
 /// The page on which a person decides.

@@ -32,44 +32,32 @@ fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> 
     }
 }
 
-/// A claim to a domain of another account
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DomainClaim")]
-pub struct ClaimView {
-    /// `clm_…`
-    id: ClaimId,
-    /// The domain
-    name: DomainName,
-    /// The status
-    #[schema(as = String, enum = STATUSES)]
-    status: ClaimStatus,
-    record: RecordView,
-    /// The condition that the claim waits for
-    #[schema(as = Option<String>, enum = BLOCK_REASONS)]
-    blocked_reason: Option<ClaimBlocker>,
-    /// End of the other account's grace period
-    grace_ends_at: Option<JsonTimestamp>,
-    /// When it was created
-    created_at: JsonTimestamp,
-    /// When the claim expires
-    expires_at: JsonTimestamp,
-}
-
-impl ClaimView {
-    fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
+object_view! {
+    /// A claim to a domain of another account
+    #[schema(name = "DomainClaim")]
+    pub struct ClaimView, fn from_claim(
+        state: &AppState, claim: &DomainClaim, finding: Option<&RecordFinding>;
         let record = state.accounts.domains.facts().ownership_record(claim.account, &claim.name);
         let status = claim.status_at(state.services.clock.now());
-        let is_open = claim.is_open() && status != ClaimStatus::Expired;
-        Self {
-            id: claim.id,
-            status,
-            record: RecordView::from_record(record, finding, None),
-            blocked_reason: claim.block.filter(|_| is_open),
-            grace_ends_at: claim.grace_ends_at().filter(|_| is_open).map(JsonTimestamp),
-            created_at: JsonTimestamp(claim.created_at),
-            expires_at: JsonTimestamp(claim.expires_at()),
-            name: claim.name,
-        }
+        let is_open = claim.is_open() && status != ClaimStatus::Expired
+    ) {
+        /// `clm_…`
+        id: ClaimId = claim.id,
+        /// The domain
+        name: DomainName = claim.name.clone(),
+        /// The status
+        #[schema(as = String, enum = STATUSES)]
+        status: ClaimStatus = status,
+        record: RecordView = RecordView::from_record(record, finding, None),
+        /// The condition that the claim waits for
+        #[schema(as = Option<String>, enum = BLOCK_REASONS)]
+        blocked_reason: Option<ClaimBlocker> = claim.block.filter(|_| is_open),
+        /// End of the other account's grace period
+        grace_ends_at: Option<JsonTimestamp> = claim.grace_ends_at().filter(|_| is_open).map(JsonTimestamp),
+        /// When it was created
+        created_at: JsonTimestamp = JsonTimestamp(claim.created_at),
+        /// When the claim expires
+        expires_at: JsonTimestamp = JsonTimestamp(claim.expires_at()),
     }
 }
 
@@ -77,7 +65,7 @@ object_response! { "A claim", pub ClaimResponse { claim: ClaimView } as "OneDoma
 
 impl ClaimResponse {
     fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
-        Self { claim: ClaimView::from_claim(state, claim, finding) }
+        Self { claim: ClaimView::from_claim(state, &claim, finding) }
     }
 }
 
@@ -117,7 +105,7 @@ pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<
     let account = tenant.account().id;
     let mut claims = store::domain_claim::list(&state.services.store, account, before, page.limit + 1).await?;
     let next_cursor = page.cut(&mut claims, |claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
-    let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&state, claim, None)).collect();
+    let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&state, &claim, None)).collect();
     Ok(ClaimList::new(claims, next_cursor))
 }
 
