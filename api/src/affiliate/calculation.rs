@@ -7,6 +7,8 @@ use model::affiliate::money::Currency;
 use schema::ToSchema;
 use serde::Serialize;
 
+use crate::object_view::object_view;
+
 const RULES: &[&str] = &["override", "product", "tier", "base", "second_tier"];
 const CAP_EFFECTS: &[&str] = &["unreached", "hit", "other_currency"];
 
@@ -60,28 +62,10 @@ struct CapView {
     effect: &'static str,
 }
 
-/// The calculation of a commission on a sale
-#[derive(Debug, Serialize, ToSchema)]
-struct CalculationView {
-    /// The currency of the sale
-    currency: Currency,
-    /// The amount that the customer paid, in minor units
-    paid_cents: i64,
-    /// The tax included in it
-    tax_cents: i64,
-    /// The amount that the commission is calculated on: paid, without tax, before refunds
-    base_cents: i64,
-    /// Remainder of the base after refunds
-    remaining_base_cents: i64,
-    /// The partner's number of paying customers at that time, including this one
-    paying_customers: u32,
-    /// The rates, by lines of the sale
-    rates: Vec<RateView>,
-    cap: Option<CapView>,
-}
-
-impl CalculationView {
-    fn new(calculation: &CommissionCalculation, remaining: i64) -> Self {
+object_view! {
+    /// The calculation of a commission on a sale
+    struct CalculationView, fn new(
+        calculation: &CommissionCalculation, remaining: i64;
         let parts = calculation.parts(remaining).unwrap_or_default();
         let groups = calculation.groups.iter().zip(parts);
         let cap = calculation.cap.map(|cap| CapView {
@@ -92,17 +76,23 @@ impl CalculationView {
                 CapEffect::Hit => "hit",
                 CapEffect::OtherCurrency => "other_currency",
             },
-        });
-        Self {
-            currency: calculation.currency,
-            paid_cents: calculation.paid,
-            tax_cents: calculation.tax,
-            base_cents: calculation.base,
-            remaining_base_cents: remaining,
-            paying_customers: calculation.paying_customers,
-            rates: groups.filter_map(|(group, base)| RateView::from_group(group, base)).collect(),
-            cap,
-        }
+        })
+    ) {
+        /// The currency of the sale
+        currency: Currency = calculation.currency,
+        /// The amount that the customer paid, in minor units
+        paid_cents: i64 = calculation.paid,
+        /// The tax included in it
+        tax_cents: i64 = calculation.tax,
+        /// The amount that the commission is calculated on: paid, without tax, before refunds
+        base_cents: i64 = calculation.base,
+        /// Remainder of the base after refunds
+        remaining_base_cents: i64 = remaining,
+        /// The partner's number of paying customers at that time, including this one
+        paying_customers: u32 = calculation.paying_customers,
+        /// The rates, by lines of the sale
+        rates: Vec<RateView> = groups.filter_map(|(group, base)| RateView::from_group(group, base)).collect(),
+        cap: Option<CapView> = cap,
     }
 }
 

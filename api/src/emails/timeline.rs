@@ -15,32 +15,21 @@ use crate::prelude::*;
 /// allows.
 pub const TIMELINE_MAX: usize = 24_000;
 
-/// An event of an email
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "EmailEvent")]
-pub struct EmailEventView {
-    /// The event's id (`evt_…`)
-    id: EventId,
-    /// The event name, like `email.delivered`
-    r#type: EventKind,
-    /// The recipient; null if the event concerns all
-    recipient: Option<String>,
-    /// When it happened
-    created_at: JsonTimestamp,
-    /// Details of the event
-    #[schema(type = "object")]
-    detail: Value,
-}
-
-impl EmailEventView {
-    pub fn from_event(event: Event) -> Self {
-        Self {
-            id: event.id,
-            r#type: event.kind,
-            recipient: event.recipient.as_ref().map(ToString::to_string),
-            created_at: JsonTimestamp(event.created_at),
-            detail: event_details(&event).collect::<Map<_, _>>().into(),
-        }
+object_view! {
+    /// An event of an email
+    #[schema(name = "EmailEvent")]
+    pub struct EmailEventView, pub fn from_event(event: Event) {
+        /// The event's id (`evt_…`)
+        id: EventId = event.id,
+        /// The event name, like `email.delivered`
+        r#type: EventKind = event.kind,
+        /// The recipient; null if the event concerns all
+        recipient: Option<String> = event.recipient.as_ref().map(ToString::to_string),
+        /// When it happened
+        created_at: JsonTimestamp = JsonTimestamp(event.created_at),
+        /// Details of the event
+        #[schema(type = "object")]
+        detail: Value = event_details(&event).collect::<Map<_, _>>().into(),
     }
 }
 

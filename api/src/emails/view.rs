@@ -120,38 +120,56 @@ pub struct EmailList {
     pub as_of: Option<JsonTimestamp>,
 }
 
-/// An email with its recipients
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "EmailDetail")]
-pub struct EmailDetail {
-    #[serde(flatten)]
-    #[schema(all_of = "Fields that lists omit")]
-    email: EmailView,
-    /// The Message-ID (RFC 5322) with its angle brackets
-    message_id: String,
-    /// The HTML body; null when the message is no longer stored
-    html: Option<String>,
-    /// The plain-text body; null when the message is no longer stored
-    text: Option<String>,
-    /// Custom headers
-    headers: BTreeMap<String, String>,
-    /// The category
-    category: Category,
-    /// The attachments without their content
-    attachments: Vec<EmailAttachmentView>,
-    /// The template that was used
-    template: Option<SourceTemplateView>,
-    /// The email that this one was resent from
-    resent_from: Option<EmailId>,
-    /// Lifetime in seconds
-    expires_in: Option<u64>,
-    /// Whether managed unsubscribe is on
-    unsubscribe: bool,
-    /// Size of the message in bytes
-    size: u64,
-    /// Recipients with their status
-    recipients: Vec<RecipientView>,
-    counts: RecipientCountsView,
+object_view! {
+    /// An email with its recipients
+    #[schema(name = "EmailDetail")]
+    pub struct EmailDetail, fn from_contents(
+        found: &EmailWithRecipients, contents: ParsedBody, tally: &TrackingCounters, waits: &[WaitStatus];
+        let rollup = EmailRollup::from_recipients(&found.recipients);
+        let counts = RecipientCountsView::from_counts(rollup.counts);
+        let email = &found.email;
+        // With several recipients an open or click cannot be attributed to one of them.
+        let named = Some(tally).filter(|_| found.recipients.len() == 1)
+    ) {
+        #[serde(flatten)]
+        #[schema(all_of = "Fields that lists omit")]
+        email: EmailView = EmailView::from_rollup(found, rollup, tally),
+        /// The Message-ID (RFC 5322) with its angle brackets
+        message_id: String = format!("<{}>", email.header.message_id),
+        /// The HTML body; null when the message is no longer stored
+        html: Option<String> = contents.html,
+        /// The plain-text body; null when the message is no longer stored
+        text: Option<String> = contents.text,
+        /// Custom headers
+        // Decoded: encoded words (RFC 2047) are only a transport encoding.
+        headers: BTreeMap<String, String> =
+            contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
+        /// The category
+        category: Category = email.category,
+        /// The attachments without their content
+        attachments: Vec<EmailAttachmentView> =
+            contents.files.into_iter().enumerate().map(EmailAttachmentView::from_file).collect(),
+        /// The template that was used
+        template: Option<SourceTemplateView> = email.template.as_ref().map(SourceTemplateView::from_template),
+        /// The email that this one was resent from
+        resent_from: Option<EmailId> = email.resent_from,
+        /// Lifetime in seconds
+        expires_in: Option<u64> = email.expires_in.map(|after| after.as_secs()),
+        /// Whether managed unsubscribe is on
+        unsubscribe: bool = email.unsubscribe,
+        /// Size of the message in bytes
+        size: u64 = email.size_bytes,
+        /// Recipients with their status
+        recipients: Vec<RecipientView> = found
+            .recipients
+            .iter()
+            .map(|recipient| {
+                let waits_for = waits.iter().find(|wait| wait.recipient == recipient.index);
+                RecipientView::from_recipient(recipient, named, waits_for)
+            })
+            .collect(),
+        counts: RecipientCountsView = counts,
+    }
 }
 
 impl EmailDetail {
@@ -185,42 +203,6 @@ impl EmailDetail {
         let tallies = store::tracking::list_tallies(&state.services.store, email.account, recipient_counts).await?;
         let waits = state.queue.delivery.admin.explain_waits(found).await?;
         Ok(Self::from_contents(found, contents, &tallies.into_iter().next().unwrap_or_default(), &waits))
-    }
-
-    fn from_contents(
-        found: &EmailWithRecipients,
-        contents: ParsedBody,
-        tally: &TrackingCounters,
-        waits: &[WaitStatus],
-    ) -> Self {
-        let rollup = EmailRollup::from_recipients(&found.recipients);
-        let email = &found.email;
-        // With several recipients an open or click cannot be attributed to one of them.
-        let named = Some(tally).filter(|_| found.recipients.len() == 1);
-        Self {
-            counts: RecipientCountsView::from_counts(rollup.counts),
-            email: EmailView::from_rollup(found, rollup, tally),
-            message_id: format!("<{}>", email.header.message_id),
-            html: contents.html,
-            text: contents.text,
-            // Decoded: encoded words (RFC 2047) are only a transport encoding.
-            headers: contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
-            category: email.category,
-            attachments: contents.files.into_iter().enumerate().map(EmailAttachmentView::from_file).collect(),
-            template: email.template.as_ref().map(SourceTemplateView::from_template),
-            resent_from: email.resent_from,
-            expires_in: email.expires_in.map(|after| after.as_secs()),
-            unsubscribe: email.unsubscribe,
-            size: email.size_bytes,
-            recipients: found
-                .recipients
-                .iter()
-                .map(|recipient| {
-                    let waits_for = waits.iter().find(|wait| wait.recipient == recipient.index);
-                    RecipientView::from_recipient(recipient, named, waits_for)
-                })
-                .collect(),
-        }
     }
 }
 

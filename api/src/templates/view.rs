@@ -9,32 +9,34 @@ use model::template::{
 use super::draft::VariableFields;
 use crate::prelude::*;
 
-/// A template: its draft, and the state of its publication
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "Template")]
-pub struct TemplateView {
-    /// Id (`tpl_…`)
-    id: TemplateId,
-    /// Name for API calls
-    alias: Option<String>,
-    /// Display name
-    name: String,
-    #[serde(flatten)]
-    settings: TemplateSettingsView,
-    /// Status
-    status: TemplateStatus,
-    /// Number of changes of the draft; send it as `if_version`
-    draft_version: u32,
-    /// The published version, which is sent
-    published_version: Option<u32>,
-    /// Whether the draft differs from the published version
-    has_unpublished_changes: bool,
-    /// Time of the last publication
-    published_at: Option<JsonTimestamp>,
-    /// Time of creation
-    created_at: JsonTimestamp,
-    /// Time of the last change
-    updated_at: JsonTimestamp,
+object_view! {
+    /// A template: its draft, and the state of its publication
+    #[schema(name = "Template")]
+    pub struct TemplateView, fn from_template(template: &Template, bodies: Option<TemplateBodies>) {
+        /// Id (`tpl_…`)
+        id: TemplateId = template.id,
+        /// Name for API calls
+        alias: Option<String> = template.alias.clone(),
+        /// Display name
+        name: String = template.name.clone(),
+        #[serde(flatten)]
+        settings: TemplateSettingsView = TemplateSettingsView::from_settings(&template.draft, bodies),
+        /// Status
+        status: TemplateStatus = template.status(),
+        /// Number of changes of the draft; send it as `if_version`
+        draft_version: u32 = template.draft_version,
+        /// The published version, which is sent
+        published_version: Option<u32> = template.published.map(|published| published.version),
+        /// Whether the draft differs from the published version
+        // A draft that was never published counts as unpublished changes.
+        has_unpublished_changes: bool = template.changed || template.published.is_none(),
+        /// Time of the last publication
+        published_at: Option<JsonTimestamp> = template.published.map(|published| JsonTimestamp(published.at)),
+        /// Time of creation
+        created_at: JsonTimestamp = JsonTimestamp(template.created_at),
+        /// Time of the last change
+        updated_at: JsonTimestamp = JsonTimestamp(template.updated_at),
+    }
 }
 
 object_view! {
@@ -108,23 +110,6 @@ impl TemplateView {
     /// The view of a template in a list.
     pub fn without_bodies(template: &Template) -> Self {
         Self::from_template(template, None)
-    }
-
-    fn from_template(template: &Template, bodies: Option<TemplateBodies>) -> Self {
-        Self {
-            id: template.id,
-            alias: template.alias.clone(),
-            name: template.name.clone(),
-            settings: TemplateSettingsView::from_settings(&template.draft, bodies),
-            status: template.status(),
-            draft_version: template.draft_version,
-            published_version: template.published.map(|published| published.version),
-            // A draft that was never published counts as unpublished changes.
-            has_unpublished_changes: template.changed || template.published.is_none(),
-            published_at: template.published.map(|published| JsonTimestamp(published.at)),
-            created_at: JsonTimestamp(template.created_at),
-            updated_at: JsonTimestamp(template.updated_at),
-        }
     }
 }
 
