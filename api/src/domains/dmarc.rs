@@ -127,35 +127,37 @@ impl DmarcSourceView {
     }
 }
 
-/// A reporting organization
-#[derive(Debug, Serialize, ToSchema)]
-struct DmarcReporterView {
-    /// The domain that sent the reports
-    domain: DomainName,
-    /// The organization's name in its reports
-    name: String,
-    /// Number of reports
-    reports: u64,
-    /// Messages in these reports
-    messages: u64,
-    /// When the last report was received
-    last_report_at: JsonTimestamp,
+object_view! {
+    /// A reporting organization
+    struct DmarcReporterView, fn from_report(report: &DmarcReport) {
+        /// The domain that sent the reports
+        domain: DomainName = report.reporter.clone(),
+        /// The organization's name in its reports
+        name: String = report.org_name.clone(),
+        /// Number of reports
+        reports: u64 = 1,
+        /// Messages in these reports
+        messages: u64 = report.tally.messages,
+        /// When the last report was received
+        last_report_at: JsonTimestamp = JsonTimestamp(report.received_at),
+    }
 }
 
-/// A UTC day
-#[derive(Debug, Serialize, ToSchema)]
-struct DmarcDayView {
-    /// Date
-    #[schema(format = "date", examples = ["2026-01-01"])]
-    date: String,
-    /// Recipients of email that this service accepted
-    sent: Option<u64>,
-    /// Messages in reports
-    reported: u64,
-    /// Messages that passed
-    passed: u64,
-    /// Messages that failed
-    failed: u64,
+object_view! {
+    /// A UTC day
+    struct DmarcDayView, fn from_tally(day: Hour, tally: &DmarcMessageCounts, sent: Option<u64>) {
+        /// Date
+        #[schema(format = "date", examples = ["2026-01-01"])]
+        date: String = day.begins_at().to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
+        /// Recipients of email that this service accepted
+        sent: Option<u64> = sent,
+        /// Messages in reports
+        reported: u64 = tally.messages,
+        /// Messages that passed
+        passed: u64 = tally.passed,
+        /// Messages that failed
+        failed: u64 = tally.failed(),
+    }
 }
 
 /// A summary of DMARC reports
@@ -229,16 +231,14 @@ fn top_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
 fn reporter_views(reports: &[DmarcReport]) -> Vec<DmarcReporterView> {
     let mut by_domain: BTreeMap<&DomainName, DmarcReporterView> = BTreeMap::new();
     for report in reports {
-        let view = by_domain.entry(&report.reporter).or_insert_with(|| DmarcReporterView {
-            domain: report.reporter.clone(),
-            name: report.org_name.clone(),
-            reports: 0,
-            messages: 0,
-            last_report_at: JsonTimestamp(report.received_at),
-        });
-        view.reports += 1;
-        view.messages = view.messages.saturating_add(report.tally.messages);
-        view.last_report_at = JsonTimestamp(view.last_report_at.0.max(report.received_at));
+        by_domain
+            .entry(&report.reporter)
+            .and_modify(|view| {
+                view.reports += 1;
+                view.messages = view.messages.saturating_add(report.tally.messages);
+                view.last_report_at = JsonTimestamp(view.last_report_at.0.max(report.received_at));
+            })
+            .or_insert_with(|| DmarcReporterView::from_report(report));
     }
     let mut all: Vec<DmarcReporterView> = by_domain.into_values().collect();
     all.sort_by_key(|source| std::cmp::Reverse(source.messages));
@@ -255,13 +255,8 @@ fn day_views(
     let mut day = hours.start;
     while day < hours.end {
         let tally = by_day.get(&day).copied().unwrap_or_default();
-        days.push(DmarcDayView {
-            date: day.begins_at().to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
-            sent: sent.map(|sent| sent.get(&day).copied().unwrap_or_default()),
-            reported: tally.messages,
-            passed: tally.passed,
-            failed: tally.failed(),
-        });
+        let sent = sent.map(|sent| sent.get(&day).copied().unwrap_or_default());
+        days.push(DmarcDayView::from_tally(day, &tally, sent));
         day = Hour(day.0 + 24);
     }
     days

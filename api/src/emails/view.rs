@@ -261,25 +261,19 @@ impl RecipientCountsView {
     }
 }
 
-/// A file
-#[derive(Debug, Serialize, ToSchema)]
-pub struct EmailAttachmentView {
-    /// Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}`
-    id: String,
-    /// The name
-    name: Option<String>,
-    /// The MIME type
-    content_type: String,
-    /// Decoded size in bytes
-    size: u64,
-    /// The Content-ID that `cid:` in the HTML refers to
-    content_id: Option<String>,
-}
-
-impl EmailAttachmentView {
-    fn from_file((index, file): (usize, ParsedAttachment)) -> Self {
-        let ParsedAttachment { name, content_type, size_bytes, content_id } = file;
-        Self { id: attachment_id(index), name, content_type, size: size_bytes, content_id }
+object_view! {
+    /// A file
+    pub struct EmailAttachmentView, fn from_file(entry: (usize, ParsedAttachment); let (index, file) = entry) {
+        /// Id (`att_…`) for `GET /emails/{id}/attachments/{att_id}`
+        id: String = attachment_id(index),
+        /// The name
+        name: Option<String> = file.name,
+        /// The MIME type
+        content_type: String = file.content_type,
+        /// Decoded size in bytes
+        size: u64 = file.size_bytes,
+        /// The Content-ID that `cid:` in the HTML refers to
+        content_id: Option<String> = file.content_id,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use model::client_policy::ClientPolicy;
 use model::expiring_secret::{ExpiringSecret, SecretKind};
 use model::oauth::{Audience, DEVICE_CODE_TTL, DeviceAuthorization, DeviceDecision, user_code};
 
@@ -133,23 +134,26 @@ impl FromRequest for UserCodePath {
     }
 }
 
-/// The request of a device
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(name = "DeviceRequest")]
-pub struct DeviceRequestView {
-    /// The code as the device shows it
-    user_code: String,
-    client: ClientView,
-    /// The requested scopes
-    scopes: Vec<ScopeView>,
-    /// `api`, `mcp`: the parts of the service that accept the tokens
-    resources: Vec<&'static str>,
-    /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
-    /// client, or for one of the same name; null without a rule
-    #[schema(with = policy_schema)]
-    policy: Value,
-    /// When the code expires
-    expires_at: JsonTimestamp,
+object_view! {
+    /// The request of a device
+    #[schema(name = "DeviceRequest")]
+    pub struct DeviceRequestView, fn new(
+        device: &DeviceAuthorization, client: &ResolvedClient, user: &SignedInUser, policy: &ClientPolicy
+    ) {
+        /// The code as the device shows it
+        user_code: String = user_code::display(&device.user_code),
+        client: ClientView = ClientView::from_client(client),
+        /// The requested scopes
+        scopes: Vec<ScopeView> = scope_views(device.scopes, user),
+        /// `api`, `mcp`: the parts of the service that accept the tokens
+        resources: Vec<&'static str> = resource_words(device.audience),
+        /// The rules that a new grant keeps unless the decision has others: those of the user's latest grant for the
+        /// client, or for one of the same name; null without a rule
+        #[schema(with = policy_schema)]
+        policy: Value = policy_view(policy),
+        /// When the code expires
+        expires_at: JsonTimestamp = JsonTimestamp(device.expires_at),
+    }
 }
 
 /// Finds a pending request. Wrong codes are limited by network and user.
@@ -178,14 +182,8 @@ async fn find_pending(
 /// 404 for a wrong, expired or decided code; 429 after too many of them.
 pub async fn get(state: State, user: SignedInUser, path: UserCodePath) -> Result<DeviceRequestView> {
     let (device, client) = find_pending(&state, &user, &path).await?;
-    Ok(DeviceRequestView {
-        user_code: user_code::display(&device.user_code),
-        client: ClientView::from_client(&client),
-        scopes: scope_views(device.scopes, &user),
-        resources: resource_words(device.audience),
-        policy: policy_view(&kept_policy(&state, &user, &client.reference).await?),
-        expires_at: JsonTimestamp(device.expires_at),
-    })
+    let policy = kept_policy(&state, &user, &client.reference).await?;
+    Ok(DeviceRequestView::new(&device, &client, &user, &policy))
 }
 
 /// `POST /auth/device-requests/{code}`.

@@ -8,46 +8,49 @@ use super::grant_type::{AUTHORIZATION_CODE, DEVICE_CODE, REFRESH_TOKEN};
 use super::{AUTHORIZE_PAGE, DEVICE_PATH, MCP_PATH, REGISTER_PATH, REVOKE_PATH, TOKEN_PATH};
 use crate::prelude::*;
 
-/// Metadata of the authorization server (RFC 8414 2)
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ServerMetadata {
-    /// The issuer, which is also `iss` in responses to authorization requests (RFC 9207)
-    issuer: String,
-    /// The page that asks the user
-    authorization_endpoint: String,
-    token_endpoint: String,
-    revocation_endpoint: String,
-    registration_endpoint: String,
-    /// RFC 8628 4
-    device_authorization_endpoint: String,
-    scopes_supported: Vec<&'static str>,
-    response_types_supported: Vec<&'static str>,
-    response_modes_supported: Vec<&'static str>,
-    grant_types_supported: Vec<&'static str>,
-    /// `none`: clients have no secret
-    token_endpoint_auth_methods_supported: Vec<&'static str>,
-    revocation_endpoint_auth_methods_supported: Vec<&'static str>,
-    /// S256 only
-    code_challenge_methods_supported: Vec<&'static str>,
-    authorization_response_iss_parameter_supported: bool,
-    /// A client may use the URL of its metadata document as its id
-    client_id_metadata_document_supported: bool,
-    /// Tokens of this server are for these resources (RFC 9728 4)
-    protected_resources: Vec<String>,
-    service_documentation: String,
+object_view! {
+    /// Metadata of the authorization server (RFC 8414 2)
+    pub struct ServerMetadata, fn new(base: &str; let at = |path: &str| format!("{base}{path}")) {
+        /// The issuer, which is also `iss` in responses to authorization requests (RFC 9207)
+        issuer: String = base.to_owned(),
+        /// The page that asks the user
+        authorization_endpoint: String = at(AUTHORIZE_PAGE),
+        token_endpoint: String = at(TOKEN_PATH),
+        revocation_endpoint: String = at(REVOKE_PATH),
+        registration_endpoint: String = at(REGISTER_PATH),
+        /// RFC 8628 4
+        device_authorization_endpoint: String = at(DEVICE_PATH),
+        scopes_supported: Vec<&'static str> = scopes(),
+        response_types_supported: Vec<&'static str> = vec!["code"],
+        response_modes_supported: Vec<&'static str> = vec!["query"],
+        grant_types_supported: Vec<&'static str> = vec![AUTHORIZATION_CODE, REFRESH_TOKEN, DEVICE_CODE],
+        /// `none`: clients have no secret
+        token_endpoint_auth_methods_supported: Vec<&'static str> = vec!["none"],
+        revocation_endpoint_auth_methods_supported: Vec<&'static str> = vec!["none"],
+        /// S256 only
+        code_challenge_methods_supported: Vec<&'static str> = vec!["S256"],
+        authorization_response_iss_parameter_supported: bool = true,
+        /// A client may use the URL of its metadata document as its id
+        client_id_metadata_document_supported: bool = true,
+        /// Tokens of this server are for these resources (RFC 9728 4)
+        protected_resources: Vec<String> =
+            [OAuthResource::Api, OAuthResource::Mcp].map(|resource| resource_uri(base, resource)).to_vec(),
+        service_documentation: String = at("/docs"),
+    }
 }
 
-/// Metadata of a protected resource (RFC 9728 2)
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ResourceMetadata {
-    /// The value of `resource` in authorization and token requests
-    resource: String,
-    authorization_servers: Vec<String>,
-    scopes_supported: Vec<&'static str>,
-    /// `header`: `Authorization: Bearer` only
-    bearer_methods_supported: Vec<&'static str>,
-    resource_name: &'static str,
-    resource_documentation: String,
+object_view! {
+    /// Metadata of a protected resource (RFC 9728 2)
+    pub struct ResourceMetadata, fn new(base: &str, resource: OAuthResource, name: &'static str) {
+        /// The value of `resource` in authorization and token requests
+        resource: String = resource_uri(base, resource),
+        authorization_servers: Vec<String> = vec![base.to_owned()],
+        scopes_supported: Vec<&'static str> = scopes(),
+        /// `header`: `Authorization: Bearer` only
+        bearer_methods_supported: Vec<&'static str> = vec!["header"],
+        resource_name: &'static str = name,
+        resource_documentation: String = format!("{base}/docs"),
+    }
 }
 
 fn scopes() -> Vec<&'static str> {
@@ -72,39 +75,11 @@ pub fn resource_metadata_url(base_url: &str, resource: OAuthResource) -> String 
 
 /// `GET /.well-known/oauth-authorization-server`.
 pub async fn authorization_server(state: State, _: NoInput) -> Result<OAuthResponse<ServerMetadata>> {
-    let base = &state.options.base_url;
-    let at = |path: &str| format!("{base}{path}");
-    Ok(OAuthResponse::success(ServerMetadata {
-        issuer: base.clone(),
-        authorization_endpoint: at(AUTHORIZE_PAGE),
-        token_endpoint: at(TOKEN_PATH),
-        revocation_endpoint: at(REVOKE_PATH),
-        registration_endpoint: at(REGISTER_PATH),
-        device_authorization_endpoint: at(DEVICE_PATH),
-        scopes_supported: scopes(),
-        response_types_supported: vec!["code"],
-        response_modes_supported: vec!["query"],
-        grant_types_supported: vec![AUTHORIZATION_CODE, REFRESH_TOKEN, DEVICE_CODE],
-        token_endpoint_auth_methods_supported: vec!["none"],
-        revocation_endpoint_auth_methods_supported: vec!["none"],
-        code_challenge_methods_supported: vec!["S256"],
-        authorization_response_iss_parameter_supported: true,
-        client_id_metadata_document_supported: true,
-        protected_resources: [OAuthResource::Api, OAuthResource::Mcp].map(|one| resource_uri(base, one)).to_vec(),
-        service_documentation: at("/docs"),
-    }))
+    Ok(OAuthResponse::success(ServerMetadata::new(&state.options.base_url)))
 }
 
-fn resource(state: &AppState, resource: OAuthResource, resource_name: &'static str) -> OAuthResponse<ResourceMetadata> {
-    let base = &state.options.base_url;
-    OAuthResponse::success(ResourceMetadata {
-        resource: resource_uri(base, resource),
-        authorization_servers: vec![base.clone()],
-        scopes_supported: scopes(),
-        bearer_methods_supported: vec!["header"],
-        resource_name,
-        resource_documentation: format!("{base}/docs"),
-    })
+fn resource(state: &AppState, resource: OAuthResource, name: &'static str) -> OAuthResponse<ResourceMetadata> {
+    OAuthResponse::success(ResourceMetadata::new(&state.options.base_url, resource, name))
 }
 
 /// `GET /.well-known/oauth-protected-resource`.

@@ -58,20 +58,24 @@ impl FromRequest for RegisterClient {
     }
 }
 
-/// A registered client (RFC 7591 3.2.1)
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(status = CREATED)]
-pub struct RegisteredClient {
-    client_id: OAuthClientId,
-    /// Seconds since 1970
-    client_id_issued_at: i64,
-    client_name: String,
-    redirect_uris: Vec<String>,
-    grant_types: Vec<&'static str>,
-    response_types: Vec<&'static str>,
-    /// `none`, whatever the client asked for
-    token_endpoint_auth_method: &'static str,
-    scope: &'static str,
+object_view! {
+    /// A registered client (RFC 7591 3.2.1)
+    #[schema(status = CREATED)]
+    pub struct RegisteredClient, fn from_client(client: OAuthClient) {
+        client_id: OAuthClientId = client.id,
+        /// Seconds since 1970
+        client_id_issued_at: i64 = client.created_at.as_second(),
+        client_name: String = client.name,
+        redirect_uris: Vec<String> = client.redirect_uris,
+        grant_types: Vec<&'static str> = [AUTHORIZATION_CODE, REFRESH_TOKEN]
+            .into_iter()
+            .chain(client.uses_device_codes.then_some(DEVICE_CODE))
+            .collect(),
+        response_types: Vec<&'static str> = vec!["code"],
+        /// `none`, whatever the client asked for
+        token_endpoint_auth_method: &'static str = "none",
+        scope: &'static str = "read send manage",
+    }
 }
 
 /// `POST /oauth/register`.
@@ -101,18 +105,7 @@ async fn register_client(state: &AppState, request: RegisterClient) -> Result<Re
     let mut batch = Batch::intake();
     store::oauth::client::create(&mut batch, &client);
     state.services.store.commit(batch).await?;
-    let mut grant_types = vec![AUTHORIZATION_CODE, REFRESH_TOKEN];
-    grant_types.extend(uses_device_codes.then_some(DEVICE_CODE));
-    Ok(RegisteredClient {
-        client_id: client.id,
-        client_id_issued_at: now.as_second(),
-        client_name: client.name,
-        redirect_uris: client.redirect_uris,
-        grant_types,
-        response_types: vec!["code"],
-        token_endpoint_auth_method: "none",
-        scope: "read send manage",
-    })
+    Ok(RegisteredClient::from_client(client))
 }
 
 /// Checks grant and response types. Returns whether the client uses device codes.

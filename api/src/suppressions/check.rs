@@ -57,25 +57,30 @@ fn parse_target(text: &str) -> Result<SuppressionTarget, InvalidTarget> {
     SuppressionTarget::parse(text).map_err(|error| InvalidTarget { text: text.to_owned(), message: error.to_string() })
 }
 
-/// The result for one address
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SuppressionStatus {
-    /// The address in lower case, as used for comparison; an invalid entry is unchanged
-    email: String,
-    /// Whether nothing is sent to the address
-    suppressed: bool,
-    /// Reason of the suppression of the address or its domain
-    reason: Option<SuppressionReason>,
-    /// Categories that the address opted out of
-    #[schema(items = {"type": "string", "enum": ["product", "newsletter"], "description": "A category"})]
-    categories: Vec<&'static str>,
-    /// Id of the suppression (`sup_…`)
-    suppression_id: Option<SuppressionId>,
-    /// Expiry of the suppression; null means never
-    expires_at: Option<JsonTimestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    /// Present if the entry is not an address
-    error: Option<BatchEntryError>,
+object_view! {
+    /// The result for one address
+    pub struct SuppressionStatus, fn from_status(
+        target: &SuppressionTarget, status: AddressSuppression;
+        let suppression = status.suppression
+    ) {
+        /// The address in lower case, as used for comparison; an invalid entry is unchanged
+        email: String = target.key(),
+        /// Whether nothing is sent to the address
+        suppressed: bool = suppression.is_some(),
+        /// Reason of the suppression of the address or its domain
+        reason: Option<SuppressionReason> = suppression.as_ref().map(|suppression| suppression.reason),
+        /// Categories that the address opted out of
+        #[schema(items = {"type": "string", "enum": ["product", "newsletter"], "description": "A category"})]
+        categories: Vec<&'static str> = status.categories.into_iter().map(model::email::Category::word).collect(),
+        /// Id of the suppression (`sup_…`)
+        suppression_id: Option<SuppressionId> = suppression.as_ref().map(|suppression| suppression.id),
+        /// Expiry of the suppression; null means never
+        expires_at: Option<JsonTimestamp> =
+            suppression.and_then(|suppression| suppression.expires_at).map(JsonTimestamp),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        /// Present if the entry is not an address
+        error: Option<BatchEntryError> = None,
+    }
 }
 
 /// The results
@@ -101,21 +106,6 @@ pub async fn check(state: State, tenant: Tenant, request: CheckSuppressions) -> 
 }
 
 impl SuppressionStatus {
-    fn from_status(
-        target: &SuppressionTarget,
-        AddressSuppression { suppression, categories }: AddressSuppression,
-    ) -> Self {
-        Self {
-            email: target.key(),
-            suppressed: suppression.is_some(),
-            reason: suppression.as_ref().map(|suppression| suppression.reason),
-            categories: categories.into_iter().map(model::email::Category::word).collect(),
-            suppression_id: suppression.as_ref().map(|suppression| suppression.id),
-            expires_at: suppression.and_then(|suppression| suppression.expires_at).map(JsonTimestamp),
-            error: None,
-        }
-    }
-
     fn from_invalid(none: InvalidTarget) -> Self {
         Self {
             email: none.text,
