@@ -21,7 +21,7 @@ use model::domain_setup::zone_file;
 use self::error::domain_error_problem;
 use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, ListDomains, UpdateDomain};
-use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
+use self::view::{DomainList, DomainResponse, DomainView, VerifyDomainResponse, ZoneFile};
 use crate::operation::{Operation, OperationTag};
 use crate::prelude::*;
 
@@ -105,7 +105,7 @@ fn publishing_operations() -> Vec<Operation> {
 }
 
 fn domain_response(state: &AppState, domain: &DomainWithSetup) -> DomainResponse {
-    DomainResponse::from_domain(domain, &state.accounts.domains)
+    DomainResponse { domain: DomainView::from_domain(domain, &state.accounts.domains) }
 }
 
 /// `POST /domains`.

@@ -121,7 +121,7 @@ async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Res
 /// `GET /suppressions/{id_or_email}`.
 pub async fn get_suppression(state: State, tenant: Tenant, named: SuppressionPath) -> Result<SuppressionResponse> {
     let found = find(&state, &tenant, &named).await?;
-    Ok(SuppressionResponse::from_suppression(&found.suppression))
+    Ok(SuppressionResponse { suppression: SuppressionView::from_suppression(&found.suppression) })
 }
 
 /// Query of `DELETE /suppressions/{id_or_email}`.

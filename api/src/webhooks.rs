@@ -129,7 +129,7 @@ pub async fn list(state: State, tenant: Tenant, page: PageParameters) -> Result<
 /// `GET /webhooks/{id}`.
 pub async fn get(state: State, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<WebhookResponse> {
     let found = state.accounts.webhooks.webhook(tenant.account().id, id).await;
-    Ok(WebhookResponse::from_webhook(&found.or_problem(&state)?))
+    Ok(WebhookResponse { webhook: WebhookView::from_webhook(&found.or_problem(&state)?) })
 }
 
 /// `PATCH /webhooks/{id}`.
@@ -162,7 +162,7 @@ pub async fn update(
             _ => {}
         }
     });
-    Ok(WebhookResponse::from_webhook(&changed.await.or_problem(&state)?))
+    Ok(WebhookResponse { webhook: WebhookView::from_webhook(&changed.await.or_problem(&state)?) })
 }
 
 /// `DELETE /webhooks/{id}`.

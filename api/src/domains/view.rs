@@ -156,12 +156,6 @@ object_view! {
 
 object_response! { "A domain", pub DomainResponse { domain: DomainView } as "OneDomain" }
 
-impl DomainResponse {
-    pub(super) fn from_domain(domain: &DomainWithSetup, domains: &SendingDomains) -> Self {
-        Self { domain: DomainView::from_domain(domain, domains) }
-    }
-}
-
 /// A domain after a verification
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "VerifiedDomain")]

@@ -12,7 +12,7 @@ use model::import::NOTE_CHARS_MAX;
 use model::quota::Noun;
 use model::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
 
-use super::view::SuppressionResponse;
+use super::view::{SuppressionResponse, SuppressionView};
 use crate::prelude::*;
 use crate::suppressions::commit_error::suppression_problem;
 
@@ -179,7 +179,9 @@ pub async fn add(state: State, tenant: Tenant, request: AddSuppressions) -> Resu
             reserved.confirm_part(count_created(&outcomes));
             let warnings = terms.difference_warning(outcome).into_iter().collect();
             return Ok(AddSuppressionsResponse::One(AddedSuppression {
-                suppression: SuppressionResponse::from_suppression(&outcome.suppression),
+                suppression: SuppressionResponse {
+                    suppression: SuppressionView::from_suppression(&outcome.suppression),
+                },
                 warnings,
             }));
         }

@@ -111,12 +111,6 @@ impl ImportCountsView {
 
 object_response! { "An import of suppressions", pub ImportResponse { import: ImportView } as "OneImport" }
 
-impl ImportResponse {
-    fn from_import(import: &SuppressionImport) -> Self {
-        Self { import: ImportView::from_import(import) }
-    }
-}
-
 /// A page of the list
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SuppressionImportList")]
@@ -167,7 +161,7 @@ pub async fn start(state: State, tenant: Tenant, list: ImportSuppressions) -> Re
     store::suppression_import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
     store.commit(batch).await.map_err(commit_error_problem)?;
     state.accounts.suppression_importer.wake();
-    Ok(ImportResponse::from_import(&import))
+    Ok(ImportResponse { import: ImportView::from_import(&import) })
 }
 
 id_path! { pub ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
@@ -176,5 +170,5 @@ id_path! { pub ImportPath(ImportId), "The import's id (`imp_…`)", "import" }
 pub async fn get(state: State, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse> {
     let found = store::suppression_import::get(&state.services.store, tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
-    Ok(ImportResponse::from_import(&found.import))
+    Ok(ImportResponse { import: ImportView::from_import(&found.import) })
 }

@@ -48,9 +48,3 @@ object_view! {
 list_response! { pub SuppressionList { suppressions: SuppressionView } as "SuppressionList" }
 
 object_response! { "A suppression", pub SuppressionResponse { suppression: SuppressionView } as "OneSuppression" }
-
-impl SuppressionResponse {
-    pub fn from_suppression(suppression: &Suppression) -> Self {
-        Self { suppression: SuppressionView::from_suppression(suppression) }
-    }
-}

@@ -42,12 +42,6 @@ object_view! {
 
 object_response! { "An endpoint", pub WebhookResponse { webhook: WebhookView } as "OneWebhook" }
 
-impl WebhookResponse {
-    pub(super) fn from_webhook(webhook: &Webhook) -> Self {
-        Self { webhook: WebhookView::from_webhook(webhook) }
-    }
-}
-
 /// An endpoint and its secret
 #[derive(Serialize, ToSchema)]
 #[schema(name = "WebhookWithSecret")]
