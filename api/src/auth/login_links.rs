@@ -48,16 +48,16 @@ pub fn sender_address(state: &AppState) -> Result<Address> {
 /// The service cannot send email, or the store is unavailable.
 pub async fn send_link(state: &State, user: &User, purpose: LinkPurpose) -> Result<()> {
     let mailer = system_mailer(state).await?;
-    let store = &state.services.store;
+    let users = UserService::new(&state.services);
     let lifetime = match purpose {
         LinkPurpose::SignIn => REQUESTED_LINK_TTL,
         LinkPurpose::Invitation => INVITATION_LINK_TTL,
     };
     let mut batch = Batch::progress();
-    let token = UserService::new(&state.services).create_link(&mut batch, user, SignInLinkKind::SignIn, lifetime);
-    store.commit(batch).await.map_err(Problem::outage)?;
+    let token = users.create_link(&mut batch, user, SignInLinkKind::SignIn, lifetime);
+    users.store.commit(batch).await.map_err(Problem::outage)?;
     let url = format!("{}/auth/link/{}", state.options.base_url, token.text());
-    let account = store::account::get(store, user.account).await?;
+    let account = store::account::get(&users.store, user.account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     let (subject, text) = link_text(purpose, &url, &account.email);
     let email = SystemEmail::new(user.email.clone(), subject, text).with_secret_link();
