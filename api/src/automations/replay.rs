@@ -107,32 +107,35 @@ impl PastRun {
     }
 }
 
-/// A past event, and what the steps would do with it
-#[derive(Debug, Serialize, ToSchema)]
-struct ReplayedEvent {
-    /// The event's id (`ae_…`)
-    event_id: ProductEventId,
-    /// When it was received
-    created_at: JsonTimestamp,
-    /// The person's user id
-    user_id: Option<String>,
-    /// The person's email address
-    email: Option<String>,
-    /// `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had already started the person's only run
-    #[schema(as = String, enum = ReplayEffect::WORDS)]
-    effect: ReplayEffect,
-    /// The messages that would be sent or suppressed, in order
-    messages: Vec<ReplayedMessage>,
-    /// `completed` or `failed`; null without a run
-    status: Option<RunStatus>,
-    /// How the run would complete
-    ended_by: Option<CompletionReason>,
-    /// The position of its last step, from 0
-    last_step_index: Option<usize>,
-    /// Why it would fail
-    error: Option<String>,
-    /// The run that the event started then, if it is among the newest 2,000 runs
-    past_run: Option<PastRun>,
+object_view! {
+    /// A past event, and what the steps would do with it
+    struct ReplayedEvent, fn new(
+        replay: &Replay, event: ProductEvent, effect: ReplayEffect, run: Option<&AutomationRun>
+    ) {
+        /// The event's id (`ae_…`)
+        event_id: ProductEventId = event.id,
+        /// When it was received
+        created_at: JsonTimestamp = JsonTimestamp(event.created_at),
+        /// The person's user id
+        user_id: Option<String> = event.user_id,
+        /// The person's email address
+        email: Option<String> = event.email,
+        /// `run`: it starts a run; `filtered`: the trigger's filter excludes it; `repeated`: an earlier event had already started the person's only run
+        #[schema(as = String, enum = ReplayEffect::WORDS)]
+        effect: ReplayEffect = effect,
+        /// The messages that would be sent or suppressed, in order
+        messages: Vec<ReplayedMessage> = run.map(|run| replay.messages(run)).unwrap_or_default(),
+        /// `completed` or `failed`; null without a run
+        status: Option<RunStatus> = run.map(|run| run.status),
+        /// How the run would complete
+        ended_by: Option<CompletionReason> = run.and_then(|run| run.ended_by),
+        /// The position of its last step, from 0
+        last_step_index: Option<usize> = run.map(|run| run.index),
+        /// Why it would fail
+        error: Option<String> = run.and_then(|run| run.error.clone()),
+        /// The run that the event started then, if it is among the newest 2,000 runs
+        past_run: Option<PastRun> = replay.past_runs.get(&event.id.to_string()).cloned(),
+    }
 }
 
 /// Sums of all replayed events
@@ -374,21 +377,7 @@ impl Replay {
             }
             ReplayEffect::Filtered | ReplayEffect::Repeated => None,
         };
-        let past_run = self.past_runs.get(&event.id.to_string()).cloned();
-        let run = run.as_ref();
-        ReplayedEvent {
-            event_id: event.id,
-            created_at: JsonTimestamp(event.created_at),
-            user_id: event.user_id,
-            email: event.email,
-            effect,
-            messages: run.map(|run| self.messages(run)).unwrap_or_default(),
-            status: run.map(|run| run.status),
-            ended_by: run.and_then(|run| run.ended_by),
-            last_step_index: run.map(|run| run.index),
-            error: run.and_then(|run| run.error.clone()),
-            past_run,
-        }
+        ReplayedEvent::new(self, event, effect, run.as_ref())
     }
 
     /// The messages of a dry run.
