@@ -416,9 +416,9 @@ api_object! {
         sub_id: Option<String> = referral.sub_id.clone(),
         /// Why the referral earns no commission
         blocked_reason: Option<ReferralBlock> = referral.blocked,
-        /// Payments minus refunds, without tax, in minor units
+        /// Payments in `currency` minus refunds, without tax, in minor units
         revenue_cents: i64 = referral.revenue_cents,
-        /// The currency of the first payment
+        /// The currency of the first payment that postrider received
         currency: Option<Currency> = referral.currency,
         /// When the customer first paid
         converted_at: Option<ApiTimestamp> = referral.converted_at.map(ApiTimestamp),

@@ -199,7 +199,7 @@ def was_declined(shop, email):
 
 
 def is_excluded(shop, email):
-    # The flag is read with the first invoice, so the customer's event must arrive before.
+    # The customer's event arrives before the first invoice, so that no commission is written and reversed.
     shop.brought(email)
     customer = shop.local.customer(email, metadata={"stx": "False"})
     made = next(event["id"] for event in shop.local.events() if event["data"]["object"]["id"] == customer)

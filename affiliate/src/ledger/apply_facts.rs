@@ -8,6 +8,7 @@ use model::affiliate::referral::ReferralSource;
 use store::affiliate::{partner, payout};
 
 use super::attribution::{Buyer, link_by_hints, recheck_customer_address};
+use super::recompute::recompute_customer_invoices;
 use super::settlement::{PayoutOutcome, set_destination_able, settle_payout};
 use super::unit_of_work::UnitOfWork;
 use crate::error::LedgerResult as Result;
@@ -32,7 +33,9 @@ pub(crate) fn apply<'a>(
         match fact {
             WebhookFact::CheckoutCompleted(checkout) => apply_checkout(work, checkout).await?,
             WebhookFact::Customer(customer) => {
-                work.processor.customer(&customer.id).await?.apply(customer);
+                if work.processor.customer(&customer.id).await?.apply(customer) {
+                    recompute_customer_invoices(work, &customer.id).await?;
+                }
                 work.touched.customers.insert(customer.id.clone());
                 let buyer = buyer(work, &customer.id, customer.as_of.at, ReferralSource::Metadata).await?;
                 link_by_hints(work, &buyer, &customer.marks.hints).await?;
@@ -97,7 +100,9 @@ async fn apply_invoiceless_checkout(work: &mut UnitOfWork, checkout: &Checkout, 
 
 async fn apply_subscription(work: &mut UnitOfWork, subscription: &Subscription) -> Result<()> {
     let Some(customer) = &subscription.customer else { return Ok(()) };
-    work.processor.customer(customer).await?.apply_subscription(subscription);
+    if work.processor.customer(customer).await?.apply_subscription(subscription) {
+        recompute_customer_invoices(work, customer).await?;
+    }
     work.touched.customers.insert(customer.clone());
     let buyer = buyer(work, customer, subscription.as_of.at, ReferralSource::Metadata).await?;
     link_by_hints(work, &buyer, &subscription.marks.hints).await

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use message::address::Address;
 use model::affiliate::arithmetic::ArithmeticError;
 use model::affiliate::campaign::Campaign;
-use model::affiliate::commission::{Commission, CommissionLevel};
+use model::affiliate::commission::{Commission, CommissionLevel, ReversalReason};
 use model::affiliate::partner::Partner;
 use model::affiliate::payout::LineCursor;
 use model::affiliate::program::AfterPayout;
@@ -23,7 +23,7 @@ use store::affiliate::{commission, processor_state};
 
 use super::attribution::{attribute, counts_from};
 use super::leads::{set_referral_address, write_bounty};
-use super::processor_state::{ChargeState, CountedRevenue, CustomerState, InvoiceState};
+use super::processor_state::{ChargeState, CountedRevenue, CustomerState, InvoiceState, PaidInvoice};
 use super::prospect::is_self_referral;
 use super::unit_of_work::{PendingEvent, UnitOfWork};
 use crate::error::{LedgerError, LedgerResult as Result};
@@ -111,9 +111,15 @@ pub(super) async fn recompute_referral_lines(work: &mut UnitOfWork, id: Referral
         found.dealings.going_through = Some(LineCursor::default());
     }
     for customer in customers {
-        work.processor.customer(&customer).await?.going_through = Some(String::new());
-        work.touched.customers.insert(customer);
+        recompute_customer_invoices(work, &customer).await?;
     }
+    Ok(())
+}
+
+/// Schedules the recompute of everything a customer bought.
+pub(super) async fn recompute_customer_invoices(work: &mut UnitOfWork, customer: &str) -> Result<()> {
+    work.processor.customer(customer).await?.going_through = Some(String::new());
+    work.touched.customers.insert(customer.to_owned());
     Ok(())
 }
 
@@ -241,7 +247,7 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     }
     let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
     let lines = work.lines_of(id).await?;
-    let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
+    let is_excluded = is_excluded(work, id, &charges).await?;
     // Before the payment was known, the session's sale looked like an earlier one.
     let nothing = work.processor.invoice(id).await?.nothing;
     let nothing = nothing.filter(|nothing| *nothing != NoCommission::OnlyOnce || !is_first_by_session);
@@ -290,26 +296,20 @@ fn new_line(work: &UnitOfWork) -> CommissionId {
     CommissionId::new(work.now, work.context.random())
 }
 
-/// True if a flag excludes the invoice. A flag elsewhere that is seen before the first line excludes the invoice
-/// permanently.
-async fn is_excluded(
-    work: &mut UnitOfWork,
-    id: &str,
-    charges: &[(String, ChargeState)],
-    is_open: bool,
-) -> Result<bool> {
+/// True if a flag excludes the sale: one of the invoice, its sessions or its charges, whenever it was set; or one that
+/// the customer or the subscription carried at the payment.
+async fn is_excluded(work: &mut UnitOfWork, id: &str, charges: &[(String, ChargeState)]) -> Result<bool> {
     let is_session_excluded = work.processor.sessions_of(id).await?.iter().any(|session| session.is_excluded);
     let row = work.processor.invoice(id).await?;
-    let by_itself = row.is_excluded || row.was_excluded || is_session_excluded;
-    let paid = row.paid().cloned();
-    let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded);
-    if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
-        is_elsewhere |= work.processor.customer(&customer).await?.is_excluded(subscription.as_deref());
+    let is_sale_excluded = row.is_excluded || row.was_excluded || is_session_excluded;
+    if is_sale_excluded || charges.iter().any(|(_, charge)| charge.is_excluded) {
+        return Ok(true);
     }
-    if is_elsewhere && is_open {
-        work.processor.invoice(id).await?.was_excluded = true;
-    }
-    Ok(by_itself || is_elsewhere)
+    let Some(PaidInvoice { sale, customer: Some(customer), subscription, .. }) = row.paid().cloned() else {
+        return Ok(false);
+    };
+    let state = work.processor.customer(&customer).await?;
+    Ok(state.is_excluded_at(sale.paid_at, subscription.as_deref()))
 }
 
 async fn recruiter_of(
@@ -369,9 +369,20 @@ async fn write_lines(
     written: Vec<LineUpdate>,
 ) -> Result<()> {
     for LineUpdate { line, changes: steps } in written {
-        let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
-        if is_new && let Some(found) = work.referrals.load(referral).await? {
-            found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
+        let earns = steps.iter().any(|step| matches!(step, LineChange::Created | LineChange::Reopened));
+        let is_excluded = steps.contains(&LineChange::Reversed(ReversalReason::Excluded));
+        if (earns || is_excluded)
+            && line.level() == CommissionLevel::One
+            && let Some(found) = work.referrals.load(referral).await?
+        {
+            let first = &mut found.dealings.first_earning;
+            // An excluded sale leaves the commission of the duration `once` to another sale.
+            if is_excluded && first.as_deref() == Some(invoice) {
+                *first = None;
+            }
+            if earns {
+                first.get_or_insert_with(|| invoice.to_owned());
+            }
         }
         work.put_line(line, steps.iter().filter_map(event_of_step));
     }

@@ -548,14 +548,14 @@ impl WindowIngest<'_> {
         for session in window.sessions.iter().filter(is_complete) {
             self.ingest("checkout.session.completed", session).await?;
         }
-        // First the flags that exclude a charge: once its invoice is booked, they have no effect.
+        // First the flags that exclude a charge, so that no line is written and reversed.
         let flag = format!("metadata.{}", self.program.settings.exclude_key);
         for charge in window.charges.iter().filter(|charge| charge.text_at(&flag).is_some()) {
             self.ingest("charge.updated", charge).await?;
         }
         self.ingest_invoices(&window.invoices).await?;
         for subscription in &window.subscriptions {
-            self.ingest("customer.subscription.updated", subscription).await?;
+            self.ingest("customer.subscription.fetched", subscription).await?;
         }
         let is_refunded =
             |charge: &&ProcessorJson| charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0;
@@ -615,7 +615,7 @@ impl WindowIngest<'_> {
         let mut permit = self.client.permit();
         match self.client.get_object(&path, &mut permit).await {
             Ok(StripeAnswer::Object(customer, _)) => {
-                Ok(self.ingest("customer.updated", &customer).await.map(|()| None)?)
+                Ok(self.ingest("customer.fetched", &customer).await.map(|()| None)?)
             }
             Ok(StripeAnswer::Refused(_)) => Ok(None),
             Err(StripeError::TooLarge(reason)) => Ok(Some(reason)),

@@ -11,6 +11,7 @@ use super::processor_objects::{charge, checkout, dispute, invoice, refund, subsc
 use super::world::{World, terms};
 
 const SALE: [&str; 2] = ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"];
+const EXCLUDED: [&str; 2] = ["in_1/1 2000 of 10000 reversed excluded", "in_1/2 500 of 10000 reversed excluded"];
 
 #[tokio::test]
 async fn an_invoice_of_a_linked_customer_converts_and_earns() {
@@ -174,24 +175,116 @@ async fn a_linked_invoice_replaces_the_sale_of_its_session() {
     }
 }
 
-/// The flag on a session without an invoice excludes the invoice of its payment, also if such sessions do not count as
-/// sales.
+/// The flag on a session without an invoice excludes the invoice of its payment, in either order, also if such sessions
+/// do not count as sales.
 #[tokio::test]
 async fn a_flag_on_a_session_excludes_the_invoice_of_its_payment() {
     let settings: [fn(&mut model::affiliate::program::ProgramSettings); 2] =
         [|settings| settings.count_invoiceless_payments = true, |settings| settings.count_invoiceless_payments = false];
-    for set in settings {
+    for (set, session_first) in settings.into_iter().flat_map(|set| [(set, true), (set, false)]) {
         let world = World::with_settings(Store::memory(), terms(), set).await;
         let lead = world.lead("lin@example.org", Some("cus_1")).await;
         let mut session = checkout("in_1", Some("cus_1"), &lead.id.to_string());
         session["amount_total"] = json!(10_000);
         session["metadata"]["stx"] = json!("False");
-        world.ingest_object("checkout.session.completed", 9, session).await;
-        world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
-        assert!(world.lines().await.is_empty());
+        let session = world.event("checkout.session.completed", 9, session);
+        let invoice = world.paid("in_1", "cus_1", 10_000, 10);
+        let events = if session_first { [session, invoice] } else { [invoice, session] };
+        let lines: &[&str] = if session_first { &[] } else { &EXCLUDED };
+        for event in &events {
+            world.ingest_event(event).await;
+        }
+        assert_eq!(world.outline().await, lines, "{session_first}");
         assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
         world.audit().await;
     }
+}
+
+/// The processor creates customer, subscription, session, charge and invoice together, and sends them in any order.
+#[tokio::test]
+async fn a_flag_excludes_a_sale_before_and_after_its_invoice() {
+    for kind in [
+        "customer.created",
+        "customer.fetched",
+        "customer.subscription.created",
+        "customer.subscription.fetched",
+        "checkout.session.completed",
+        "charge.succeeded",
+    ] {
+        for flag_first in [true, false] {
+            let world = World::new().await;
+            let lead = world.lead("lin@example.org", Some("cus_1")).await;
+            let mut flagged = match kind {
+                "customer.created" | "customer.fetched" => json!({"id": "cus_1"}),
+                "checkout.session.completed" => checkout("in_1", Some("cus_1"), &lead.id.to_string()),
+                "charge.succeeded" => charge("in_1", 10_000, 0),
+                _ => subscription("sub_1", "cus_1", "active"),
+            };
+            flagged["created"] = json!(world.start + 10);
+            flagged["metadata"] = json!({"stx": "false"});
+            if kind.starts_with("checkout") {
+                flagged["invoice"] = json!("in_1");
+            }
+            // The event follows what it reports.
+            let flagged = world.event(kind, 13, flagged);
+            let mut invoice = world.paid("in_1", "cus_1", 10_000, 10);
+            invoice["data"]["object"]["subscription"] = json!("sub_1");
+            let events = if flag_first { [flagged, invoice] } else { [invoice, flagged] };
+            let lines: &[&str] = if flag_first { &[] } else { &EXCLUDED };
+            for event in &events {
+                world.ingest_event(event).await;
+            }
+            assert_eq!(world.outline().await, lines, "{kind} {flag_first}");
+            assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "{kind}: it converts all the same");
+            world.audit().await;
+        }
+    }
+}
+
+/// A customer carries the flag from second 20 to second 40. Only what was paid meanwhile is excluded, in any order.
+#[tokio::test]
+async fn a_flag_on_a_customer_excludes_what_is_paid_while_it_is_set() {
+    for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [1, 3, 5, 0, 2, 4], [1, 3, 5, 4, 2, 0], [2, 1, 3, 4, 5, 0]] {
+        let world = World::new().await;
+        let lead = world.lead("lin@example.org", Some("cus_1")).await;
+        let customer = |kind: &str, after: i64, stx: &str| {
+            world.event(&format!("customer.{kind}"), after, json!({"id": "cus_1", "metadata": {"stx": stx}}))
+        };
+        let events = [
+            customer("created", 5, ""),
+            world.paid("in_1", "cus_1", 10_000, 10),
+            customer("updated", 20, "false"),
+            world.paid("in_2", "cus_1", 10_000, 30),
+            customer("updated", 40, ""),
+            world.paid("in_3", "cus_1", 10_000, 50),
+        ];
+        for index in order {
+            world.ingest_event(&events[index]).await;
+        }
+        let (reversed, earning): (Vec<_>, Vec<_>) =
+            world.outline().await.into_iter().partition(|line| line.contains("reversed"));
+        assert!(reversed.iter().all(|line| line.starts_with("in_2/") && line.ends_with(" excluded")), "{reversed:?}");
+        let names: Vec<_> = earning.iter().filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(names, ["in_1/1", "in_1/2", "in_3/1", "in_3/2"], "{order:?}");
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 30_000, "{order:?}");
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn an_excluded_sale_leaves_a_commission_once_to_the_next_sale() {
+    let once = CommissionTerms { duration: CommissionDuration::Once, ..terms() };
+    let world = World::with_settings(Store::memory(), once, |_| {}).await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
+    let mut flagged = charge("in_1", 10_000, 0);
+    flagged["metadata"] = json!({"stx": "false"});
+    world.ingest_object("charge.updated", 11, flagged).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 20)).await;
+    let [first, second] = EXCLUDED;
+    let next = ["in_2/1 2000 of 10000 pending", "in_2/2 500 of 10000 pending"];
+    assert_eq!(world.outline().await, [first, second, next[0], next[1]]);
+    world.audit().await;
 }
 
 /// The session of a guest names the referral; the invoice of its payment names a customer that nobody referred.

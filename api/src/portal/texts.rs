@@ -150,6 +150,7 @@ fn reason_text(reason: ReversalReason) -> &'static str {
         ReversalReason::PartnerDeleted => "partner deleted",
         ReversalReason::Blocked => "customer not counted",
         ReversalReason::Expired => "lead expired",
+        ReversalReason::Excluded => "sale excluded by the program",
     }
 }
 

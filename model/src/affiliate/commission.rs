@@ -8,10 +8,10 @@
 //!            └── reverse ─────► Reversed
 //! ```
 //!
-//! A line is reversed by a refund or dispute of its sale, by the owner, or because its partner was deleted. A reversed
-//! line becomes pending again when the refund failed ([`Commission::reopen`]) or when the owner reinstates it
-//! ([`Commission::reinstate`]). A [`Waiver`] records the cause that the owner waived, so that the same cause does not
-//! reverse the line again.
+//! A line is reversed by a refund or dispute of its sale, by the owner (also with an exclusion flag), or because its
+//! partner was deleted. A reversed line becomes pending again when the refund failed or the exclusion ended
+//! ([`Commission::reopen`]), or when the owner reinstates it ([`Commission::reinstate`]). A [`Waiver`] records the cause
+//! that the owner waived, so that the same cause does not reverse the line again.
 //!
 //! A line can be frozen during a bank's inquiry or the owner's review: a frozen line is not earned and enters no
 //! payout. The approval of a payout is stored with the payout, not here. Before the approval
@@ -224,13 +224,16 @@ impl Commission {
         Ok(true)
     }
 
-    /// Moves back to `Pending` because the refund that reversed it failed. `earns_at` is at least `now`.
+    /// Moves back to `Pending` because the refund that reversed it failed, or because its sale is no longer excluded.
+    /// `earns_at` is at least `now`.
     ///
     /// # Errors
-    /// `NotReversed` if it is not reversed because of a refund.
+    /// `NotReversed` if it is not reversed because of a refund or an exclusion.
     pub fn reopen(&mut self, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            CommissionState::Reversed { reason: ReversalReason::Refund, .. } => self.reset_to_pending(now),
+            CommissionState::Reversed { reason: ReversalReason::Refund | ReversalReason::Excluded, .. } => {
+                self.reset_to_pending(now);
+            }
             _ => return Err(CommissionError::NotReversed),
         }
         Ok(())

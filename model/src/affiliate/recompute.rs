@@ -14,15 +14,15 @@
 //! # Facts that are frozen at the first write
 //!
 //! A line is written once from the facts known at that time. Afterwards it depends only on its own snapshot and on
-//! refunds and disputes. Frozen are:
+//! refunds, disputes and the exclusion flag. Frozen are:
 //!
 //! - the sale: base, amount paid, tax, currency and items (a paid invoice does not change);
 //! - the terms: campaign, rates, override, cap, hold, and the number of paying customers and therefore the tier;
-//! - the decision that the invoice earns a commission: exclusion flag, `once` (the first invoice), the month of
-//!   conversion, the partner's accrual status;
+//! - the decision that the invoice earns a commission: `once` (the first invoice), the month of conversion, the
+//!   partner's accrual status;
 //! - the recruiter and its share: the second line is written together with the first one, or never.
 //!
-//! Refunds, disputes, the charge's id and the bar of the referral are not frozen. The order of arrival therefore
+//! Refunds, disputes, the exclusion flag, the charge's id and the bar of the referral are not frozen. The order of arrival therefore
 //! matters only for facts that span several invoices or referrals.
 //!
 //! The decision for no commission is frozen too if it follows from the terms or the partner's status at that time
@@ -93,7 +93,8 @@ pub struct InvoiceInput<'a> {
     pub charge: Option<&'a str>,
     /// Refunds and disputes.
     pub returned: &'a SaleReturns,
-    /// True if the customer, subscription, invoice, checkout session or charge carries the exclusion flag.
+    /// True if the exclusion flag applies to the sale: the invoice, its checkout session or its charge carries it, or
+    /// the customer or subscription carried it when the invoice was paid.
     pub is_excluded: bool,
     /// The stored reason for no commission, if it is permanent.
     pub no_commission: Option<NoCommission>,
@@ -132,8 +133,8 @@ pub struct CustomerInput<'a> {
     pub bar: Option<ReferralBar>,
     /// True if the referral is held for review.
     pub is_under_review: bool,
-    /// The first invoice that wrote a line, even if that line was reversed since. With the duration `once`, no other
-    /// invoice earns.
+    /// The first invoice that wrote a line, even if that line was reversed since, except by an exclusion. With the
+    /// duration `once`, no other invoice earns.
     pub first_earning: Option<&'a str>,
 }
 
@@ -221,9 +222,9 @@ pub enum LineChange {
     /// Its hold ended.
     Earned,
     Reversed(ReversalReason),
-    /// It was reversed because of a refund, and is now reversed because of a dispute.
+    /// It was reversed because of a refund, for example, and is now reversed because of a dispute.
     ReasonChanged(ReversalReason),
-    /// It is pending again, because the refund that reversed it failed.
+    /// It is pending again, because the refund that reversed it failed or the exclusion ended.
     Reopened,
     /// Its amount, or the remaining amount of its sale, changed.
     Amount {

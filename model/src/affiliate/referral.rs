@@ -181,10 +181,10 @@ pub struct Referral {
     /// The activity at the payment processor.
     #[serde(default)]
     pub dealings: ReferralActivity,
-    /// Commissionable payments less refunds, in minor units of `currency`.
+    /// Commissionable payments in `currency` less refunds, in minor units.
     #[serde(default)]
     pub revenue_cents: i64,
-    /// The currency of the first payment.
+    /// The currency of the payment that arrived first.
     pub currency: Option<Currency>,
     /// Payments before this time do not count.
     pub claimed_at: Timestamp,

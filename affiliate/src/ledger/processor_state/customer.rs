@@ -7,10 +7,12 @@ use model::affiliate::referral::ReferralActivity;
 use model::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
+use super::flag_history::FlagHistory;
 use super::lww_register::LwwRegister;
 use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
-/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted.
+/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted, those that carried the
+/// exclusion flag last.
 const SUBSCRIPTIONS_MAX: usize = 200;
 
 /// Fields of the processor's customer object.
@@ -46,6 +48,12 @@ pub(crate) struct CustomerState {
     /// Email from an invoice or checkout session.
     email: Option<LwwRegister<String>>,
     subscriptions: BTreeMap<String, Option<LwwRegister<SubscriptionState>>>,
+    /// The customer's own exclusion flag.
+    #[serde(skip_serializing_if = "FlagHistory::is_empty")]
+    flags: FlagHistory,
+    /// The exclusion flag of each subscription.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    subscription_flags: BTreeMap<String, FlagHistory>,
     /// Start of the first trial.
     tried_at: Option<Timestamp>,
     /// End of the subscription that ended last.
@@ -65,10 +73,14 @@ pub(crate) struct CustomerState {
 }
 
 impl CustomerState {
-    /// Merges the customer's own fields.
-    pub(crate) fn apply(&mut self, customer: &Customer) {
+    /// Merges the customer's own fields. Returns true if other sales than before are excluded.
+    pub(crate) fn apply(&mut self, customer: &Customer) -> bool {
+        let mut flags = self.own_flags();
+        let is_changed = flags.record(customer.as_of, customer.created_at, customer.marks.excluded);
+        self.flags = flags;
         let fields = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
         LwwRegister::merge(&mut self.told, customer.as_of, fields);
+        is_changed
     }
 
     /// Merges an email from an invoice or session.
@@ -78,8 +90,12 @@ impl CustomerState {
         }
     }
 
-    pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) {
+    /// Merges a subscription. Returns true if other sales than before are excluded.
+    pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) -> bool {
         let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
+        let mut flags = self.flags_of(id);
+        let is_changed = flags.record(*as_of, *begun_at, marks.excluded);
+        self.subscription_flags.insert(id.clone(), flags);
         if *status == SubscriptionStatus::Trialing {
             let started_at = begun_at.unwrap_or(as_of.at);
             self.tried_at = Some(self.tried_at.map_or(started_at, |first| first.min(started_at)));
@@ -91,14 +107,18 @@ impl CustomerState {
         if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
             self.evict_oldest_subscription();
         }
+        is_changed
     }
 
     fn evict_oldest_subscription(&mut self) {
         let age =
             |state: &LwwRegister<SubscriptionState>| (state.value.status != SubscriptionStatus::Over, state.as_of);
-        let oldest = self.subscriptions.iter().min_by_key(|(_, state)| state.as_ref().map(age));
+        let was_flagged = |id: &str| self.subscription_flags.get(id).is_some_and(FlagHistory::was_ever_flagged);
+        let subscriptions = self.subscriptions.iter();
+        let oldest = subscriptions.min_by_key(|(id, state)| (was_flagged(id.as_str()), state.as_ref().map(age)));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
+            self.subscription_flags.remove(&id);
         }
     }
 
@@ -124,11 +144,21 @@ impl CustomerState {
         own_hints.chain(subscription_hints).copied().collect()
     }
 
-    /// True if purchases by this subscription, or without one, are excluded from commissions.
-    pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
-        let state = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
-        self.told.as_ref().is_some_and(|state| state.value.marks.excluded)
-            || state.is_some_and(|state| state.value.marks.excluded)
+    /// True if a purchase paid at this time, by this subscription or without one, is excluded from commissions.
+    pub(crate) fn is_excluded_at(&self, paid_at: Timestamp, subscription: Option<&str>) -> bool {
+        self.own_flags().is_flagged_at(paid_at)
+            || subscription.is_some_and(|id| self.flags_of(id).is_flagged_at(paid_at))
+    }
+
+    fn own_flags(&self) -> FlagHistory {
+        let newest = self.told.as_ref().map(|fields| (fields.as_of, fields.value.marks.excluded));
+        self.flags.clone().or_newest(newest)
+    }
+
+    fn flags_of(&self, subscription: &str) -> FlagHistory {
+        let state = self.subscriptions.get(subscription).and_then(Option::as_ref);
+        let newest = state.map(|state| (state.as_of, state.value.marks.excluded));
+        self.subscription_flags.get(subscription).cloned().unwrap_or_default().or_newest(newest)
     }
 
     /// True if the customer had paid before `time`.

@@ -110,12 +110,12 @@ fn other_facts() -> impl Strategy<Value = TestFact> {
         TestFact::Customer(Customer { id: "cus_1".to_owned(), email, marks, created_at: None, as_of })
     });
     let statuses = [SubscriptionStatus::Trialing, SubscriptionStatus::Live, SubscriptionStatus::Over];
-    let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize, 0..6_i64);
-    let subscription = subscription.prop_map(|(as_of, status, number, over)| {
+    let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize, 0..6_i64, any::<bool>());
+    let subscription = subscription.prop_map(|(as_of, status, number, over, excluded)| {
         let (id, customer) = (format!("sub_{number}"), Some("cus_1".to_owned()));
         let begun_at = (number > 0).then(|| second(2));
         let over_at = (status == SubscriptionStatus::Over).then(|| second(over));
-        let marks = ReferralMetadata::default();
+        let marks = ReferralMetadata { excluded, ..ReferralMetadata::default() };
         TestFact::Subscription(Subscription { id, customer, status, begun_at, over_at, marks, as_of })
     });
     prop_oneof![note, invoice, customer, subscription]
@@ -135,8 +135,8 @@ fn apply_all<'a>(facts: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
                 invoice.apply(fact).unwrap();
                 customer.apply_payment(fact.sale.paid_at);
             }
-            TestFact::Customer(fact) => customer.apply(fact),
-            TestFact::Subscription(fact) => customer.apply_subscription(fact),
+            TestFact::Customer(fact) => _ = customer.apply(fact),
+            TestFact::Subscription(fact) => _ = customer.apply_subscription(fact),
         }
     }
     (charge, invoice, customer)

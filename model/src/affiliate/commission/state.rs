@@ -24,13 +24,15 @@ words! {
         Blocked = "blocked",
         /// The lead expired without a purchase.
         Expired = "expired",
+        /// The owner excluded the sale by a metadata flag.
+        Excluded = "excluded",
     }
 }
 
 impl ReversalReason {
     /// True if the reason is derived from the processor's data about the sale, and ends when that data changes.
     pub fn follows_from_sale(self) -> bool {
-        matches!(self, Self::Refund | Self::Dispute)
+        matches!(self, Self::Refund | Self::Dispute | Self::Excluded)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::id::{CommissionId, PartnerId};
 pub enum NoCommission {
     /// Nothing was paid, or it was paid before the referral counts.
     NoSale,
-    /// The invoice, its customer or its subscription carries the exclusion flag.
+    /// The exclusion flag applies to the sale.
     Excluded,
     Barred(ReferralBar),
     /// The partner's status does not allow commissions.
@@ -43,7 +43,6 @@ impl NoCommission {
     pub fn is_permanent(self) -> bool {
         match self {
             Self::Partner(_) | Self::OnlyOnce | Self::TooLate | Self::ComesToNothing => true,
-            // The caller stores an exclusion flag that it has seen.
             Self::NoSale | Self::Excluded | Self::Barred(_) => false,
         }
     }

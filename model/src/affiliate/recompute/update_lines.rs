@@ -95,20 +95,26 @@ fn target_state(
         // Reversed by the owner: the processor's data no longer matters.
         return Ok(TargetState { reversed: Some(reason), amounts: None, frozen });
     }
-    let returned_reason = reversal_reason(returned, lines, line)?;
+    let sale_reason = reversal_reason(returned, lines, line)?.or(exclusion(known, line));
     let amounts = Some(amounts_after_refunds(line, sold, returned)?);
     let manual_reason = manual_reason(known, lines, ledger_line);
-    let reversed = match (returned_reason, reversed) {
+    let reversed = match (sale_reason, reversed) {
         (Some(ReversalReason::Dispute), _) | (_, Some(ReversalReason::Dispute)) => Some(ReversalReason::Dispute),
         (Some(reason), _) => Some(reason),
-        // The refund failed, but a line that must not earn is not reopened.
+        // The refund failed or the exclusion ended, but a line that must not earn is not reopened.
         (None, Some(reason)) if manual_reason.is_some() => Some(reason),
         (None, _) => manual_reason,
     };
     Ok(TargetState { reversed, amounts, frozen })
 }
 
-/// The reason why a line must not earn, apart from refunds and disputes.
+/// The reversal reason of an excluded sale, unless the owner waived it for the line.
+fn exclusion(known: &RecomputeFacts<'_>, line: &Commission) -> Option<ReversalReason> {
+    let reason = ReversalReason::Excluded;
+    (known.invoice.is_excluded && !line.waives(reason)).then_some(reason)
+}
+
+/// The reason why a line must not earn, apart from refunds, disputes and the exclusion flag.
 fn manual_reason(
     known: &RecomputeFacts<'_>,
     lines: &[LedgerLine<'_>],
@@ -203,7 +209,7 @@ fn owed_after_payout(
     if overpaid >= 0 {
         return Ok((split, deducted));
     }
-    let is_barred = manual_reason(known, lines, ledger_line).is_some();
+    let is_barred = manual_reason(known, lines, ledger_line).or(exclusion(known, ledger_line.line)).is_some();
     Ok((split, if is_barred { overpaid.max(owed.min(0)) } else { overpaid }))
 }
 

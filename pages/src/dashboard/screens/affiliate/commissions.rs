@@ -271,6 +271,7 @@ fn reason_text(reason: &str) -> &str {
         "partner_deleted" => "The partner was deleted",
         "blocked" => "The referral cannot earn",
         "expired" => "The referral expired",
+        "excluded" => "Your metadata flag excludes the sale",
         other => other,
     }
 }
