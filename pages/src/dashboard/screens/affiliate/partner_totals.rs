@@ -39,7 +39,17 @@ struct SummedCommission {
 
 #[derive(Debug, Deserialize)]
 struct CountedReferral {
+    status: String,
+    blocked_reason: Option<String>,
     converted_at: Option<String>,
+}
+
+impl CountedReferral {
+    /// True if the referral converted and was neither blocked, rejected nor refunded.
+    fn is_paying(&self) -> bool {
+        let is_lost = matches!(self.status.as_str(), "refunded" | "rejected");
+        self.converted_at.is_some() && self.blocked_reason.is_none() && !is_lost
+    }
 }
 
 impl PartnerTotals {
@@ -52,7 +62,7 @@ impl PartnerTotals {
         let call = Call::new("list_affiliate_referrals").query("affiliate_id", partner);
         let (referrals, others_cut) = context.read_pages::<CountedReferral>("data", &call, PAGES_MAX).await?;
         totals.referrals = referrals.len() as u64;
-        totals.customers = referrals.iter().filter(|referral| referral.converted_at.is_some()).count() as u64;
+        totals.customers = referrals.iter().filter(|referral| referral.is_paying()).count() as u64;
         totals.is_cut = is_cut || others_cut;
         Ok(totals)
     }
@@ -91,6 +101,18 @@ impl PartnerTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_referral_is_no_paying_customer() {
+        let is_paying = |status: &str, blocked_reason: Option<&str>, converted_at: Option<&str>| {
+            let [blocked_reason, converted_at] = [blocked_reason, converted_at].map(|text| text.map(str::to_owned));
+            CountedReferral { status: status.into(), blocked_reason, converted_at }.is_paying()
+        };
+        let time = Some("2026-03-01T00:00:00.000Z");
+        assert!(is_paying("active", None, time) && is_paying("cancelled", None, time));
+        assert!(!is_paying("lead", None, None) && !is_paying("active", Some("existing_customer"), time));
+        assert!(!is_paying("refunded", None, time) && !is_paying("rejected", None, time));
+    }
 
     #[test]
     fn commissions_are_summed_by_state() {
