@@ -11,8 +11,8 @@ use super::state_version::{ObjectStage, StateVersion};
 
 /// A customer.
 ///
-/// A hint links the customer once, whichever version arrives first. The email is state: the newest version wins. The flag
-/// excludes what was paid while the customer carried it.
+/// A hint links the customer once, whichever version arrives first. The email is state: the newest version wins.
+/// The flag excludes what was paid while the customer carried it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Customer {
     pub id: String,

@@ -10,8 +10,8 @@
 //!
 //! A line is reversed by a refund or dispute of its sale, by the owner (also with an exclusion flag), or because its
 //! partner was deleted. A reversed line becomes pending again when the refund failed or the exclusion ended
-//! ([`Commission::reopen`]), or when the owner reinstates it ([`Commission::reinstate`]). A [`Waiver`] records the cause
-//! that the owner waived, so that the same cause does not reverse the line again.
+//! ([`Commission::reopen`]), or when the owner reinstates it ([`Commission::reinstate`]). A [`Waiver`] records the
+//! cause that the owner waived, so that the same cause does not reverse the line again.
 //!
 //! A line can be frozen during a bank's inquiry or the owner's review: a frozen line is not earned and enters no
 //! payout. The approval of a payout is stored with the payout, not here. Before the approval

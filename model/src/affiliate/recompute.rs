@@ -22,8 +22,8 @@
 //!   partner's accrual status;
 //! - the recruiter and its share: the second line is written together with the first one, or never.
 //!
-//! Refunds, disputes, the exclusion flag, the charge's id and the bar of the referral are not frozen. The order of arrival therefore
-//! matters only for facts that span several invoices or referrals.
+//! Refunds, disputes, the exclusion flag, the charge's id and the bar of the referral are not frozen. The order of
+//! arrival therefore matters only for facts that span several invoices or referrals.
 //!
 //! The decision for no commission is frozen too if it follows from the terms or the partner's status at that time
 //! ([`NoCommission::is_permanent`]): new terms apply to new sales only. A decision that follows from the referral or

@@ -11,8 +11,8 @@ use super::flag_history::FlagHistory;
 use super::lww_register::LwwRegister;
 use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
-/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted, those that carried the
-/// exclusion flag last.
+/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted, those that
+/// carried the exclusion flag last.
 const SUBSCRIPTIONS_MAX: usize = 200;
 
 /// Fields of the processor's customer object.
