@@ -27,7 +27,7 @@ use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, Error, Parameters}
 use message::received::AuthResult;
 use tokio::sync::Semaphore;
 
-use self::dkim_keys::{FetchedKeys, offline_authenticator};
+use self::dkim_keys::{FetchedKeys, KeyObjection, offline_authenticator};
 use crate::canonicalization::trim_end;
 use crate::resolver::Resolver;
 
@@ -59,11 +59,20 @@ pub struct DkimVerdict {
     pub result: AuthResult,
     /// The reason, for display; empty for a pass.
     pub reason: String,
+    /// True if the only objection is that the key is for TLS reports: the signature is valid for them (RFC 8460 3).
+    pub is_valid_for_tls_reports: bool,
 }
 
 impl DkimVerdict {
     fn without_signature(result: AuthResult, reason: &str) -> Self {
-        Self { domain: String::new(), selector: String::new(), algorithm: "", result, reason: reason.to_owned() }
+        Self {
+            domain: String::new(),
+            selector: String::new(),
+            algorithm: "",
+            result,
+            reason: reason.to_owned(),
+            is_valid_for_tls_reports: false,
+        }
     }
 }
 
@@ -158,8 +167,13 @@ fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>
     let Some(signature) = output.signature() else { return DkimVerdict::without_signature(result, &reason) };
     let field = message.dkim_headers.iter().find(|field| std::ptr::eq(&raw const field.header, signature));
     let flaw = field.and_then(|field| signature::tag_list_fault(field.value, signature::DKIM_REQUIRED_TAGS));
-    let unusable =
-        keys.objection(&signature.domain_key()).or_else(|| signature::signature_objection(signature.a, &signature.h));
+    let key_objection = keys.objection(&signature.domain_key());
+    let signature_objection = signature::signature_objection(signature.a, &signature.h);
+    let is_valid_for_tls_reports = result == AuthResult::Pass
+        && flaw.is_none()
+        && signature_objection.is_none()
+        && key_objection == Some(KeyObjection::TlsReportsOnly);
+    let unusable = key_objection.map(KeyObjection::reason).or(signature_objection);
     let (result, reason) = match (result, flaw, unusable) {
         (_, Some(flaw), _) => (AuthResult::Neutral, flaw.to_owned()),
         (AuthResult::Pass, None, Some(why)) => (AuthResult::PermError, why.to_owned()),
@@ -171,6 +185,7 @@ fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>
         algorithm: signature.a.name(),
         result,
         reason,
+        is_valid_for_tls_reports,
     }
 }
 

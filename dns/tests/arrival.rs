@@ -166,6 +166,29 @@ async fn valid_signatures_authenticate_their_domain() {
     assert_eq!(verdict(&zone, &signed, message_source("a@soft.example", "192.0.2.1")).await.auth.dkim, Pass);
 }
 
+/// RFC 8460 3: reports are signed with a key whose record has `s=tlsrpt`.
+#[tokio::test]
+async fn a_key_for_tls_reports_authenticates_only_them() {
+    let key = DkimKey::generate(KeyAlgorithm::Ed25519).unwrap();
+    let signer = Signer::new(&"mild.example".parse().unwrap(), None, Some(("s", &key))).unwrap();
+    let message = from("tls@mild.example");
+    let signature = signer.sign(&[message.as_bytes()], Timestamp::from_second(1_700_000_000).unwrap()).unwrap();
+    let signed = String::from_utf8(signature).unwrap() + &message;
+    let record = key.txt_record();
+    let for_reports = async |tag: &str, signed: &str| {
+        let zone = format!("{ZONE}\ns._domainkey.mild.example TXT \"{record}; {tag}\"\n");
+        let found = verdict(&zone, signed, message_source("a@soft.example", "192.0.2.1")).await;
+        assert_eq!((found.auth.dkim == Pass, found.authenticated_domains().len()), (false, 0), "{tag}");
+        let names = found.authenticated_for_tls_report();
+        names.iter().map(message::address::DomainName::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(for_reports("s=tlsrpt", &signed).await, ["mild.example"]);
+    assert!(for_reports("s=other", &signed).await.is_empty());
+    assert!(for_reports("s=tlsrpt", &signed.replace("Hello", "Hullo")).await.is_empty());
+    let two_authors = format!("From: eve@evil.example\r\n{signed}");
+    assert!(for_reports("s=tlsrpt", &two_authors).await.is_empty());
+}
+
 #[tokio::test]
 async fn spf_uses_the_helo_name_without_a_reverse_path() {
     let zone = format!("{ZONE}\nhost.good.example TXT \"v=spf1 a -all\"\n");

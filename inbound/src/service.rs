@@ -455,6 +455,7 @@ impl InboundService {
             match route {
                 RecipientRoute::Customer(_) => {}
                 RecipientRoute::Bounce(mailbox) => {
+                    let verdict = &inspected.authentication;
                     let arrival = InboundMessage {
                         received_at: inspected.received_at,
                         peer: incoming.peer,
@@ -462,7 +463,12 @@ impl InboundService {
                         reverse_path: incoming.reverse_path.clone(),
                         recipient: address.clone(),
                         message: incoming.message.clone(),
-                        authenticated: inspected.authentication.authenticated_domains().to_vec(),
+                        authenticated: match mailbox {
+                            BounceMailbox::TlsReports => verdict.authenticated_for_tls_report(),
+                            BounceMailbox::ReturnPath | BounceMailbox::DmarcReports | BounceMailbox::Complaints => {
+                                verdict.authenticated_domains().to_vec()
+                            }
+                        },
                     };
                     let result = self.0.bounces.process(*mailbox, &arrival, &policy.reporters).await;
                     let result = result.map_err(|error| {

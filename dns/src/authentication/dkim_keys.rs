@@ -2,7 +2,8 @@
 //! then verifies with these keys and does no lookups of its own.
 //!
 //! mail-auth accepts some keys that RFC 6376 3.2 and 3.6.1 do not: a duplicate tag, a key for another hash, service or
-//! version. These get an objection here.
+//! version. These get an objection here. A key for TLS reports only counts for them and for nothing else
+//! (RFC 8460 3).
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -31,7 +32,25 @@ struct FetchedKey {
     /// `sel._domainkey.example.com.` in lower case.
     name: Box<str>,
     found: Txt,
-    objection: Option<&'static str>,
+    objection: Option<KeyObjection>,
+}
+
+/// Why signatures with a key are not accepted even if they verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyObjection {
+    /// The key is not suitable for any mail; the text is the reason.
+    Unsuitable(&'static str),
+    /// The key is for TLS reports, not for other mail (`s=tlsrpt`, RFC 8460 3).
+    TlsReportsOnly,
+}
+
+impl KeyObjection {
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Unsuitable(reason) => reason,
+            Self::TlsReportsOnly => "the key is for TLS reports only (s=)",
+        }
+    }
 }
 
 impl FetchedKeys {
@@ -45,7 +64,7 @@ impl FetchedKeys {
     }
 
     /// The reason why signatures with the key of a name are not accepted even if they verify.
-    pub(super) fn objection(&self, name: &str) -> Option<&'static str> {
+    pub(super) fn objection(&self, name: &str) -> Option<KeyObjection> {
         let name = name.to_lowercase();
         self.0.iter().find(|key| *key.name == *name).and_then(|key| key.objection)
     }
@@ -85,11 +104,11 @@ async fn fetch_key(name: Box<str>, source: &DkimKeySource, within: Duration) -> 
 }
 
 /// The reason why a key is not suitable for signing email (RFC 6376 3.2 and 3.6.1, RFC 8301 3.1).
-fn key_objection(text: &str) -> Option<&'static str> {
+fn key_objection(text: &str) -> Option<KeyObjection> {
     let mut names: Vec<&str> = text.split(';').filter_map(|part| Some(part.split_once('=')?.0.trim())).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Some("a tag of the key record occurs twice");
+        return Some(KeyObjection::Unsuitable("a tag of the key record occurs twice"));
     }
     let tag = |name: &str| {
         let mut tags = text.split(';').filter_map(|part| part.split_once('='));
@@ -99,15 +118,17 @@ fn key_objection(text: &str) -> Option<&'static str> {
         list.split(':').any(|word| wanted.iter().any(|accepted| word.trim().eq_ignore_ascii_case(accepted)))
     };
     if tag("v").is_some_and(|version| version != "DKIM1") {
-        return Some("the key is of another version (v=)");
+        return Some(KeyObjection::Unsuitable("the key is of another version (v=)"));
     }
     if tag("h").is_some_and(|hashes| !lists(hashes, &["sha256"])) {
-        return Some("the key is for another hash (h=)");
+        return Some(KeyObjection::Unsuitable("the key is for another hash (h=)"));
     }
-    if tag("s").is_some_and(|services| !lists(services, &["*", "email"])) {
-        return Some("the key is not for email (s=)");
+    match tag("s") {
+        Some(services) if lists(services, &["*", "email"]) => None,
+        Some(services) if lists(services, &["tlsrpt"]) => Some(KeyObjection::TlsReportsOnly),
+        Some(_) => Some(KeyObjection::Unsuitable("the key is not for email (s=)")),
+        None => None,
     }
-    None
 }
 
 /// A verifier without DNS servers: all its lookups are answered by [`FetchedKeys`].
@@ -148,7 +169,7 @@ impl ResolverCache<Box<str>, Txt> for FetchedKeys {
 
 #[cfg(test)]
 mod tests {
-    use super::key_objection;
+    use super::{KeyObjection, key_objection};
 
     #[test]
     fn keys_for_another_purpose_are_refused() {
@@ -160,9 +181,13 @@ mod tests {
             ("v=DKIM1; h=sha1; p=A", "hash"),
             ("v=DKIM1; k=rsa; p=A; p=B", "twice"),
             ("s=email; s = email; p=A", "twice"),
-            ("v=DKIM1; s=tlsrpt; p=A", "email"),
+            ("v=DKIM1; s=other; p=A", "email"),
+            ("v=DKIM1; h=sha1; s=tlsrpt; p=A", "hash"),
         ] {
-            assert!(key_objection(bad).unwrap().contains(why), "{bad}");
+            let objection = key_objection(bad).unwrap();
+            assert!(matches!(objection, KeyObjection::Unsuitable(reason) if reason.contains(why)), "{bad}");
         }
+        assert_eq!(key_objection("v=DKIM1; s=other:TLSRPT; p=A"), Some(KeyObjection::TlsReportsOnly));
+        assert_eq!(key_objection("v=DKIM1; s=tlsrpt:email; p=A"), None);
     }
 }

@@ -172,6 +172,17 @@ impl AuthenticationVerdict {
             AuthorDomain::Invalid | AuthorDomain::Unchecked => &[],
         }
     }
+
+    /// The authenticated domains of a TLS report: also those of signatures whose key is for TLS reports only (RFC 8460
+    /// 3).
+    pub fn authenticated_for_tls_report(&self) -> Vec<DomainName> {
+        let signatures = self.dkim.iter().filter(|verdict| verdict.is_valid_for_tls_reports);
+        let signed = signatures.filter_map(|verdict| verdict.domain.parse().ok());
+        match self.author {
+            AuthorDomain::Single(_) => self.authenticated.iter().cloned().chain(signed).collect(),
+            AuthorDomain::Invalid | AuthorDomain::Unchecked => Vec::new(),
+        }
+    }
 }
 
 /// The author's domain, if this crate's parser and mail-auth agree on the From field.

@@ -22,7 +22,7 @@ pub struct InboundMessage {
     pub recipient: Address,
     /// The message as received, without added trace fields.
     pub message: Bytes,
-    /// Authenticated domains: those with a valid DKIM signature, and that of the reverse-path if SPF passes. Empty for
-    /// a message with several authors.
+    /// Authenticated domains: those with a valid DKIM signature, and that of the reverse-path if SPF passes. A key for
+    /// TLS reports only (RFC 8460 3) counts in mail to their address. Empty for a message with several authors.
     pub authenticated: Vec<DomainName>,
 }
