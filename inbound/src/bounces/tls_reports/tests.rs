@@ -76,3 +76,46 @@ async fn reports_about_verified_domains_are_stored_once() {
     let over = Day(day.0 + 1).begins_at();
     assert_eq!(store::tls_report_received::purge_before(&store, &mut batch, over, 10).await.unwrap(), 2);
 }
+
+/// Fields that are not stored can have any form, as `mx-host` in the example of RFC 8460 B.
+#[tokio::test]
+async fn reports_of_other_forms_are_stored() {
+    let store = Store::memory();
+    create_domain(&store, 1, "acme.example").await;
+    let returned = node(store.clone());
+    for (number, part, other) in [
+        (1, r#""mx-host":["*.acme.example"]"#, r#""mx-host":"*.acme.example""#),
+        (2, r#""policy-string":["version: STSv1","mode: testing"]"#, r#""policy-string":"version: STSv1""#),
+        (3, r#""sending-mta-ip":"2001:db8:abcd:0012::1""#, r#""sending-mta-ip":"""#),
+        (4, r#""sending-mta-ip":"2001:db8:abcd:0012::1""#, r#""sending-mta-ip":"x""#),
+        (5, r#""contact-info":"sts-reporting@reporter.example""#, r#""contact-info":null"#),
+        (6, r#""total-failure-session-count":303"#, r#""total-failure-session-count":5000000000"#),
+    ] {
+        let file = json(&number.to_string(), "acme.example");
+        assert!(file.contains(part), "{part}");
+        let file = file.replace(part, other).into_bytes();
+        returned.process(BounceMailbox::TlsReports, &arrival(&file, "tls@reporter.example"), &[]).await.unwrap();
+    }
+    let file = json("7", "acme.example");
+    let (without_details, _) = file.split_once(r#""failure-details":"#).unwrap();
+    let file = format!(r#"{without_details}"failure-details":null}}]}}"#).into_bytes();
+    returned.process(BounceMailbox::TlsReports, &arrival(&file, "tls@reporter.example"), &[]).await.unwrap();
+    let day = Day::containing(at(0));
+    let stored = store::tls_report_received::list(&store, day, day, None, 100).await.unwrap();
+    let found = stored.iter().map(|(_, report)| {
+        let policy = &report.policies[0];
+        (report.report_id.as_str(), policy.failed, policy.details.len())
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("1", 303, 1),
+            ("2", 303, 1),
+            ("3", 303, 1),
+            ("4", 303, 1),
+            ("5", 303, 1),
+            ("6", 5_000_000_000, 1),
+            ("7", 303, 0)
+        ]
+    );
+}
