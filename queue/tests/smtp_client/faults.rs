@@ -127,6 +127,25 @@ async fn a_reply_to_the_content_is_too_long() {
     assert_eq!(outcome(flight).await, (Accepted, Content, None, false));
 }
 
+/// A message that the host accepted is not sent again because the reply is malformed: only its code counts (RFC 5321
+/// 4.2).
+#[tokio::test]
+async fn a_reply_to_the_content_is_malformed() {
+    use {TransactionPhase::*, TransactionVerdict::*};
+    let go = "250 a\r\n250 b\r\n354 c\r\n";
+    let after_the_dot = |reply: &str| pipelined().replies(go).expects("one\r\n.\r\n").replies(reply).expects_end();
+    for reply in ["250\tqueued\r\n", "250ok\r\n", "250-queued\r\n251 ok\r\n"] {
+        assert_eq!(outcome(after_the_dot(reply)).await, (Accepted, Content, None, false), "{reply}");
+    }
+    let (no_code, two_codes) = (ReplyParseError::NoCode, ReplyParseError::TwoCodes);
+    for (reply, error) in
+        [("999 what\r\n", no_code), ("what?\r\n", no_code), ("550no\r\n", no_code), ("250-a\r\n550 b\r\n", two_codes)]
+    {
+        let fault = Some(SmtpFault::Malformed(error));
+        assert_eq!(outcome(after_the_dot(reply)).await, (Unconfirmed, Content, fault, false), "{reply}");
+    }
+}
+
 /// A surplus reply must never be taken for the reply to the next command.
 #[tokio::test]
 async fn one_reply_too_many() {

@@ -75,12 +75,27 @@ impl ReplyReader {
         self.buffer.get(self.start..end).unwrap_or_default()
     }
 
-    /// The beginning of the first unread line as a reply, with at most `limit` bytes; `None` if it has no code. For a
-    /// reply that is too long to be read.
-    pub(super) fn truncated_reply(&self, limit: usize) -> Option<SmtpReply> {
+    /// The beginning of a malformed reply, with at most `limit` bytes of its first line, if the codes of its lines are
+    /// all positive (2yz). The code may be followed by any byte that is no digit.
+    pub(super) fn positive_reply(&self, limit: usize) -> Option<SmtpReply> {
+        let waiting = self.buffer.get(self.start..).unwrap_or_default();
+        let mut first_code = None;
+        for line in waiting.split_inclusive(|&b| b == b'\n') {
+            let is_arriving = !line.ends_with(b"\n") && line.len() <= LINE_BYTES_MAX;
+            if is_arriving {
+                break;
+            }
+            let (code, rest) = split_code(line)?;
+            if code / 100 != 2 || rest.first().is_some_and(u8::is_ascii_digit) {
+                return None;
+            }
+            first_code = first_code.or(Some(code));
+            if rest.first() != Some(&b'-') {
+                break;
+            }
+        }
         let line = self.unread(limit).split_inclusive(|&b| b == b'\n').next()?;
-        let (code, _) = parse_code(line).ok()?;
-        Some(parse_reply(code, line))
+        Some(parse_reply(first_code?, line))
     }
 
     /// Returns the next complete reply; `None` if more bytes are needed.
@@ -121,25 +136,36 @@ fn trim_line_end(line: &[u8]) -> &[u8] {
 
 /// Parses the code of a line, and whether another line follows.
 fn parse_code(line: &[u8]) -> Result<(u16, bool), ReplyParseError> {
-    let (digits, rest) = trim_line_end(line).split_at_checked(3).ok_or(ReplyParseError::NoCode)?;
-    let is_continued = match rest.first() {
-        None | Some(b' ') => false,
-        Some(b'-') => true,
-        Some(_) => return Err(ReplyParseError::NoCode),
-    };
-    if !matches!(digits.first(), Some(b'2'..=b'5')) || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(ReplyParseError::NoCode);
+    let (code, rest) = split_code(line).ok_or(ReplyParseError::NoCode)?;
+    match rest.first() {
+        None | Some(b' ') => Ok((code, false)),
+        Some(b'-') => Ok((code, true)),
+        Some(_) => Err(ReplyParseError::NoCode),
     }
-    Ok((digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), is_continued))
 }
 
-/// Builds a reply from valid lines. The enhanced status code of the first line is removed from every line that repeats
-/// it (RFC 2034 4).
+/// Splits a line, without its end, behind its code from 200 to 599.
+fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
+    let (digits, rest) = trim_line_end(line).split_at_checked(3)?;
+    let is_code = matches!(digits.first(), Some(b'2'..=b'5')) && digits.iter().all(u8::is_ascii_digit);
+    is_code.then(|| (digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), rest))
+}
+
+/// The text of a line behind its code and the separator.
+fn line_text(line: &[u8]) -> &[u8] {
+    match trim_line_end(line).get(3..).unwrap_or_default() {
+        [b' ' | b'-' | b'\t', text @ ..] => text,
+        text => text,
+    }
+}
+
+/// Builds a reply from lines that begin with a code. The enhanced status code of the first line is removed from every
+/// line that repeats it (RFC 2034 4).
 fn parse_reply(code: u16, raw: &[u8]) -> SmtpReply {
     let mut enhanced = None;
     let mut lines = Vec::with_capacity(1);
     for line in raw.split_inclusive(|&b| b == b'\n') {
-        let text = escape_text(trim_line_end(line).get(4..).unwrap_or_default());
+        let text = escape_text(line_text(line));
         let found = Enhanced::split_prefix(&text).filter(|(found, _)| u16::from(found.class) == code / 100);
         if lines.is_empty() {
             enhanced = found.map(|(found, _)| found);
@@ -252,6 +278,31 @@ mod tests {
             b"HTTP/1.1 400 Bad Request\r\n",
         ] {
             assert!(run(&[input]).1, "{}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn the_code_of_a_malformed_reply() {
+        let positive = |bytes: &[u8]| {
+            let mut replies = ReplyReader::default();
+            replies.read_buffer().extend_from_slice(bytes);
+            assert!(replies.next_reply().is_err(), "{}", String::from_utf8_lossy(bytes));
+            replies.positive_reply(20).map(|reply| reply.to_string())
+        };
+        let long = [b"250 2.0.0 ".as_slice(), &vec![b'x'; LINE_BYTES_MAX]].concat();
+        for (input, expected) in [
+            (&b"250\tqueued\r\n"[..], "250 queued"),
+            (b"250ok\r\n550 the next reply\r\n", "250 ok"),
+            (b"250-queued\r\n251 ok\r\n550 the next reply\r\n", "250 queued"),
+            (b"250-queued\r\n251-more\r\n25", "250 queued"),
+            (long.as_slice(), "250 2.0.0 xxxxxxxxxx"),
+        ] {
+            assert_eq!(positive(input).as_deref(), Some(expected), "{}", String::from_utf8_lossy(input));
+        }
+        for input in
+            [&b"999 what\r\n"[..], b"what?\r\n", b"2500 ok\r\n", b"550no\r\n", b"250-a\r\n550 b\r\n", b"250-a\r\nb\r\n"]
+        {
+            assert_eq!(positive(input), None, "{}", String::from_utf8_lossy(input));
         }
     }
 

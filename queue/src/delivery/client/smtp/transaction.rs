@@ -25,7 +25,6 @@ use super::data_payload::{DataPayload, FINAL_DOT};
 use super::delivery::{SmtpFault, TransactionPhase, TransactionVerdict};
 use super::envelope_replies::{EnvelopeCommand, EnvelopeReplies, RejectedPhase};
 use super::outgoing_message::OutgoingMessage;
-use super::reply_reader::ReplyParseError;
 use super::wire::PartialWriteError;
 
 /// Limit of content sent in one flight with its envelope, before the recipient is known to be accepted: about what a
@@ -304,11 +303,9 @@ impl SmtpConnection {
     /// Reads the reply to the content, which decides.
     async fn read_final_reply(&mut self, state: SmtpConnectionState) -> TransactionEnd {
         match self.wire.read_reply(self.timeouts.final_dot).await {
-            // The code decides, although the reply is too long to be read: otherwise the message would be sent again.
-            Err(SmtpFault::Malformed(ReplyParseError::TooLong))
-                if let Some(reply) = self.wire.too_long_reply()
-                    && reply.severity() == Severity::Completed =>
-            {
+            // Only the code decides (RFC 5321 4.2), although the reply is malformed: otherwise the message would be
+            // sent again.
+            Err(SmtpFault::Malformed(_)) if let Some(reply) = self.wire.positive_reply() => {
                 TransactionEnd::accepted(reply, SmtpConnectionState::Ended)
             }
             Err(fault) => TransactionEnd::unconfirmed(TransactionPhase::Content, fault),

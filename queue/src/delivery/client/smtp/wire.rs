@@ -199,9 +199,9 @@ impl SmtpWire {
         }
     }
 
-    /// The beginning of the reply that [`Self::read_reply`] refused as too long; `None` if it has no code.
-    pub(super) fn too_long_reply(&self) -> Option<SmtpReply> {
-        self.replies.truncated_reply(MALFORMED_SHOWN_BYTES_MAX)
+    /// The beginning of the reply that [`Self::read_reply`] refused as malformed, if its codes are positive (2yz).
+    pub(super) fn positive_reply(&self) -> Option<SmtpReply> {
+        self.replies.positive_reply(MALFORMED_SHOWN_BYTES_MAX)
     }
 
     /// Checks without waiting whether the host sent data or closed the connection while idle.
