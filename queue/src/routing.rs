@@ -49,23 +49,26 @@ const FAIL_OVER_TTL: Duration = Duration::from_secs(60);
 pub struct TlsPolicySource {
     /// The policy as TLS reports quote it.
     pub applied: AppliedTlsPolicy,
-    /// The parsed policy, to match hosts.
+    /// The parsed policy, to match the hosts of the route.
     policy: Option<CachedMtaStsPolicy>,
     /// Fault of the last policy fetch.
     pub fault: Option<tls_report::TlsFault>,
 }
 
 impl TlsPolicySource {
-    fn from_sts_state(standing: StsPolicyState) -> Option<Arc<Self>> {
-        let policy = standing.policy.filter(|cached| cached.policy.mode != MtaStsMode::None);
+    /// Takes of a long policy only the patterns that match these hosts.
+    fn from_sts_state(standing: StsPolicyState, hosts: &[MxHost]) -> Option<Arc<Self>> {
+        let mut policy = standing.policy.filter(|cached| cached.policy.mode != MtaStsMode::None);
         let applied = match (&policy, &standing.fault) {
             (None, None) => return None,
             (None, Some(_)) => AppliedTlsPolicy::missing_sts_policy(),
             (Some(cached), _) => {
-                let mx = cached.policy.mx.iter().cloned().map(String::from).collect();
-                AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: cached.lines.clone(), mx }
+                AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: cached.lines.clone(), mx: cached.reported_mx() }
             }
         };
+        if let Some(cached) = &mut policy {
+            cached.retain_patterns_of(hosts.iter().map(|mx| &mx.host));
+        }
         Some(Arc::new(Self { applied, policy, fault: standing.fault }))
     }
 
@@ -303,18 +306,19 @@ impl MxRouter {
         // Read before the lookup: if DNSSEC becomes active meanwhile, the cached route is discarded.
         let is_settled = self.is_dnssec_active();
         let (answer, policy) = tokio::join!(self.lookup_mx(domain, now), self.sts_policy(domain, now));
-        let published = policy.map(TlsPolicySource::from_sts_state);
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 // Fail over on temporary errors only, not on forged answers, and only if the TLS policy is known.
-                let published_policy = published.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
-                let route = published_policy.and_then(|published| self.fail_over_route(domain, published, now));
+                let known_policy = policy.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
+                let route = known_policy
+                    .and_then(|state| self.fail_over_route(domain, TlsPolicySource::from_sts_state(state, &[]), now));
                 return route.ok_or_else(|| lookup_route_error(domain, &error));
             }
         };
         let mut hosts = self.mail_hosts(domain, answer.data).await?;
-        let published = published.map_err(|error| RouteError::Transient(format!("{domain}: {error}")))?;
+        let policy = policy.map_err(|error| RouteError::Transient(format!("{domain}: {error}")))?;
+        let published = TlsPolicySource::from_sts_state(policy, &hosts);
         let mode = sts_mode(published.as_deref());
         if let (Some(published), Some(MtaStsMode::Enforce)) = (&published, mode) {
             // RFC 8461 5: hosts that the policy does not name must not be used, whatever their preference.

@@ -16,8 +16,8 @@ pub const POLICY_BYTES_MAX: usize = 64 * 1024;
 const MAX_AGE_S_MAX: u64 = 31_557_600;
 /// RFC 8461 3.1: 1*32 letters and digits.
 const ID_CHARS_MAX: usize = 32;
-/// Maximum number of `mx` patterns and of stored policy lines.
-const PATTERNS_MAX: usize = 100;
+/// Maximum number of stored policy lines, and of `mx` patterns in TLS reports.
+const REPORTED_MAX: usize = 100;
 
 words! {
     /// Policy mode (RFC 8461 5).
@@ -43,7 +43,7 @@ impl MtaStsMxPattern {
     /// Returns whether the pattern matches a host (RFC 8461 4.1; a wildcard matches one label, RFC 6125 6.4.3).
     pub fn covers(&self, host: &DomainName) -> bool {
         match self.is_wildcard {
-            true => host.parent().is_some_and(|parent| parent == self.name),
+            true => host.as_str().split_once('.').is_some_and(|(_, parent)| parent == self.name.as_str()),
             false => *host == self.name,
         }
     }
@@ -75,7 +75,8 @@ impl From<MtaStsMxPattern> for String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MtaStsPolicy {
     pub mode: MtaStsMode,
-    /// Permitted mail hosts; empty only if the mode is [`MtaStsMode::None`].
+    /// Permitted mail hosts; empty only if the mode is [`MtaStsMode::None`]. Their number is bounded by
+    /// [`POLICY_BYTES_MAX`] only.
     pub mx: Vec<MtaStsMxPattern>,
     /// Lifetime in seconds.
     pub max_age_s: u64,
@@ -127,7 +128,7 @@ impl MtaStsPolicy {
         let max_age_s = first("max_age").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age_s = max_age_s.and_then(|text| text.parse().ok()).filter(|age| *age <= MAX_AGE_S_MAX);
         let max_age_s = max_age_s.ok_or(MtaStsPolicyError::MaxAge)?;
-        let mx = fields.iter().filter(|(key, _)| *key == "mx").take(PATTERNS_MAX);
+        let mx = fields.iter().filter(|(key, _)| *key == "mx");
         let mx: Vec<MtaStsMxPattern> =
             mx.map(|(_, value)| MtaStsMxPattern::try_from((*value).to_owned())).collect::<Result<_, _>>()?;
         if mx.is_empty() && mode != MtaStsMode::None {
@@ -164,7 +165,20 @@ impl CachedMtaStsPolicy {
     pub fn new(id: String, policy: MtaStsPolicy, text: &[u8], now: Timestamp) -> Self {
         let text = String::from_utf8_lossy(text);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(truncate);
-        Self { id, fetched_at: now, policy, lines: lines.take(PATTERNS_MAX).collect() }
+        Self { id, fetched_at: now, policy, lines: lines.take(REPORTED_MAX).collect() }
+    }
+
+    /// The `mx` patterns as reports quote them (RFC 8460 4.4 `mx-host`).
+    pub fn reported_mx(&self) -> Vec<String> {
+        self.policy.mx.iter().take(REPORTED_MAX).cloned().map(String::from).collect()
+    }
+
+    /// Drops the patterns of a long policy that match none of these hosts, to save memory.
+    pub fn retain_patterns_of<'a>(&mut self, hosts: impl Iterator<Item = &'a DomainName> + Clone) {
+        if self.policy.mx.len() > REPORTED_MAX {
+            self.policy.mx.retain(|pattern| hosts.clone().any(|host| pattern.covers(host)));
+            self.policy.mx.shrink_to_fit();
+        }
     }
 
     /// End of the policy's lifetime.
@@ -255,6 +269,20 @@ mod tests {
         assert_eq!(read(""), Err(MtaStsPolicyError::Version));
         assert_eq!(MtaStsPolicy::parse(b"\xff"), Err(MtaStsPolicyError::Text));
         assert_eq!(MtaStsPolicy::parse(&vec![b'a'; POLICY_BYTES_MAX + 1]), Err(MtaStsPolicyError::Text));
+    }
+
+    #[test]
+    fn all_hosts_of_a_long_policy_are_permitted() {
+        let patterns: String = (0..150).map(|n| format!("mx: *.mx{n}.example\n")).collect();
+        let text = format!("version: STSv1\nmode: enforce\nmax_age: 60\n{patterns}");
+        let mut cached =
+            CachedMtaStsPolicy::new("1".to_owned(), read(&text).unwrap(), text.as_bytes(), Timestamp::UNIX_EPOCH);
+        let hosts: [DomainName; 2] = ["a.mx149.example", "a.elsewhere.example"].map(|host| host.parse().unwrap());
+        assert_eq!(hosts.each_ref().map(|host| cached.policy.covers(host)), [true, false]);
+        assert_eq!((cached.lines.len(), cached.reported_mx().len()), (REPORTED_MAX, REPORTED_MAX));
+        cached.retain_patterns_of(hosts.iter());
+        assert_eq!(hosts.each_ref().map(|host| cached.policy.covers(host)), [true, false]);
+        assert_eq!(cached.policy.mx.len(), 1);
     }
 
     #[test]
