@@ -7,6 +7,7 @@
 //! A route is a set of MX hosts with their preferences, or a smarthost. All domains with the same set share one ready
 //! queue, and with it connections and pace. A route is cached for the TTL of its DNS records, at most an hour.
 
+pub(crate) mod host_addresses;
 pub mod local_domains;
 pub(crate) mod lookup_failures;
 pub mod mta_sts;
@@ -17,7 +18,6 @@ pub mod transport_security;
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use message::reply::{Enhanced, SmtpReply};
 use message::tls_report::{self, AppliedTlsPolicy, TlsPolicyType};
 use model::destination::RouteOverride;
 
+use crate::routing::host_addresses::HostAddresses;
 use crate::routing::local_domains::LocalDomains;
 use crate::routing::mta_sts::{PolicyUnavailable, StsPolicyState};
 use crate::routing::smarthosts::{Smarthost, SmarthostEndpoint, SmarthostUse, Smarthosts};
@@ -504,103 +505,34 @@ impl MxRouter {
         plans.insert(domain.clone(), plan(until));
     }
 
-    /// Resolves a route to addresses in order of preference, from the preference number `first` on, at most `limit`.
-    /// Hosts of equal preference are shuffled by `seed`; hosts without addresses are skipped.
+    /// The addresses of a route in order of preference, from the preference number `first` on. Hosts of equal
+    /// preference are shuffled by `seed`; hosts without addresses are skipped.
     ///
     /// # Errors
     /// [`RouteError::Transient`] with the last lookup error when no host has an address.
-    pub async fn host_addresses(
+    pub(crate) async fn host_addresses(
         &self,
         route: &MailRoute,
         first: usize,
         seed: u64,
-        limit: usize,
-    ) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
+    ) -> Result<HostAddresses<'_>, RouteError> {
         let (mut hosts, port) = match &route.next_hop {
             NextHop::Hosts { hosts, port } => (hosts.clone(), *port),
-            NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
+            NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost).await,
         };
         dns::mx::shuffle_equal_preferences(&mut hosts, seed);
-        let (from_first, better) = dns::mx::begin_at_preference(&mut hosts, first);
         // An attempt that begins elsewhere still reaches better hosts.
-        let reserved = if better.is_empty() { 0 } else { BETTER_ADDRESSES };
-        let mut found = ResolvedAddresses::new(limit.saturating_sub(reserved));
-        found.resolve_hosts(&self.resolver, from_first, port).await;
-        found.addresses.truncate(found.limit);
-        found.limit = limit;
-        found.resolve_hosts(&self.resolver, better, port).await;
-        found.finish()
+        let (from_first, better) = dns::mx::begin_at_preference(&mut hosts, first);
+        HostAddresses::of_mx_hosts(&self.resolver, from_first, better, port).with_first_address().await
     }
 
-    /// Resolves a smarthost to addresses in configured order, at most `limit`.
+    /// The addresses of a smarthost in configured order.
     ///
     /// # Errors
     /// [`RouteError::Transient`] with the last lookup error when no host has an address.
-    pub async fn smarthost_addresses(
-        &self,
-        smarthost: &Smarthost,
-        limit: usize,
-    ) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
-        let mut found = ResolvedAddresses::new(limit);
-        for at in &smarthost.endpoints {
-            match at {
-                SmarthostEndpoint::Host(host, port) => found.resolve_host(&self.resolver, host, *port).await,
-                SmarthostEndpoint::Address(address) => {
-                    let name = "smarthost".parse().map_err(|_| RouteError::Transient("no name".to_owned()))?;
-                    found.addresses.push((name, *address));
-                }
-            }
-        }
-        found.finish()
-    }
-}
-
-/// Addresses of better hosts that an attempt dials at least, after those of the preference at which it begins.
-const BETTER_ADDRESSES: usize = 2;
-
-/// Addresses found so far, and the error of the last host without one.
-struct ResolvedAddresses {
-    addresses: Vec<(DomainName, SocketAddr)>,
-    last_error: Option<String>,
-    limit: usize,
-}
-
-impl ResolvedAddresses {
-    fn new(limit: usize) -> Self {
-        Self { addresses: Vec::new(), last_error: None, limit }
-    }
-
-    fn is_full(&self) -> bool {
-        self.addresses.len() >= self.limit
-    }
-
-    /// Resolves hosts in order until the limit is reached.
-    async fn resolve_hosts(&mut self, resolver: &Resolver, hosts: &[MxHost], port: u16) {
-        for MxHost { host, .. } in hosts {
-            if self.is_full() {
-                return;
-            }
-            self.resolve_host(resolver, host, port).await;
-        }
-    }
-
-    async fn resolve_host(&mut self, resolver: &Resolver, host: &DomainName, port: u16) {
-        match resolver.addresses(host).await {
-            // At most two addresses per host, so that the next host gets a try.
-            Ok(answer) => self
-                .addresses
-                .extend(answer.data.into_iter().take(2).map(|ip| (host.clone(), SocketAddr::new(ip, port)))),
-            Err(error) => self.last_error = Some(format!("looking up the address of {host}: {error}")),
-        }
-    }
-
-    fn finish(mut self) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
-        self.addresses.truncate(self.limit);
-        if self.addresses.is_empty() {
-            let none = || "none of the mail hosts has an address".to_owned();
-            return Err(RouteError::Transient(self.last_error.unwrap_or_else(none)));
-        }
-        Ok(self.addresses)
+    pub(crate) async fn smarthost_addresses(&self, smarthost: &Smarthost) -> Result<HostAddresses<'_>, RouteError> {
+        let endpoints = smarthost.endpoints.iter().cloned().collect();
+        HostAddresses::of_endpoints(&self.resolver, endpoints).with_first_address().await
     }
 }
 

@@ -55,6 +55,20 @@ async fn dns_failure_defers_and_does_not_bounce() {
     world.end().await;
 }
 
+/// Nothing listens at the better hosts, so they refuse the connection at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_host_behind_many_that_refuse_connections_is_reached() {
+    let world = TestWorld::start().await;
+    let better: String = (1..=7)
+        .map(|n| format!("many.example. MX {n} mx{n}.many.example.\nmx{n}.many.example. A 127.0.7.{n}\n"))
+        .collect();
+    world.names.set(&format!("{ZONE}{better}many.example. MX 20 mx.dest.example.\n"));
+    let id = world.relay(&["a@many.example"], "to the backup").await;
+    let email = world.wait(id, |email| email.recipients[0].attempts == 1).await;
+    assert_eq!(email.recipients[0].state, RecipientState::Delivered);
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_third_attempt_begins_at_another_preference() {
     let world = TestWorld::start().await;

@@ -20,14 +20,13 @@ use super::{DeliveryAgent, HostConnectError, HostOrder, OpenConnection, attempt_
 use crate::delivery::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use crate::delivery::outcome::AttemptResult;
 use crate::delivery::tls_session_stats::{self, TlsSession};
+use crate::routing::host_addresses::HostAddresses;
 use crate::routing::smarthosts::{Smarthost, SmarthostEndpoint};
 use crate::routing::transport_security::TransportSecurity;
-use crate::routing::{MailRoute, NextHop, RouteError};
+use crate::routing::{NextHop, RouteError};
 use crate::scheduler::ready_queue::ReadyQueue;
 use crate::scheduler::source_pools::SourceAddresses;
 
-/// Addresses tried for one connection (Postfix: `smtp_mx_address_limit`, 5).
-const ADDRESSES_MAX: usize = 5;
 /// Length limit of the transcript line about a host that failed earlier.
 const EARLIER_FAILURE_CHARS_MAX: usize = 400;
 /// A dial that takes longer counts as slow: a slow greeting makes other messages wait for the connection.
@@ -78,7 +77,7 @@ pub(super) async fn connect(
         NextHop::Hosts { .. } => None,
     };
     let first = route.first_preference(task.attempts);
-    let addresses = agent.queues.routes.router.host_addresses(route, first, seed, ADDRESSES_MAX).await;
+    let addresses = agent.queues.routes.router.host_addresses(route, first, seed).await;
     let dials_at = agent.services.clock.now();
     let dialled = connect_any(agent, site, &permit, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
@@ -96,7 +95,7 @@ pub(super) async fn connect(
     let Some(smarthost) = route.fail_over.as_deref().filter(|_| failed.is_queue_unreachable) else {
         return Err(failed);
     };
-    let addresses = agent.queues.routes.router.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
+    let addresses = agent.queues.routes.router.smarthost_addresses(smarthost).await;
     let dialled = connect_any(agent, site, &permit, addresses, Some(smarthost), seed, task).await;
     agent.note_smarthost(smarthost, dialled.as_ref().err());
     // Report the failure of the recipient's own hosts, not the smarthost's.
@@ -132,21 +131,18 @@ fn is_faster_than(limit: Duration, began_at: Timestamp, now: Timestamp) -> bool 
     Duration::try_from(now.duration_since(began_at)).is_ok_and(|elapsed| elapsed < limit)
 }
 
-/// Addresses of the hosts in order, or why they are unknown.
-type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
-
 /// Connects to the first of the addresses that accepts a connection.
 async fn connect_any(
     agent: &Arc<DeliveryAgent>,
     site: &Arc<ReadyQueue>,
     permit: &Arc<OwnedSemaphorePermit>,
-    addresses: HostAddresses,
+    addresses: Result<HostAddresses<'_>, RouteError>,
     smarthost: Option<&Smarthost>,
     seed: u64,
     task: &Task,
 ) -> Result<OpenConnection, HostConnectError> {
     let began_at = agent.services.clock.now();
-    let addresses = addresses.map_err(|error| {
+    let mut addresses = addresses.map_err(|error| {
         let unreachable = matches!(error, RouteError::Transient(_));
         HostConnectError {
             result: agent.outcomes.route_error_result(error, began_at),
@@ -154,11 +150,11 @@ async fn connect_any(
         }
     })?;
     let (mut last, mut earlier_failures, mut lacks_source_family) = (None, String::new(), false);
-    let mut addresses = addresses.into_iter();
-    while let Some((host, address)) = addresses.next() {
+    while let Some((host, address)) = addresses.next().await {
         let candidate = CandidateHost { host, address, smarthost };
         let Some(target) = dial_target(agent, site, &candidate, seed) else {
             lacks_source_family = true;
+            addresses.uncount_wait();
             continue;
         };
         let DialOutcome { result: dialled, policy, tls_session } =
@@ -176,11 +172,9 @@ async fn connect_any(
                         .await
                 {
                     connection.quit().await;
-                    let better = better_addresses(&site.route, &candidate.host, addresses);
-                    if last.is_some() || !better.is_empty() {
+                    if addresses.retain_better(&site.route, &candidate.host) || last.is_some() {
                         // Better hosts that did not answer now may later; hosts less preferred than ourselves do not
                         // count (RFC 5321 5.1).
-                        addresses = better.into_iter();
                         continue;
                     }
                     return Err(HostConnectError {
@@ -196,6 +190,9 @@ async fn connect_any(
                 return Ok(OpenConnection { _permit, connection, host, ip, order, policy, tls_session, is_self, sent });
             }
             Err(failure) => {
+                if failure.is_refused_at_once() {
+                    addresses.uncount_wait();
+                }
                 tls_session.into_iter().for_each(|mut session| agent.tls_stats.count_session(task, &mut session));
                 if let Some((host, address, failure, _)) = last.replace((host, address, failure, policy)) {
                     earlier_failures += &earlier_failure_line(&host, address, &failure);
@@ -224,16 +221,6 @@ fn no_address_error(agent: &DeliveryAgent, source_text: Option<String>, began_at
     };
     let attempted = agent.outcomes.no_connection_result(Outcome::Unreachable(text), phase, began_at);
     HostConnectError { result: attempted, is_queue_unreachable: true }
-}
-
-/// The addresses of hosts that are preferred to this one.
-fn better_addresses(
-    route: &MailRoute,
-    than: &DomainName,
-    addresses: impl Iterator<Item = (DomainName, SocketAddr)>,
-) -> Vec<(DomainName, SocketAddr)> {
-    let limit = route.preference_number(than);
-    addresses.filter(|(host, _)| route.preference_number(host) < limit).collect()
 }
 
 /// Error text: the hosts have addresses of one family only, and the source pool has only the other.
@@ -397,25 +384,4 @@ fn connect_error(
         earlier_reply: None,
     };
     HostConnectError { result: attempted, is_queue_unreachable: unreachable }
-}
-
-#[cfg(test)]
-mod tests {
-    use dns::mx::MxHost;
-
-    use super::*;
-
-    #[test]
-    fn after_a_loop_only_better_hosts_are_tried() {
-        let names = ["a.example", "b.example", "c.example", "d.example"];
-        let hosts = std::iter::zip([10, 20, 20, 30], names);
-        let hosts = hosts.map(|(preference, name)| MxHost { preference, host: name.parse().unwrap() }).collect();
-        let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 });
-        let address = SocketAddr::from(([192, 0, 2, 1], 25));
-        // The attempt began at the second preference.
-        let at = |name: &str| (name.parse::<DomainName>().unwrap(), address);
-        let others = ["c.example", "d.example", "a.example"].map(at);
-        let better = better_addresses(&route, &at("b.example").0, others.into_iter());
-        assert_eq!(better, [at("a.example")]);
-    }
 }

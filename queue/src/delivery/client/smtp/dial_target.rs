@@ -1,6 +1,7 @@
 //! The target of a connection, and why connecting failed.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +137,20 @@ impl DialFailure {
         let fault = reason.tls_fault(None);
         let (transcript, duration) = (Transcript::default(), Duration::ZERO);
         Self { reason, reply: None, transcript, duration, tls: None, fault, local: None }
+    }
+
+    /// True if the failure cost no waiting: the address is not allowed, or the connection was refused at once. With a
+    /// fault, TLS on an earlier connection took its time.
+    pub(crate) fn is_refused_at_once(&self) -> bool {
+        let is_refused = match self.reason {
+            DialReason::Private(_) => true,
+            DialReason::Connect(SmtpFault::Io(kind)) => matches!(
+                kind,
+                ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable
+            ),
+            _ => false,
+        };
+        is_refused && self.fault.is_none()
     }
 }
 
