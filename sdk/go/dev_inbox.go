@@ -41,6 +41,7 @@ func (i *DevInbox) WaitForEmail(ctx context.Context, params WaitForEmailParams) 
 	if params.Timeout <= 0 {
 		params.Timeout = 30 * time.Second
 	}
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, params.Timeout)
 	defer cancel()
 	for {
@@ -54,7 +55,9 @@ func (i *DevInbox) WaitForEmail(ctx context.Context, params WaitForEmailParams) 
 		found, err := callJSON[struct{ Messages []DevEmail }](ctx, i.transport, list, nil, &params, []CallOption{WithTimeout(wait + 10*time.Second)})
 		var timeout *TimeoutError
 		if errors.As(err, &timeout) || err == nil && len(found.Messages) == 0 && ctx.Err() != nil {
-			return nil, &TimeoutError{"No such email came within " + params.Timeout.String() + ": check that the application sends to this server"}
+			// The context of the caller can end before the timeout.
+			waited := time.Since(start).Round(10 * time.Millisecond)
+			return nil, &TimeoutError{"No such email came within " + waited.String() + ": check that the application sends to this server"}
 		}
 		if err != nil {
 			return nil, err

@@ -125,9 +125,13 @@ func TestWaitForEmail(t *testing.T) {
 		t.Fatal(server.requests[2].URL)
 	}
 	client, _ = clientOf(t, serve(t, func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }).URL)
-	_, err = client.Dev.WaitForEmail(context.Background(), WaitForEmailParams{Timeout: 50 * time.Millisecond})
-	var timeout *TimeoutError
-	if !errors.As(err, &timeout) || !strings.Contains(err.Error(), "50ms") {
-		t.Fatal(err)
+	for _, one := range []struct{ context, timeout time.Duration }{{time.Hour, 50 * time.Millisecond}, {50 * time.Millisecond, time.Hour}} {
+		ctx, cancel := context.WithTimeout(context.Background(), one.context)
+		_, err = client.Dev.WaitForEmail(ctx, WaitForEmailParams{Timeout: one.timeout})
+		cancel()
+		var timeout *TimeoutError
+		if !errors.As(err, &timeout) || !strings.Contains(err.Error(), "No such email came within ") || strings.Contains(err.Error(), "1h") {
+			t.Fatal(err)
+		}
 	}
 }
