@@ -3,7 +3,9 @@
 import importlib.util
 import json
 import unittest
+from email.mime.base import MIMEBase
 from email.mime.image import MIMEImage
+from email.mime.text import MIMEText
 from unittest import mock
 
 import postrider
@@ -104,6 +106,21 @@ class Params(unittest.TestCase):
         self.assertEqual([(one["name"], one["content_type"]) for one in attachments],
                          [("a.pdf", "application/pdf"), ("attachment-2.bin", "application/octet-stream"), ("mail.eml", "message/rfc822")])  # fmt: skip
         self.assertIn(b"Subject: inner", attachments[2]["data"])
+
+    def test_content_types_keep_their_parameters(self):
+        message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
+        meeting = MIMEBase("text", "calendar", method="REQUEST", name=("utf-8", "", "Größe.ics"))
+        meeting.set_payload("BEGIN:VCALENDAR")
+        message.attach(meeting)
+        message.attach(MIMEText("grüße", "plain", "iso-8859-1"))
+        message.attachments.append((None, "BEGIN:VCALENDAR", "text/calendar; method=REQUEST"))
+        attachments = email_params(message)[0]["attachments"]
+        self.assertEqual(
+            [(one["name"], one["content_type"]) for one in attachments],
+            [("Größe.ics", "text/calendar; method=REQUEST"), ("attachment-2.txt", "text/plain; charset=iso-8859-1"),
+             ("attachment-3.ics", "text/calendar; method=REQUEST")],
+        )  # fmt: skip
+        self.assertEqual(attachments[1]["data"], "grüße".encode("iso-8859-1"))
 
     def test_idempotency_key_as_attribute_and_tags_as_dict(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])

@@ -14,6 +14,7 @@ import functools
 import mimetypes
 import threading
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from django.conf import settings
@@ -150,10 +151,12 @@ def _tags(
 def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
     content_id = None
     if isinstance(attachment, Message):
-        name, content_type = attachment.get_filename(), attachment.get_content_type()
+        name, content_type = attachment.get_filename(), _content_type(attachment)
         content_id = str(attachment.get("Content-ID") or "").strip("<> ") or None
         content: Any = (
-            attachment.get_payload(0) if content_type == "message/rfc822" else attachment.get_payload(decode=True)
+            attachment.get_payload(0)
+            if attachment.get_content_type() == "message/rfc822"
+            else attachment.get_payload(decode=True)
         )
     else:
         name, content, content_type = attachment
@@ -163,11 +166,19 @@ def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
     elif hasattr(content, "message"):  # An EmailMessage of Django.
         content = content.message().as_bytes()
     return {
-        "name": name or f"attachment-{number}{mimetypes.guess_extension(content_type) or ''}",
+        "name": name or f"attachment-{number}{mimetypes.guess_extension(content_type.split(';')[0]) or ''}",
         "content_type": content_type,
         "data": content.encode() if isinstance(content, str) else bytes(content or b""),
         **({"content_id": content_id} if content_id else {}),
     }
+
+
+def _content_type(part: Message) -> str:
+    """The type with its parameters, except those that the API refuses: they name the file or separate parts."""
+    _, *parameters = part.get_params([("", "")])
+    kept = [(name, collapse_rfc2231_value(value)) for name, value in parameters
+            if name.lower() not in ("", "name", "filename", "boundary")]  # fmt: skip
+    return "; ".join([part.get_content_type(), *(f"{name}={value}" for name, value in kept)])
 
 
 def webhook_view(view: Callable[..., Any]) -> Callable[..., Any]:
