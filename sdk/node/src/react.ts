@@ -22,7 +22,7 @@ async function rendered(params: unknown): Promise<unknown> {
   try {
     return { ...others, html: await render(react), text: others.text ?? (await render(react, { plainText: true })) };
   } catch (error) {
-    throw new ConfigurationError(`\`react\` cannot be rendered: ${(error as Error)?.message ?? error}`);
+    throw new ConfigurationError(`\`react\` cannot be rendered: ${textOf(error)}`, { cause: error });
   }
 }
 
@@ -30,7 +30,12 @@ async function loaded(): Promise<Render> {
   try {
     // @ts-ignore: an optional peer, which this package is built without.
     return ((await import("@react-email/render")) as { render: Render }).render;
-  } catch {
-    throw new ConfigurationError("`react` needs the package @react-email/render: npm install @react-email/render");
+  } catch (error) {
+    const text = `\`react\` needs the package @react-email/render (npm install @react-email/render): ${textOf(error)}`;
+    throw new ConfigurationError(text, { cause: error });
   }
+}
+
+function textOf(error: unknown): string {
+  return (error as Error | null)?.message ?? String(error);
 }

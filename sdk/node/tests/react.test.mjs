@@ -28,6 +28,8 @@ test("`react` is rendered by the optional peer", async (t) => {
   const postrider = new Postrider(KEY, { baseUrl });
   const missing = await postrider.emails.send(email);
   assert(missing.error instanceof ConfigurationError && missing.error.message.includes("npm install @react-email/render"), missing.error?.message);
+  assert.match(missing.error.message, /Cannot find package/);
+  assert.equal(missing.error.cause?.message, "Cannot find package");
   await install();
   port1.close();
   await postrider.emails.send(email);
