@@ -47,8 +47,11 @@ interface MailAttachment {
   filename?: string | false;
   contentType?: string | false;
   content?: unknown;
+  contentDisposition?: string;
   encoding?: string;
   cid?: string;
+  headers?: object;
+  raw?: unknown;
 }
 
 /** What Nodemailer gives a transport, as far as it is used. */
@@ -106,8 +109,9 @@ export class PostriderTransport {
 
   async #send(mail: MailMessage): Promise<PostriderSentInfo> {
     const given = mail.data as Record<string, unknown>;
-    const hasRawPart = (given.attachments as { raw?: unknown }[] | undefined)?.some(({ raw }) => raw !== undefined);
-    const unsupported = hasRawPart ? "attachments.raw" : UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
+    const unsupported =
+      unsupportedOfAttachments((given.attachments ?? []) as MailAttachment[]) ??
+      UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
     if (unsupported) throw new ConfigurationError(`The API cannot send a mail with \`${unsupported}\`: leave it out, or send the mail by SMTP`);
     const data = await new Promise<NormalizedMail>((resolve, reject) => {
       mail.normalize((error, normalized) => (error ? reject(error) : resolve(normalized as NormalizedMail)));
@@ -164,11 +168,16 @@ class MailHeaders {
       if (/^(references|in-reply-to|list-.*)$/i.test(name)) this.#add(name, value);
     }
     const entries = Array.isArray(headers) ? headers.map(({ key, value }) => [key, value]) : Object.entries(headers);
-    for (const [name, value] of entries) this.#add(name, value);
+    const added = new Set<string>();
+    for (const [name, value] of entries) {
+      if (added.has(name.toLowerCase())) throw repeatedHeader(name);
+      added.add(name.toLowerCase());
+      this.#add(name, value);
+    }
   }
 
   #add(name: string, given: unknown): void {
-    if (Array.isArray(given) && given.length > 1) throw new ConfigurationError(`The header ${name} occurs more than once, which the API cannot send: give it one value`);
+    if (Array.isArray(given) && given.length > 1) throw repeatedHeader(name);
     const one = Array.isArray(given) ? given[0] : given;
     const value = typeof one === "object" && one !== null ? (one as { value?: unknown }).value : one;
     if (value !== undefined && value !== null) this.#values.set(name.toLowerCase(), { name, value: String(value) });
@@ -207,6 +216,20 @@ class MailHeaders {
     if (unknown) throw new ConfigurationError(`The header ${unknown} is no option of the API`);
     return this.#values.size === 0 ? undefined : Object.fromEntries([...this.#values.values()].map(({ name, value }) => [name, value]));
   }
+}
+
+function repeatedHeader(name: string): ConfigurationError {
+  return new ConfigurationError(`The header ${name} occurs more than once, which the API cannot send: give it one value`);
+}
+
+/** A field of an attachment that the API cannot carry. It has only the disposition that follows from `cid`. */
+function unsupportedOfAttachments(attachments: MailAttachment[]): string | undefined {
+  for (const { raw, headers, contentDisposition, cid } of attachments) {
+    if (raw !== undefined) return "attachments.raw";
+    if (Object.keys(headers ?? {}).length > 0) return "attachments.headers";
+    if (contentDisposition && contentDisposition.toLowerCase() !== (cid ? "inline" : "attachment")) return "attachments.contentDisposition";
+  }
+  return undefined;
 }
 
 function texts(addresses: MailAddress[] | undefined | null): string[] | undefined {

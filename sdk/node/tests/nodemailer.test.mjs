@@ -41,8 +41,8 @@ test("all fields of a mail", async (t) => {
       { filename: "buffer.bin", content: Buffer.from([0, 255]) },
       { filename: "base64.txt", content: "aGk=", encoding: "base64" },
       { filename: "stream.csv", content: Readable.from(["a,", "b"]) },
-      { path: join(folder, "from disk.txt") },
-      { filename: "logo.png", content: Buffer.from("png"), cid: "logo" },
+      { path: join(folder, "from disk.txt"), contentDisposition: "attachment" },
+      { filename: "logo.png", content: Buffer.from("png"), cid: "logo", contentDisposition: "inline", headers: {} },
     ],
     tags: { flow: "welcome" },
     category: "product",
@@ -108,7 +108,9 @@ test("what the API cannot send is refused", async (t) => {
   for (const mail of [
     { raw: "From: a" }, { alternatives: [{ content: "x" }] }, { icalEvent: { content: "BEGIN" } }, { envelope: { from: "a@example.com", to: "b@example.net" } },
     { messageId: "<1@example.com>" }, { headers: { "Service-Colour": "red" } }, { headers: { "Service-Variables": "no json" } },
-    { headers: { "X-Twice": ["1", "2"] } }, { attachments: [{ raw: "Content-Type: text/plain\r\n\r\nx" }] },
+    { headers: { "X-Twice": ["1", "2"] } }, { headers: [{ key: "X-Twice", value: "1" }, { key: "x-twice", value: "2" }] },
+    { attachments: [{ raw: "Content-Type: text/plain\r\n\r\nx" }] }, { attachments: [{ content: "x", headers: { "X-A": "1" } }] },
+    { attachments: [{ content: "x", contentDisposition: "inline" }] }, { attachments: [{ content: "x", cid: "x", contentDisposition: "attachment" }] },
   ]) {
     await assert.rejects(transporter.sendMail({ from: "a@example.com", to: "b@example.net", text: "x", ...mail }), ConfigurationError);
   }
