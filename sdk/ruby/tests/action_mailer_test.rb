@@ -67,7 +67,7 @@ class ActionMailerTest < Minitest::Test
       "html" => sent["html"], "text" => "Schöne Grüße",
       "attachments" => [
         { "name" => "logo.png", "content_type" => "image/png", "data" => ["\x89PNG\r\n".b].pack("m0"), "content_id" => content_id },
-        { "name" => "list.csv", "content_type" => "text/csv", "data" => ["a,b\r\n1,2\r\n"].pack("m0") }
+        { "name" => "list.csv", "content_type" => "text/csv; charset=UTF-8", "data" => ["a,b\r\n1,2\r\n"].pack("m0") }
       ],
       "headers" => { "X-Flow" => "Größe", "References" => "<a@b> <c@d>" },
       "tags" => { "welcome" => "true", "Order" => "4711" }, "category" => "product"
@@ -83,7 +83,7 @@ class ActionMailerTest < Minitest::Test
 
   def test_parts_that_are_no_body_are_attached
     deliver(ReportMailer.invitation)
-    assert_equal [["text/calendar", ["BEGIN:VCALENDAR"].pack("m0")]],
+    assert_equal [["text/calendar; charset=UTF-8", ["BEGIN:VCALENDAR"].pack("m0")]],
                  params["attachments"].map { |one| one.values_at("content_type", "data") }
   end
 
@@ -92,6 +92,32 @@ class ActionMailerTest < Minitest::Test
     message.smtp_envelope_to = ["test@example.org", "cc@example.net"]
     deliver(message)
     assert_equal [["test@example.org"], ["cc@example.net"], nil], params.values_at("to", "cc", "bcc")
+  end
+
+  def test_recipients_of_the_envelope_alone_get_a_blind_copy
+    message = ReportMailer.plain
+    message.smtp_envelope_to = ["grace@example.net", "hidden@example.net"]
+    deliver(message)
+    assert_equal [["grace@example.net"], nil, ["hidden@example.net"]], params.values_at("to", "cc", "bcc")
+  end
+
+  def test_content_types_keep_their_parameters
+    message = ReportMailer.invitation
+    message.attachments["meeting.ics"] = { mime_type: "text/calendar; method=REQUEST", content: "BEGIN:VCALENDAR" }
+    message.attachments["list.csv"] = { mime_type: "text/csv; charset=ISO-8859-1", content: "gr\xFC\xDFe".b }
+    message.attachments["Größe.pdf"] = "x"
+    message.add_part(Mail::Part.new("Content-Type: text/x-log; name*0=\"a\"; name*1=\".log\"; format=flowed\r\n\r\nx"))
+    deliver(message)
+    assert_equal ["application/pdf", "text/calendar; charset=UTF-8", "text/calendar; method=REQUEST; charset=UTF-8",
+                  "text/csv; charset=ISO-8859-1", "text/x-log; format=flowed; charset=UTF-8"],
+                 params["attachments"].map { |one| one["content_type"] }.sort
+  end
+
+  def test_a_header_field_that_occurs_twice_is_refused
+    message = ReportMailer.plain
+    %w[X-Twice x-twice].each { |name| message.header.fields << Mail::Field.new(name, "1") }
+    failure = assert_raises(Postrider::ConfigurationError) { deliver(message) }
+    assert_includes failure.message, "x-twice occurs more than once"
   end
 
   def test_several_authors_and_malformed_addresses_are_refused

@@ -80,7 +80,8 @@ module Postrider
       field.respond_to?(:addrs) ? field.addrs : raise(ConfigurationError, "`#{name}` is no list of addresses.")
     end
 
-    # The envelope decides who gets the message; the header gives names, and who gets a copy.
+    # The envelope decides who gets the message; the header gives names, and who gets a copy. Recipients that only the
+    # envelope has get a blind copy, as by SMTP, unless none of `To` remains.
     def recipients(mail)
       wanted = mail.smtp_envelope_to.map { |one| Mail::Address.new(one).address }
       named = %i[to cc bcc].to_h do |field|
@@ -88,7 +89,8 @@ module Postrider
       end
       others = wanted - named.values.flatten.map(&:address)
       named = named.transform_values { |addresses| addresses.map(&:format) }
-      named.merge(to: named[:to] + others)
+      field = named[:to].empty? ? :to : :bcc
+      named.merge(field => named[field] + others)
     end
 
     def bodies(mail)
@@ -108,12 +110,20 @@ module Postrider
       parts.reject { |part| bodies.any? { |body| body.equal?(part) } }.map.with_index(1) do |part, number|
         attachment = {
           name: part.filename || "attachment-#{number}",
-          content_type: part.mime_type || "application/octet-stream",
+          content_type: content_type(part),
           data: [part.body.decoded].pack("m0")
         }
         attachment[:content_id] = part.cid if part.content_disposition.to_s.start_with?("inline") && part.cid
         attachment
       end
+    end
+
+    # The API refuses parameters that name the file or separate parts (`name*0` belongs to `name`, RFC 2231).
+    def content_type(part)
+      parameters = part.content_type_parameters.to_h.reject do |name, _|
+        %w[name filename boundary].include?(name.split("*").first.downcase)
+      end
+      [part.mime_type || "application/octet-stream", *parameters.map { |name, value| "#{name}=#{value}" }].join("; ")
     end
 
     # What the header of a message says beside addresses and subject. `Service-*` fields are those of SMTP.
@@ -140,13 +150,20 @@ module Postrider
           when /\Ax-metadata-(.+)/ then params[:tags][metadata_name(field.name)] = value
           when "service-tags" then params[:tags].merge!(tags(value))
           when *OPTIONS.keys then params[OPTIONS[name]] = option(name, value)
-          else params[:headers][field.name] = value unless OWN.include?(name)
+          else add_header(params[:headers], field.name, value) unless OWN.include?(name)
           end
         end
         [params, options]
       end
 
       private
+
+      def add_header(headers, name, value)
+        raise ConfigurationError, "The header #{name} occurs more than once, which the API cannot send: give it one value" if
+          headers.any? { |other, _| other.casecmp?(name) }
+
+        headers[name] = value
+      end
 
       def metadata_name(name)
         name["X-Metadata-".length..]
