@@ -155,6 +155,55 @@ final class SymfonyTest extends TestCase
         self::assertArrayNotHasKey('bcc', $params);
     }
 
+    public function testRecipientsOfTheEnvelopeAloneGetABlindCopy(): void
+    {
+        $recipients = [new Address('grace@example.net'), new Address('hidden@example.net'), new Address('bcc@example.net')];
+        $params = $this->params(self::email(), new Envelope(new Address('ada@example.com'), $recipients));
+        self::assertSame(['"Grace" <grace@example.net>'], $params['to']);
+        self::assertSame(['bcc@example.net', 'hidden@example.net'], $params['bcc']);
+        self::assertArrayNotHasKey('cc', $params);
+    }
+
+    public function testEmbeddedFilesWhoseNamesAreNoContentId(): void
+    {
+        $email = (new Email())->from('ada@example.com')->to('grace@example.net')->subject('a')
+            ->html('<img src="cid:logo one.png"><img src="cid:logo"><img src="cid:logo one.png.bak"><img src="cid:@images/Grüße.png">');
+        foreach (['logo one.png', 'logo', 'logo one.png.bak', '@images/Grüße.png'] as $name) {
+            $email->embed('PNG', $name, 'image/png');
+        }
+        $params = $this->params($email);
+        self::assertSame(['logo one.png', 'logo', 'logo one.png.bak', 'Grüße.png'], array_column($params['attachments'], 'name'));
+        $ids = array_column($params['attachments'], 'content_id');
+        self::assertSame('logo', $ids[1]);
+        self::assertCount(4, preg_grep('/^[a-z0-9@]+$/', array_unique($ids)));
+        self::assertSame(implode(array_map(static fn (string $id): string => "<img src=\"cid:$id\">", $ids)), $params['html']);
+        self::assertSame($params, $this->params($email), 'a retry has the same idempotency key');
+    }
+
+    public function testAttachmentsWithoutNameGetOne(): void
+    {
+        $params = $this->params(self::email()->attach('PDF', null, 'application/pdf'));
+        self::assertSame(['list.csv', 'logo', 'attachment'], array_column($params['attachments'], 'name'));
+    }
+
+    public function testAHeaderFieldThatOccursTwiceIsRefused(): void
+    {
+        $email = self::email();
+        $email->getHeaders()->addTextHeader('X-Twice', '1')->addTextHeader('x-twice', '2');
+        $this->expectExceptionMessage('x-twice occurs more than once');
+        $this->expectException(TransportException::class);
+        $this->params($email);
+    }
+
+    /** @return array<string, mixed> */
+    private function params(Email $email, ?Envelope $envelope = null): array
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $this->transport([$answer])->send($email, $envelope);
+
+        return json_decode($answer->getRequestOptions()['body'], true);
+    }
+
     /** @dataProvider failures */
     public function testFailures(MockResponse $answer, string $text): void
     {

@@ -52,19 +52,26 @@ final class EmailParams
             $copies[$name] = array_values(array_map(self::text(...), $kept));
             $recipients = array_diff($recipients, array_map(self::address(...), $kept));
         }
-        $recipients = array_values(array_unique($recipients));
-        $to = array_map(static fn (string $address): string => $named[$address] ?? $address, $recipients);
+        $to = array_values(array_intersect_key($named, array_flip($recipients)));
+        $others = array_values(array_unique(array_diff($recipients, array_keys($named))));
+        if ($to === []) {
+            $to = $others;
+        } else {
+            // As by SMTP, the others do not see who is only in the envelope.
+            array_push($copies['bcc'], ...$others);
+        }
         $html = self::body($email->getHtmlBody(), $email->getHtmlCharset());
+        $parts = $email->getAttachments();
         $params = [
             'from' => self::text($email->getFrom()[0] ?? $envelope->getSender()),
             'to' => $to,
             'subject' => $email->getSubject(),
-            'html' => $html,
+            'html' => $html === null ? null : self::withContentIds($html, $parts),
             'text' => self::body($email->getTextBody(), $email->getTextCharset()),
             'reply_to' => array_map(self::text(...), $email->getReplyTo()),
             'attachments' => array_map(
                 static fn (DataPart $part): array => self::attachment($part, $html ?? ''),
-                $email->getAttachments(),
+                $parts,
             ),
         ] + $copies;
         [$fields, $tags, $options] = self::header($email);
@@ -83,7 +90,7 @@ final class EmailParams
     /** @return array{array<string, string>, list<array{name: string, value: string}>, array<string, mixed>} */
     private static function header(Email $email): array
     {
-        $fields = $tags = $options = [];
+        $fields = $given = $tags = $options = [];
         foreach ($email->getHeaders()->all() as $header) {
             $name = strtolower($header->getName());
             if ($header instanceof TagHeader) {
@@ -102,6 +109,11 @@ final class EmailParams
                 $options['variables'] = json_decode(self::value($header), false, 64)
                     ?? throw new TransportException('The header field Service-Variables must be JSON.');
             } elseif (!\in_array($name, self::OWN, true)) {
+                if (isset($given[$name])) {
+                    throw new TransportException("The header {$header->getName()} occurs more than once, which the API cannot "
+                        . 'send: give it one value.');
+                }
+                $given[$name] = true;
                 $fields[$header->getName()] = self::value($header);
             }
         }
@@ -124,23 +136,49 @@ final class EmailParams
     /** @return array<string, string> */
     private static function attachment(DataPart $part, string $html): array
     {
-        $headers = $part->getPreparedHeaders();
-        $name = $headers->getHeaderParameter('Content-Disposition', 'filename') ?? 'attachment';
+        $name = self::name($part);
         $attachment = [
-            'name' => $name,
+            // Twig's `email.image()` names a file by its path.
+            'name' => preg_replace('~^.*[/\\\\]~s', '', $name) ?: 'attachment',
             'content_type' => $part->getMediaType() . '/' . $part->getMediaSubtype(),
             'data' => base64_encode($part->getBody()),
         ];
-        if ($headers->getHeaderBody('Content-Disposition') === 'inline') {
+        if ($part->getPreparedHeaders()->getHeaderBody('Content-Disposition') === 'inline') {
             // The HTML names an embedded file by its name or by its Content-ID, which is random if nobody has asked for it.
             $attachment['content_id'] = match (true) {
-                str_contains($html, "cid:$name") => $name,
+                str_contains($html, "cid:$name") => self::contentId($name),
                 $part->hasContentId() => $part->getContentId(),
                 default => null,
             };
         }
 
         return array_filter($attachment, is_string(...));
+    }
+
+    private static function name(DataPart $part): string
+    {
+        return $part->getPreparedHeaders()->getHeaderParameter('Content-Disposition', 'filename') ?: 'attachment';
+    }
+
+    /**
+     * The HTML with the Content-IDs of files that it names by names which cannot be one.
+     *
+     * @param list<DataPart> $parts
+     */
+    private static function withContentIds(string $html, array $parts): string
+    {
+        $urls = [];
+        foreach (array_map(self::name(...), $parts) as $name) {
+            $urls["cid:$name"] = 'cid:' . self::contentId($name);
+        }
+
+        return strtr($html, $urls);
+    }
+
+    /** The name if the API takes it as Content-ID, else one that is the same in each attempt, unlike Symfony's. */
+    private static function contentId(string $name): string
+    {
+        return preg_match('/^(?:(?![<>()\\\\"])[!-~]){1,200}$/D', $name) === 1 ? $name : hash('xxh128', $name) . '@symfony';
     }
 
     /** @param resource|string|null $body */
