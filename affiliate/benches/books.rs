@@ -58,7 +58,7 @@ async fn measure() {
     let campaigns = partners::write(&fixture, &scale).await;
     let written = copies::write(&fixture, &scale).await;
     let drafted = payouts::write(&fixture, &scale, &written).await;
-    fixture.service.ledger.context.store().flush().await.unwrap();
+    fixture.service.ledger.store().flush().await.unwrap();
     println!(
         "{} partners, {} referrals, {} lines and {} payouts written in {:.0} s: {} MB on disk, at most {} MB in memory",
         scale.partners,
@@ -73,11 +73,11 @@ async fn measure() {
     invoices::measure(&fixture, &scale, number("INVOICES", 2_000)).await;
     if scale.referrals <= AUDITED_MAX || number("AUDIT", 0) == 1 {
         let started = gauge::start();
-        let audit = audit(&fixture.ledger().context, fixture.account).await.unwrap();
+        let audit = audit(&fixture.ledger(), fixture.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken.iter().take(20).collect::<Vec<_>>());
         println!("audited in {:.0} s: no violations. {:?}", started.elapsed().as_secs_f64(), audit.checked);
     }
-    fixture.service.ledger.context.store().close().await;
+    fixture.service.ledger.store().close().await;
 }
 
 fn main() {

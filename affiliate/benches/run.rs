@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use affiliate::audit::audit;
 use affiliate::context::Context;
-use affiliate::service::Ledger;
 use model::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use model::affiliate::commission::{
     Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
@@ -50,7 +49,7 @@ fn terms() -> CommissionTerms {
     }
 }
 
-async fn program(ledger: &Ledger, account: AccountId, plan: CampaignId, now: jiff::Timestamp) {
+async fn program(ledger: &Context, account: AccountId, plan: CampaignId, now: jiff::Timestamp) {
     let entropy = Entropy::default();
     let mut batch = Batch::intake();
     let settings = ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
@@ -87,12 +86,12 @@ async fn program(ledger: &Ledger, account: AccountId, plan: CampaignId, now: jif
         updated_at: now,
     };
     campaign::create(&mut batch, &campaign);
-    ledger.context.store().commit(batch).await.unwrap();
+    ledger.store().commit(batch).await.unwrap();
 }
 
 /// Writes a partner with one lead and its earned bounty.
 async fn partner_of(
-    ledger: &Ledger,
+    ledger: &Context,
     batch: &mut Batch,
     account: AccountId,
     plan: CampaignId,
@@ -133,7 +132,7 @@ async fn partner_of(
     };
     partner::create(batch, &partner);
     let token = PartnerLinkToken::parse(&format!("p{number:06}")).unwrap();
-    let free = partner_link::find_free_token(ledger.context.store(), account, &token, now).await.unwrap().unwrap();
+    let free = partner_link::find_free_token(ledger.store(), account, &token, now).await.unwrap().unwrap();
     let link =
         PartnerLink { id: link, account, partner: id, token, destination_url: None, label: None, created_at: now };
     partner_link::create(batch, &link, free);
@@ -218,7 +217,7 @@ async fn measure(partners: usize) {
     let (clock, entropy) = (Clock::default(), Entropy::default());
     let now = clock.now();
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
-    let ledger = Ledger::new(Context::new(&Services::new(store, clock, entropy), Arc::new(|| {})));
+    let ledger = Context::new(&Services::new(store, clock, entropy), Arc::new(|| {}));
     program(&ledger, account, plan, now).await;
     let started = start();
     for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {
@@ -226,26 +225,26 @@ async fn measure(partners: usize) {
         for number in chunk {
             partner_of(&ledger, &mut batch, account, plan, now, *number).await;
         }
-        ledger.context.store().commit(batch).await.unwrap();
+        ledger.store().commit(batch).await.unwrap();
     }
     report("made", partners, started);
     let started = start();
-    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
-    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
+    let run = ledger.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.finish_draft(account, run).await.unwrap().run.unwrap();
     report("drafted", partners, started);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let started = start();
-    ledger.runs.cancel_run(account, run.id, None, &no_extension).await.unwrap();
+    ledger.cancel_run(account, run.id, None, &no_extension).await.unwrap();
     report("cancelled", partners, started);
-    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
-    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
+    let run = ledger.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.finish_draft(account, run).await.unwrap().run.unwrap();
     let started = start();
-    ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
+    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     report("approved", partners, started);
     if partners <= 10_000 {
-        assert!(audit(&ledger.context, account).await.unwrap().ok);
+        assert!(audit(&ledger, account).await.unwrap().ok);
     }
-    ledger.context.store().close().await;
+    ledger.store().close().await;
 }
 
 fn main() {

@@ -1,4 +1,5 @@
-//! Context of all operations: the store, the clock, a source of random ids, and how a change is committed.
+//! Context of all operations: the store, the clock, a source of random ids, and how a change is committed. Operations
+//! that need nothing else are its methods, each in the file of its subject.
 //!
 //! An operation reads rows, decides, and commits on the condition that the rows are unchanged; after a conflict it
 //! starts again ([`store::retry_on_conflict`]). Each change is one commit together with its events.

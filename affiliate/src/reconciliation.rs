@@ -24,7 +24,7 @@ use store::engine::Batch;
 
 use crate::context::Context;
 use crate::error::LedgerResult as Result;
-use crate::ledger::hold_release::{HoldRelease, HoldReleaseCounts, next_due};
+use crate::ledger::hold_release::{HoldReleaseCounts, next_due};
 
 /// Invoices that are reconciled concurrently.
 const AT_ONCE: usize = 16;
@@ -123,13 +123,12 @@ pub struct ReconcileRound {
 /// Reconciles lines before they are earned.
 pub struct Reconciliation<'a> {
     context: &'a Context,
-    holds: HoldRelease,
     reconciler: &'a dyn Reconciler,
 }
 
 impl<'a> Reconciliation<'a> {
     pub fn new(context: &'a Context, reconciler: &'a dyn Reconciler) -> Self {
-        Self { context, holds: HoldRelease { context: context.clone() }, reconciler }
+        Self { context, reconciler }
     }
 
     /// Reconciles the due lines of these partitions: some of each account, concurrently, so that a slow processor
@@ -230,7 +229,7 @@ impl<'a> Reconciliation<'a> {
         // After a conflict the line stays due and is found again in the next round.
         if self.context.commit(batch).await? && !matches!(comparison, ReconciliationState::Due(_)) && after.is_due(now)
         {
-            counts.count(id, self.holds.release_hold(account, id).await);
+            counts.count(id, self.context.release_hold(account, id).await);
         }
         Ok(())
     }

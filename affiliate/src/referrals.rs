@@ -52,16 +52,10 @@ pub struct ReferralResult {
     pub created: bool,
 }
 
-/// The referrals of a program.
-#[derive(Clone)]
-pub struct Referrals {
-    pub(crate) context: Context,
-}
-
-impl Referrals {
+impl Context {
     /// Fetches a referral.
     pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral> {
-        referral::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
+        referral::get(&self.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
     }
 
     /// Lists referrals, newest first.
@@ -71,7 +65,7 @@ impl Referrals {
         filter: &referral::ReferralFilter,
         wanted: ListPageRequest,
     ) -> Result<ListPage<Referral>> {
-        Ok(referral::list(&self.context.store, account, filter, wanted).await?)
+        Ok(referral::list(&self.store, account, filter, wanted).await?)
     }
 
     /// Creates a referral, or returns the existing one of the same person.
@@ -87,7 +81,7 @@ impl Referrals {
         let mut created_id = None;
         loop {
             let (referred, is_whole) = retry_on_conflict(|| async {
-                let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
+                let program = program::get(&self.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
                 if !program.missing_steps().is_empty() {
                     return Err(AffiliateError::NotSetUp);
                 }
@@ -95,11 +89,11 @@ impl Referrals {
                     return Err(ConflictReason::NotLive.into());
                 }
                 let (partner, link) = self.select_partner(account, &draft.partner).await?;
-                let now = self.context.now();
+                let now = self.now();
                 let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
                 let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
                 let ReferralCommit { mut batch, referral, is_whole } = match existing {
-                    Some(referral) => follow_up(&self.context, program, referral, draft.customer.as_deref()).await?,
+                    Some(referral) => follow_up(self, program, referral, draft.customer.as_deref()).await?,
                     None => {
                         let prospect = Prospect {
                             customer: draft.customer.clone(),
@@ -107,7 +101,7 @@ impl Referrals {
                             link,
                             ..Prospect::new(ReferralSource::Api, Some(lowercase_address(&draft.email)))
                         };
-                        create_lead(&self.context, program, &partner, prospect, lapsed_referral).await?
+                        create_lead(self, program, &partner, prospect, lapsed_referral).await?
                     }
                 };
                 let referred = ReferralResult { referral, created };
@@ -116,7 +110,7 @@ impl Referrals {
                 if is_whole {
                     extend_commit(&mut batch, &referred);
                 }
-                Ok(self.context.commit(batch).await?.then_some((referred, is_whole)))
+                Ok(self.commit(batch).await?.then_some((referred, is_whole)))
             })
             .await?;
             if is_whole {
@@ -134,11 +128,11 @@ impl Referrals {
     ) -> Result<(Partner, Option<PartnerLinkId>)> {
         let found = match selector {
             PartnerSelector::Id(id) => {
-                let found = partner::get(&self.context.store, account, *id).await?;
+                let found = partner::get(&self.store, account, *id).await?;
                 found.filter(|partner| partner.status == PartnerStatus::Active).map(|partner| (partner, None))
             }
             PartnerSelector::Token(token) => {
-                let found = find_active_partner(&self.context, account, token).await?;
+                let found = find_active_partner(self, account, token).await?;
                 found.map(|(link, partner)| (partner, Some(link.id)))
             }
             PartnerSelector::Nobody => None,
@@ -155,12 +149,12 @@ impl Referrals {
     ) -> Result<(Option<Referral>, Option<Referral>)> {
         if let Some(customer) = &draft.customer {
             let claim = ReferralClaim::Customer(customer.clone());
-            if let Some(held) = referral::find_claim_holder(&self.context.store, account, &claim).await? {
+            if let Some(held) = referral::find_claim_holder(&self.store, account, &claim).await? {
                 return Ok((Some(held), None));
             }
         }
         let claim = ReferralClaim::Email(draft.email.clone());
-        let held = referral::find_claim_holder(&self.context.store, account, &claim).await?;
+        let held = referral::find_claim_holder(&self.store, account, &claim).await?;
         Ok(match held {
             Some(held) if held.has_lapsed(now) => (None, Some(held)),
             held => (held, None),

@@ -13,79 +13,25 @@ use tokio::sync::Notify;
 use crate::audit::runner::AuditRunner;
 use crate::context::Context;
 use crate::error::AffiliateError;
-use crate::ledger::balances::PartnerSums;
-use crate::ledger::hold_release::HoldRelease;
 use crate::ledger::ingest::FactIngest;
-use crate::ledger::manual_actions::ManualActions;
 use crate::partner_emails::PartnerEmails;
 use crate::partner_emails::sender::SenderRouting;
 use crate::partners::changes::Partners;
 use crate::partners::imports::PartnerImports;
-use crate::partners::links::Links;
-use crate::partners::lookup::PartnerLookup;
 use crate::partners::postbacks::Postbacks;
-use crate::payouts::files::PayoutFiles;
 use crate::payouts::jobs::PayoutJobs;
 use crate::payouts::reconcile::finish_and_reconcile;
-use crate::payouts::runs::{DraftResult, PayoutRuns};
-use crate::payouts::settle::Payouts;
+use crate::payouts::runs::DraftResult;
 use crate::portal::application::Applications;
 use crate::portal::host::PortalHosts;
 use crate::portal::login::PortalSessions;
 use crate::portal::payout_destination::DestinationChanges;
-use crate::portal::receipts::Receipts;
-use crate::portal::statistics::PartnerStatistics;
-use crate::program::campaigns::Campaigns;
-use crate::program::lookup::Programs;
 use crate::program::onboarding::Onboarding;
 use crate::reconciliation::Reconciliation;
-use crate::referrals::Referrals;
 use crate::stripe::backfill::Backfills;
 use crate::stripe::client::StripeProcessor;
 use crate::stripe::enrichment::Enrichment;
 use crate::stripe::events::ProcessorEvents;
-use crate::visits::Visits;
-use crate::visits::click_counting::ClickCounter;
-use crate::visits::identification::VisitorStatements;
-
-/// The subsystems that need a store, a clock and randomness only.
-#[derive(Clone)]
-pub struct Ledger {
-    pub context: Context,
-    /// Without enrichment.
-    pub ingest: FactIngest,
-    pub actions: ManualActions,
-    pub holds: HoldRelease,
-    pub sums: PartnerSums,
-    pub referrals: Referrals,
-    pub visits: Visits,
-    pub statements: VisitorStatements,
-    pub clicks: ClickCounter,
-    pub runs: PayoutRuns,
-    pub payouts: Payouts,
-    pub files: PayoutFiles,
-}
-
-impl Ledger {
-    pub fn new(context: Context) -> Self {
-        let of = || context.clone();
-        let runs = PayoutRuns { context: of() };
-        Self {
-            ingest: FactIngest::new(&context, None),
-            actions: ManualActions { context: of() },
-            holds: HoldRelease { context: of() },
-            sums: PartnerSums { context: of() },
-            referrals: Referrals { context: of() },
-            visits: Visits { context: of() },
-            statements: VisitorStatements { context: of() },
-            clicks: ClickCounter { context: of() },
-            payouts: Payouts { context: of() },
-            files: PayoutFiles { runs: runs.clone() },
-            runs,
-            context,
-        }
-    }
-}
 
 /// The pages of partners.
 #[derive(Clone)]
@@ -94,20 +40,17 @@ pub struct Portal {
     pub sessions: PortalSessions,
     pub applications: Applications,
     pub destinations: DestinationChanges,
-    pub receipts: Receipts,
-    pub statistics: PartnerStatistics,
 }
 
 /// All subsystems of the affiliate program.
 #[derive(Clone)]
 pub struct AffiliateService {
-    pub ledger: Ledger,
-    pub programs: Programs,
+    /// For operations of the ledger: their few partner emails wait for the sender's next poll.
+    pub ledger: Context,
+    /// For all other operations: each commit wakes the sender of partner emails.
+    pub context: Context,
     pub onboarding: Onboarding,
-    pub campaigns: Campaigns,
-    pub lookup: PartnerLookup,
     pub partners: Partners,
-    pub links: Links,
     pub imports: PartnerImports,
     pub postbacks: Postbacks,
     pub emails: PartnerEmails,
@@ -123,15 +66,13 @@ impl AffiliateService {
     pub fn new(queue: &Subsystems, accounts: &AccountSubsystems) -> Self {
         let emails_wakeup = Arc::<Notify>::default();
         // The ledger commits for every click, so its few partner emails wait for the sender's next poll.
-        let ledger = Ledger::new(new_context(&queue.services, None));
+        let ledger = new_context(&queue.services, None);
         // Sent after every commit: that costs no more than checking whether an email was queued.
         let context = new_context(&queue.services, Some(Arc::clone(&emails_wakeup)));
         let of = || context.clone();
         let AccountSubsystems { vault, webhooks, senders: sender_authorization, limits, .. } = accounts;
-        let (programs, sealing) = (Programs { context: of() }, || Arc::clone(vault));
+        let sealing = || Arc::clone(vault);
         let processor = StripeProcessor { context: of(), webhooks: Arc::clone(webhooks), vault: sealing() };
-        let lookup = PartnerLookup { context: of(), programs: programs.clone() };
-        let campaigns = Campaigns { context: of(), programs: programs.clone() };
         let senders = SenderRouting { context: of(), senders: Arc::clone(sender_authorization) };
         let hosts = PortalHosts {
             context: of(),
@@ -143,28 +84,19 @@ impl AffiliateService {
             context: of(),
             vault: sealing(),
             storage_quotas: Arc::clone(&limits.storage),
-            lookup: lookup.clone(),
-            campaigns: campaigns.clone(),
             senders: senders.clone(),
             processor: processor.clone(),
         };
-        let sessions = PortalSessions { context: of(), vault: sealing(), lookup: lookup.clone(), hosts: hosts.clone() };
+        let sessions = PortalSessions { context: of(), vault: sealing(), hosts: hosts.clone() };
         Self {
             onboarding: Onboarding {
                 context: of(),
                 vault: sealing(),
-                programs: programs.clone(),
                 hosts: hosts.clone(),
                 processor: processor.clone(),
             },
-            links: Links { context: of(), lookup: lookup.clone() },
             imports: PartnerImports { partners: partners.clone() },
-            postbacks: Postbacks {
-                context: of(),
-                webhooks: Arc::clone(webhooks),
-                vault: sealing(),
-                lookup: lookup.clone(),
-            },
+            postbacks: Postbacks { context: of(), webhooks: Arc::clone(webhooks), vault: sealing() },
             emails: PartnerEmails {
                 context: of(),
                 intake: Arc::clone(&accounts.intake),
@@ -180,30 +112,26 @@ impl AffiliateService {
                     owner_alerts: queue.events.owner_alerts.clone(),
                 },
                 destinations: DestinationChanges { partners: partners.clone(), sessions: sessions.clone() },
-                receipts: Receipts { payouts: ledger.payouts.clone() },
-                statistics: PartnerStatistics { sums: ledger.sums.clone(), clicks: ledger.clicks.clone() },
                 sessions,
             },
             events: ProcessorEvents {
                 context: of(),
                 vault: sealing(),
                 storage_quotas: Arc::clone(&limits.storage),
-                ingest: FactIngest::new(&ledger.context, Some(Enrichment::new(&processor))),
+                ingest: FactIngest::new(&ledger, Some(Enrichment::new(&processor))),
             },
             backfills: Backfills { context: of(), processor: processor.clone() },
             audits: Arc::default(),
             ledger,
-            programs,
-            campaigns,
-            lookup,
             partners,
+            context,
             processor,
         }
     }
 
     /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
     pub async fn finish_draft(&self, account: AccountId, id: PayoutRunId) -> Result<DraftResult, AffiliateError> {
-        finish_and_reconcile(&self.ledger.runs, &self.processor, account, id).await
+        finish_and_reconcile(&self.ledger, &self.processor, account, id).await
     }
 
     /// Runs the loops over the partitions that this node owns, until `stop`. Back-fills store their position on `stop`,
@@ -211,10 +139,10 @@ impl AffiliateService {
     pub async fn run<F: Future<Output = ()> + Send>(&self, stop: impl Fn() -> F) {
         let (reconciliation, jobs) = (self.reconciliation(), self.payout_jobs());
         let loops: Vec<BoxFuture<'_, ()>> = vec![
-            self.ledger.holds.run(),
+            self.ledger.run_hold_release(),
             reconciliation.run(),
             jobs.run(),
-            self.ledger.clicks.run(),
+            self.ledger.run_click_counter(),
             self.emails.run(),
         ];
         let stopped = pin!(stop());
@@ -224,12 +152,12 @@ impl AffiliateService {
 
     /// Returns the reconciliation with the programs' processors.
     pub fn reconciliation(&self) -> Reconciliation<'_> {
-        Reconciliation::new(&self.ledger.context, &self.processor)
+        Reconciliation::new(&self.ledger, &self.processor)
     }
 
     /// Returns the payout jobs, with transfers by the programs' processors.
     pub fn payout_jobs(&self) -> PayoutJobs<'_> {
-        PayoutJobs::new(&self.ledger.context, &self.processor)
+        PayoutJobs::new(&self.ledger, &self.processor)
     }
 }
 

@@ -81,27 +81,21 @@ struct VisitDecision {
     visit: PartnerVisit,
 }
 
-/// The visits of a program.
-#[derive(Clone)]
-pub struct Visits {
-    pub(crate) context: Context,
-}
-
-impl Visits {
+impl Context {
     /// Records an arrival and returns the visitor's current visit. `None` if the token or visit is unknown or the
     /// program not live; nothing is stored then.
     ///
     /// # Errors
     /// [`ConflictReason::TooManyClicks`] above [`CLICKS_A_DAY_MAX`]; the store failed.
-    pub async fn capture(&self, account: AccountId, arrival: &VisitRequest) -> Result<Option<CapturedVisit>> {
+    pub async fn capture_visit(&self, account: AccountId, arrival: &VisitRequest) -> Result<Option<CapturedVisit>> {
         retry_on_conflict(|| async {
-            let Some(program) = program::get(&self.context.store, account).await? else { return Ok(Some(None)) };
+            let Some(program) = program::get(&self.store, account).await? else { return Ok(Some(None)) };
             if program.status != ProgramStatus::Live {
                 return Ok(Some(None));
             }
             let visitor = arrival.visitor.clone().map(VisitorIdentity::Visitor);
             let current = match &visitor {
-                Some(visitor) => store::affiliate::visit::find_current(&self.context.store, account, visitor).await?,
+                Some(visitor) => store::affiliate::visit::find_current(&self.store, account, visitor).await?,
                 None => StoredCurrentVisit::default(),
             };
             let decided = match &arrival.brought {
@@ -113,8 +107,8 @@ impl Visits {
                 }
             };
             let Some(VisitDecision { batch, visit }) = decided else { return Ok(Some(None)) };
-            if batch.is_empty() || self.context.commit(batch).await? {
-                let partner = partner::get(&self.context.store, account, visit.partner).await?;
+            if batch.is_empty() || self.commit(batch).await? {
+                let partner = partner::get(&self.store, account, visit.partner).await?;
                 return Ok(Some(Some(CapturedVisit { visit, partner })));
             }
             Ok(None)
@@ -132,15 +126,15 @@ impl Visits {
         current: &StoredCurrentVisit,
     ) -> Result<Option<VisitDecision>> {
         let account = program.account;
-        let Some((link, partner)) = find_active_partner(&self.context, account, token).await? else {
+        let Some((link, partner)) = find_active_partner(self, account, token).await? else {
             return Ok(None);
         };
         let held = self.valid_visit(account, current).await?;
-        let (now, mut batch) = (self.context.now(), Batch::intake());
+        let (now, mut batch) = (self.now(), Batch::intake());
         if let Some(held) = held.filter(|held| held.is_reload(link.id, now)) {
             return Ok(Some(VisitDecision { batch, visit: held.clone() }));
         }
-        let today = click_count::program_clicks_on(&self.context.store, account, Hour::containing(now).day()).await?;
+        let today = click_count::program_clicks_on(&self.store, account, Hour::containing(now).day()).await?;
         if today >= CLICKS_A_DAY_MAX {
             return Err(ConflictReason::TooManyClicks.into());
         }
@@ -168,11 +162,11 @@ impl Visits {
         account: AccountId,
         current: &'v StoredCurrentVisit,
     ) -> Result<Option<&'v PartnerVisit>> {
-        let now = self.context.now();
+        let now = self.now();
         let Some(held) = current.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
             return Ok(None);
         };
-        let partner = partner::get(&self.context.store, account, held.partner).await?;
+        let partner = partner::get(&self.store, account, held.partner).await?;
         Ok(partner.map(|_| held))
     }
 
@@ -183,8 +177,8 @@ impl Visits {
         partner: &Partner,
         arrival: &VisitRequest,
     ) -> Result<PartnerVisit> {
-        let now = self.context.now();
-        let found = campaign::get(&self.context.store, program.account, partner.campaign).await?;
+        let now = self.now();
+        let found = campaign::get(&self.store, program.account, partner.campaign).await?;
         let days = found.map_or(1, |campaign| campaign.terms.cookie_days);
         let flags = [
             (FraudFlag::PaidClick, is_paid_click(&arrival.url)),
@@ -192,7 +186,7 @@ impl Visits {
         ];
         let cut = |text: &String| text.chars().take(SUB_ID_CHARS_MAX).collect::<String>();
         Ok(PartnerVisit {
-            id: VisitId::new(now, self.context.random()),
+            id: VisitId::new(now, self.random()),
             account: program.account,
             partner: partner.id,
             link: link.id,
@@ -216,10 +210,10 @@ impl Visits {
         identity: Option<&VisitorIdentity>,
         current: &StoredCurrentVisit,
     ) -> Result<Option<VisitDecision>> {
-        let (account, now) = (program.account, self.context.now());
-        let found = store::affiliate::visit::get(&self.context.store, account, id).await?;
+        let (account, now) = (program.account, self.now());
+        let found = store::affiliate::visit::get(&self.store, account, id).await?;
         let Some(carried) = found.filter(|carried| !carried.has_lapsed(now)) else { return Ok(None) };
-        if partner::get(&self.context.store, account, carried.partner).await?.is_none() {
+        if partner::get(&self.store, account, carried.partner).await?.is_none() {
             return Ok(None);
         }
         let held = self.valid_visit(account, current).await?;
@@ -254,12 +248,12 @@ impl Visits {
     ) -> Result<LinkTarget> {
         let website = || LinkTarget { location: program.settings.website_url.clone(), visit: None };
         let Some(token) = token else { return Ok(website()) };
-        let link = partner_link::find_by_token(&self.context.store, program.account, token).await?;
+        let link = partner_link::find_by_token(&self.store, program.account, token).await?;
         let Some(link) = link else { return Ok(website()) };
         let captured = match arrival {
             // Visitors above the daily limit are redirected, too.
-            Some(arrival) => self.capture(program.account, arrival).await.unwrap_or_else(|refusal| {
-                store::warn_unless_away!(self.context.store, %refusal, "click not recorded");
+            Some(arrival) => self.capture_visit(program.account, arrival).await.unwrap_or_else(|refusal| {
+                store::warn_unless_away!(self.store, %refusal, "click not recorded");
                 None
             }),
             None => None,

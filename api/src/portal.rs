@@ -104,7 +104,7 @@ async fn require_partner_session(
     }
     let program = match (at_host, token) {
         (Some(program), _) => Some(program),
-        (None, Some(token)) => state.affiliate.programs.require_set_up(token.account).await.ok(),
+        (None, Some(token)) => state.affiliate.context.require_set_up(token.account).await.ok(),
         (None, None) => None,
     };
     Ok(Err(PortalPage::new(StatusCode::UNAUTHORIZED, sign_in::signed_out_page(program.as_ref()))))

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use affiliate::context::no_extension;
-use affiliate::ledger::ingest::IngestOutcome;
+use affiliate::ledger::ingest::{FactIngest, IngestOutcome};
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
 use jiff::Timestamp;
 use model::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
@@ -102,13 +102,13 @@ async fn model(fixture: &Fixture, scale: &Scale, fate: Fate, partner: u64) -> Mo
     let email = format!("{stem}@buyers.example").parse().unwrap();
     let selector = PartnerSelector::Id(scale.partner_id(partner));
     let draft = ReferralDraft { partner: selector, email, customer: customer.clone(), sub_id: None };
-    let id = ledger.referrals.refer(account, &draft, &no_extension).await.unwrap().referral.id;
+    let id = ledger.refer(account, &draft, &no_extension).await.unwrap().referral.id;
     let (mut objects, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
         // Invoices must be later than the referral, and writing the partners may have taken a while.
         let from = Clock::default().now().as_second();
         for event in events(scale, fate, &stem, from) {
-            let answer = ledger.ingest.ingest(account, event.to_string().as_bytes()).await;
+            let answer = FactIngest::new(&ledger, None).ingest(account, event.to_string().as_bytes()).await;
             assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
         }
         invoices = processor_state::list_customer_invoices(store, account, &customer, None, usize::MAX).await.unwrap();

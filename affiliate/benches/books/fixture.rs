@@ -1,7 +1,8 @@
 //! The affiliate service that the API's handlers use, on a store on disk, with a live program.
 
 use accounts::subsystems::{AccountSubsystems, Subsystems, idle};
-use affiliate::service::{AffiliateService, Ledger};
+use affiliate::context::Context;
+use affiliate::service::AffiliateService;
 use jiff::Timestamp;
 use model::id::AccountId;
 use net::clock::Clock;
@@ -27,10 +28,10 @@ impl Fixture {
     }
 
     pub(crate) fn store(&self) -> &Store {
-        self.service.ledger.context.store()
+        self.service.ledger.store()
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> Context {
         self.service.ledger.clone()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use affiliate::ledger::ingest::IngestOutcome;
+use affiliate::ledger::ingest::{FactIngest, IngestOutcome};
 use serde_json::Value;
 use store::affiliate::commission;
 
@@ -13,13 +13,13 @@ use super::processor_objects;
 use super::scale::{Fate, Scale, fate, spread, stem};
 
 async fn ingest_all(fixture: &Fixture, name: &str, events: &[Value]) {
-    let ledger = fixture.ledger();
+    let ingest = FactIngest::new(&fixture.ledger(), None);
     let mut times = Vec::with_capacity(events.len());
     let bodies: Vec<Vec<u8>> = events.iter().map(|event| event.to_string().into_bytes()).collect();
     let (before, all) = (cpu(), start());
     for body in &bodies {
         let started = start();
-        let answer = ledger.ingest.ingest(fixture.account, body).await;
+        let answer = ingest.ingest(fixture.account, body).await;
         times.push(started.elapsed());
         assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{answer:?}");
     }

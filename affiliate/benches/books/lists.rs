@@ -121,9 +121,9 @@ impl Lists<'_> {
             let partner = spread(number) % self.scale.partners / 50 * 50 + 10;
             assert!(has_all_links(partner));
             let partner_key = (self.fixture.account, self.scale.partner_id(partner));
-            self.fixture.service.programs.require_set_up(partner_key.0).await.unwrap();
+            self.fixture.service.context.require_set_up(partner_key.0).await.unwrap();
             let PartnerView { partner, links, program, .. } =
-                self.fixture.service.lookup.get_partner_view(partner_key.0, partner_key.1).await.unwrap();
+                self.fixture.service.context.get_partner_view(partner_key.0, partner_key.1).await.unwrap();
             let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
             page_size(&objects, false)
         })
@@ -131,7 +131,7 @@ impl Lists<'_> {
     }
 
     async fn partner_page(&self, query: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
-        let program = self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
+        let program = self.fixture.service.context.require_set_up(self.fixture.account).await.unwrap();
         let page = self.fixture.service.partners.list_partners(&program, query, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(PartnerView::object).collect();
         page_size(&objects, page.next.is_some())
@@ -185,9 +185,8 @@ impl Lists<'_> {
     }
 
     async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
-        let page =
-            self.fixture.service.ledger.referrals.list_referrals(self.fixture.account, filter, wanted).await.unwrap();
+        self.fixture.service.context.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.service.ledger.list_referrals(self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
         page_size(&objects, page.next.is_some())
     }
@@ -248,7 +247,7 @@ impl Lists<'_> {
     }
 
     async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
+        self.fixture.service.context.require_set_up(self.fixture.account).await.unwrap();
         let page = commission::list(self.fixture.store(), self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
         page_size(&objects, page.next.is_some())
@@ -283,8 +282,8 @@ impl Lists<'_> {
     }
 
     async fn payout_page(&self, query: &PayoutQuery, wanted: ListPageRequest) -> PageSize {
-        self.fixture.service.programs.require_set_up(self.fixture.account).await.unwrap();
-        let page = self.fixture.ledger().payouts.list_payouts(self.fixture.account, query, wanted).await.unwrap();
+        self.fixture.service.context.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.ledger().list_payouts(self.fixture.account, query, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(PayoutObject::from).collect();
         page_size(&objects, page.next.is_some())
     }
@@ -294,8 +293,8 @@ impl Lists<'_> {
         let (affiliate, account) = (&self.fixture.service, self.fixture.account);
         time("owner: campaigns, each with its affiliates", async |_| {
             let mut counts = Vec::new();
-            for campaign in affiliate.campaigns.list_campaigns(account).await.unwrap() {
-                counts.push(affiliate.campaigns.count_partners(&campaign).await.unwrap());
+            for campaign in affiliate.context.list_campaigns(account).await.unwrap() {
+                counts.push(affiliate.context.count_partners(&campaign).await.unwrap());
             }
             page_size(&counts, false)
         })
@@ -328,7 +327,7 @@ impl Lists<'_> {
         }
         time("owner: payout runs", async |_| {
             let wanted = ListPageRequest { before: None, limit: LIMIT, from: None };
-            let page = self.fixture.ledger().runs.list_runs(account, wanted).await.unwrap();
+            let page = self.fixture.ledger().list_runs(account, wanted).await.unwrap();
             let objects: Vec<_> = page.rows.iter().map(PayoutRunObject::from).collect();
             page_size(&objects, page.next.is_some())
         })
@@ -336,7 +335,7 @@ impl Lists<'_> {
         time("owner: a part of a run's payouts", async |number| {
             let after = Some(PayoutId::new(between((drafted.run.created_at, drafted.until), number), 0));
             let ledger = self.fixture.ledger();
-            let (payouts, next) = ledger.runs.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
+            let (payouts, next) = ledger.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
             let objects: Vec<_> = payouts.iter().map(PayoutObject::from).collect();
             page_size(&objects, next.is_some())
         })

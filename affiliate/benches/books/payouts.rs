@@ -113,9 +113,9 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale, written: &Written) -
         let in_run: Vec<_> = in_run.map(|(key, sum)| (*key, *sum)).collect();
         payouts += write_run(fixture, scale, number, &in_run).await;
     }
-    let runs = fixture.ledger().runs;
-    let run = runs.begin_run(fixture.account, None, &no_extension).await.unwrap();
-    let drafted = runs.finish_draft(fixture.account, run).await.unwrap();
+    let ledger = fixture.ledger();
+    let run = ledger.begin_run(fixture.account, None, &no_extension).await.unwrap();
+    let drafted = ledger.finish_draft(fixture.account, run).await.unwrap();
     let reasons = drafted.skipped.iter().take(5).collect::<Vec<_>>();
     let run = drafted.run.unwrap_or_else(|| panic!("the run has no payouts: {reasons:?}"));
     payouts += usize::try_from(run.payouts).unwrap();

@@ -13,7 +13,6 @@ use super::auditor::{Auditor, next_page};
 use super::events::check_partner_events;
 use super::report::Invariant;
 use crate::error::LedgerResult as Result;
-use crate::ledger::balances::PartnerSums;
 use crate::ledger::unit_of_work::is_paying;
 
 pub(super) async fn partners(audit: &mut Auditor<'_>) -> Result<()> {
@@ -97,7 +96,7 @@ async fn check_balance(audit: &mut Auditor<'_>, partner: &Partner) -> Result<()>
             return Ok(());
         }
     }
-    let stored = PartnerSums { context: audit.context.clone() }.balances((account, partner.id)).await?;
+    let stored = audit.context.balances((account, partner.id)).await?;
     audit.check(stored == summed, Invariant::I4, partner.id, || {
         format!("has {summed:?} by its lines, but stores the balances {stored:?}")
     });
@@ -124,7 +123,7 @@ async fn check_referral_counts(audit: &mut Auditor<'_>, partner: &Partner) -> Re
     });
     let links = partner_link::list(store, account, partner.id).await?;
     by_link.fold_other_links(&links.iter().map(|link| link.id).collect());
-    let stored = PartnerSums { context: audit.context.clone() }.referral_counts((account, partner.id)).await?;
+    let stored = audit.context.referral_counts((account, partner.id)).await?;
     audit.check(stored == by_link, Invariant::I4, partner.id, || {
         format!("has {by_link:?} by its referrals, but stores the counts {stored:?}")
     });

@@ -19,13 +19,7 @@ pub(super) const FOLD_LOOK: u128 = 500;
 /// Maximum rounds of folding in a row; other writers may fold and write meanwhile.
 const ROUNDS_MAX: usize = 10_000;
 
-/// Reads the stored sums of partners.
-#[derive(Clone)]
-pub struct PartnerSums {
-    pub(crate) context: Context,
-}
-
-impl PartnerSums {
+impl Context {
     /// Returns a partner's balances by currency; zero balances are omitted.
     pub async fn balances(&self, partner: PartnerKey) -> Result<BTreeMap<Currency, Balance>> {
         let Balances(mut balances) = self.read_sums(partner).await?;
@@ -39,14 +33,14 @@ impl PartnerSums {
 
     async fn read_sums<S: FoldedSums>(&self, partner: PartnerKey) -> Result<S> {
         for _ in 0..ROUNDS_MAX {
-            let stored = sums::read::<S>(&self.context.store, partner).await?;
+            let stored = sums::read::<S>(&self.store, partner).await?;
             if !stored.has_more && stored.changes() < FOLD_AT {
                 return Ok(stored.sums);
             }
             let (has_more, mut batch) = (stored.has_more, Batch::progress());
             let sums = stored.fold(&mut batch, partner);
             // After a conflict, read again.
-            if self.context.commit(batch).await? && !has_more {
+            if self.commit(batch).await? && !has_more {
                 return Ok(sums);
             }
         }

@@ -42,21 +42,15 @@ impl HoldReleaseCounts {
     }
 }
 
-#[derive(Clone)]
-pub struct HoldRelease {
-    pub(crate) context: Context,
-}
-
-impl HoldRelease {
+impl Context {
     /// Releases the holds of these partitions that have ended. Each line is one commit with its event. A line that
     /// another process released first is skipped, so concurrent runs are harmless. Lines that must be reconciled first
     /// are skipped as well.
     pub async fn release_holds(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<HoldReleaseCounts> {
         let (mut counts, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
         loop {
-            let due =
-                commission::list_due(&self.context.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
-            let mut lines = commission::get_due(&self.context.store, &due).await?;
+            let due = commission::list_due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
+            let mut lines = commission::get_due(&self.store, &due).await?;
             lines.retain(|line| !matches!(line.comparison, ReconciliationState::Due(_)));
             for line in lines {
                 counts.count(line.id, self.release_hold(line.account, line.id).await);
@@ -71,16 +65,16 @@ impl HoldRelease {
     /// Releases the hold of a line. Returns true if this call made it earned.
     pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool> {
         retry_on_conflict(|| async {
-            let mut work = UnitOfWork::open(&self.context, account).await?;
+            let mut work = UnitOfWork::open(self, account).await?;
             let Some(mut line) = work.line(id).await? else { return Ok(Some(false)) };
             if line.earn(work.now).is_err() {
                 return Ok(Some(false));
             }
             let partner_key = (account, line.partner);
             work.put_line(line, [EventKind::CommissionEarned]);
-            if self.context.commit(build_batch(work, Batch::progress()).await?).await? {
-                if self.context.random().is_multiple_of(FOLD_LOOK) {
-                    fold_balance(&self.context, partner_key).await?;
+            if self.commit(build_batch(work, Batch::progress()).await?).await? {
+                if self.random().is_multiple_of(FOLD_LOOK) {
+                    fold_balance(self, partner_key).await?;
                 }
                 return Ok(Some(true));
             }
@@ -91,18 +85,18 @@ impl HoldRelease {
 
     /// Releases the holds of this node's partitions until dropped, each at its time by the service's clock. New holds
     /// and failed ones are picked up within a minute.
-    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run_hold_release(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                let now = self.context.now();
-                for partitions in self.context.leases.owned_ranges() {
+                let now = self.now();
+                for partitions in self.leases.owned_ranges() {
                     match self.release_holds(partitions, now).await {
                         Ok(HoldReleaseCounts { earned: 0, .. }) => {}
                         Ok(HoldReleaseCounts { earned, .. }) => tracing::debug!(earned, "holds released"),
                         Err(fault) => tracing::warn!(%fault, "cannot list holds to release"),
                     }
                 }
-                self.context.clock.sleep_until(next_due(&self.context, now).await).await;
+                self.clock.sleep_until(next_due(self, now).await).await;
             }
         })
     }

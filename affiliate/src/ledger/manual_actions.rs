@@ -43,19 +43,13 @@ impl From<ReversalReason> for CommissionReversal {
     }
 }
 
-/// Manual operations of the owner and the API.
-#[derive(Clone)]
-pub struct ManualActions {
-    pub(crate) context: Context,
-}
-
-impl ManualActions {
+impl Context {
     /// Reverses a commission; does nothing if it is reversed already. With [`ReversalReason::Fraud`], the recruiter's
     /// share is reversed as well.
     ///
     /// # Errors
     /// The commission is paid or in a payout; `seen` is stale; `NotFound`; the store failed.
-    pub async fn reverse(
+    pub async fn reverse_commission(
         &self,
         account: AccountId,
         id: CommissionId,
@@ -63,7 +57,7 @@ impl ManualActions {
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission> {
         retry_on_conflict(|| async {
-            let mut work = UnitOfWork::open(&self.context, account).await?;
+            let mut work = UnitOfWork::open(self, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
             IfMatch::check(reversal.seen.as_ref(), line.rev, line.updated_at)?;
             if line.reverse(reversal.reason, work.now)? {
@@ -83,7 +77,7 @@ impl ManualActions {
     /// # Errors
     /// `NotReversed`; `ReferralBarred` if its referral may not earn; `PartnerGone`; `if_match` is stale; the store
     /// failed.
-    pub async fn reinstate(
+    pub async fn reinstate_commission(
         &self,
         account: AccountId,
         id: CommissionId,
@@ -91,7 +85,7 @@ impl ManualActions {
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission> {
         retry_on_conflict(|| async {
-            let mut work = UnitOfWork::open(&self.context, account).await?;
+            let mut work = UnitOfWork::open(self, account).await?;
             let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
             IfMatch::check(if_match, line.rev, line.updated_at)?;
             let referral =
@@ -132,7 +126,7 @@ impl ManualActions {
         let mut if_match = if_match;
         loop {
             let done = retry_on_conflict::<_, AffiliateError, _>(|| async {
-                let mut work = UnitOfWork::open(&self.context, account).await?;
+                let mut work = UnitOfWork::open(self, account).await?;
                 let now = work.now;
                 let referral =
                     work.referrals.load(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
@@ -151,7 +145,7 @@ impl ManualActions {
                 let is_done = if is_whole {
                     self.commit_extended(work, extend_commit, &referral).await?
                 } else {
-                    self.context.commit(build_batch(work, Batch::progress()).await?).await?
+                    self.commit(build_batch(work, Batch::progress()).await?).await?
                 };
                 Ok(is_done.then_some(is_whole.then_some(referral)))
             })
@@ -164,14 +158,14 @@ impl ManualActions {
     }
 
     async fn reload_referral(&self, account: AccountId, referral: Referral) -> Result<Referral, LedgerError> {
-        let found = store::affiliate::referral::get(&self.context.store, account, referral.id).await?;
+        let found = store::affiliate::referral::get(&self.store, account, referral.id).await?;
         Ok(found.unwrap_or(referral))
     }
 
     async fn commit_extended<T>(&self, work: UnitOfWork, extend_commit: ExtendCommit<'_, T>, done: &T) -> Result<bool> {
         let mut batch = build_batch(work, Batch::progress()).await?;
         extend_commit(&mut batch, done);
-        Ok(self.context.commit(batch).await?)
+        Ok(self.commit(batch).await?)
     }
 }
 

@@ -31,10 +31,9 @@ use crate::ledger::settlement::{redirect_payouts, remove_from_drafts};
 use crate::ledger::unit_of_work::UnitOfWork;
 use crate::partner_emails::sender::{SenderRouting, log_warning, queue_email};
 use crate::partners::links::{choose_free_token, free_token_for_rename};
-use crate::partners::lookup::{PartnerLookup, PartnerView};
+use crate::partners::lookup::PartnerView;
 use crate::payouts::deleted_partner::{clean_up_deleted_partner, retire_links, reverse_partner_lines};
 use crate::portal::login::revoke_portal_access;
-use crate::program::campaigns::Campaigns;
 use crate::secrets;
 use crate::stripe::client::StripeProcessor;
 
@@ -115,8 +114,6 @@ pub struct Partners {
     pub(crate) context: Context,
     pub(crate) vault: Arc<Vault>,
     pub(crate) storage_quotas: Arc<StorageQuotaTracker>,
-    pub(crate) lookup: PartnerLookup,
-    pub(crate) campaigns: Campaigns,
     pub senders: SenderRouting,
     pub(crate) processor: StripeProcessor,
 }
@@ -146,8 +143,8 @@ impl Partners {
     ) -> Result<PartnerView> {
         let reservations = self.reserve_quota(account).await?;
         let view = retry_on_conflict::<_, AffiliateError, _>(|| async {
-            let program = self.lookup.programs.require_set_up(account).await?;
-            let campaign = self.campaigns.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
+            let program = self.context.require_set_up(account).await?;
+            let campaign = self.context.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
             if partner::find_by_email(&self.context.store, account, &draft.email).await?.is_some() {
                 return Err(ConflictReason::EmailTaken.into());
             }
@@ -266,11 +263,11 @@ impl Partners {
     ) -> Result<PartnerView> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, mut links, program, .. } =
-                self.lookup.get_partner_view(account, id).await?;
+                self.context.get_partner_view(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             let recruiters = self.apply_change(&program, change, &mut after).await?;
-            let is_recruiter_gone = self.lookup.is_recruiter_gone(&after).await?;
+            let is_recruiter_gone = self.context.is_recruiter_gone(&after).await?;
             let primary = links.iter_mut().find(|link| link.id == before.primary_link);
             let renamed = match (&change.token, primary) {
                 (Some(token), Some(link)) if link.token != *token => Some((token, link)),
@@ -330,7 +327,7 @@ impl Partners {
         if let Some(named) = &change.campaign
             && *named != partner.campaign.to_string()
         {
-            partner.campaign = self.campaigns.find_campaign_for_partners(program, Some(named)).await?.id;
+            partner.campaign = self.context.find_campaign_for_partners(program, Some(named)).await?.id;
         }
         let Some(parent) = change.parent.filter(|parent| *parent != partner.parent) else {
             return Ok(Vec::new());
@@ -376,7 +373,7 @@ impl Partners {
     ) -> Result<PartnerView> {
         retry_on_conflict(|| async {
             let PartnerView { partner: before, links, program, is_recruiter_gone, .. } =
-                self.lookup.get_partner_view(account, id).await?;
+                self.context.get_partner_view(account, id).await?;
             IfMatch::check(status_change.seen.as_ref(), before.rev, before.updated_at)?;
             let status = before.status.transition(status_change.action)?;
             let now = self.context.now();
@@ -435,7 +432,7 @@ impl Partners {
         let (store, account) = (&self.context.store, program.account);
         let campaign = match &query.campaign {
             None => None,
-            Some(named) => match self.campaigns.find_campaign(account, named).await? {
+            Some(named) => match self.context.find_campaign(account, named).await? {
                 Some(found) => Some(found.id),
                 None => return Ok(ListPage { rows: Vec::new(), next: None }),
             },
@@ -454,7 +451,7 @@ impl Partners {
         let links = partner_link::get_each(store, account, &keys).await?;
         let mut rows = Vec::with_capacity(page.rows.len());
         for (partner, link) in page.rows.into_iter().zip(links) {
-            let is_recruiter_gone = self.lookup.is_recruiter_gone(&partner).await?;
+            let is_recruiter_gone = self.context.is_recruiter_gone(&partner).await?;
             let view = PartnerView::of(partner, link.into_iter().collect(), program.clone());
             rows.push(PartnerView { is_recruiter_gone, ..view });
         }
@@ -470,7 +467,7 @@ impl Partners {
     /// `NotFound`; the store failed.
     pub async fn delete_partner(&self, account: AccountId, id: PartnerId, if_match: Option<&IfMatch>) -> Result<()> {
         retry_on_conflict(|| async {
-            let PartnerView { partner, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
+            let PartnerView { partner, links, program, .. } = self.context.get_partner_view(account, id).await?;
             IfMatch::check(if_match, partner.rev, partner.updated_at)?;
             if partner.was_paid {
                 return Err(ForbiddenReason::PaidPartner.into());
@@ -512,7 +509,8 @@ impl Partners {
         // Queried once, whatever the number of conflicts.
         let is_able = OnceCell::new();
         retry_on_conflict(|| async {
-            let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
+            let PartnerView { partner: before, links, program, .. } =
+                self.context.get_partner_view(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut payout = payout.clone();
             if !payout.method.is_manual() {

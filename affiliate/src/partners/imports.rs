@@ -179,7 +179,7 @@ impl PartnerImports {
     }
 
     async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan> {
-        let program = self.partners.lookup.programs.require_set_up(account).await?;
+        let program = self.partners.context.require_set_up(account).await?;
         let (mut plan, mut emails, mut tokens) = (ImportPlan::default(), BTreeSet::new(), BTreeSet::new());
         let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
         for PartnerImportRow { number, email, partner } in rows {
@@ -201,7 +201,7 @@ impl PartnerImports {
             if let Some(named) = &listed.draft.campaign {
                 let is_known = match campaigns.get(named) {
                     Some(exists) => *exists,
-                    None => match self.partners.campaigns.find_campaign_for_partners(&program, Some(named)).await {
+                    None => match self.partners.context.find_campaign_for_partners(&program, Some(named)).await {
                         Ok(_) => true,
                         Err(AffiliateError::Fields(_)) => false,
                         Err(refusal) => return Err(refusal),

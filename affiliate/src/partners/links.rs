@@ -13,7 +13,6 @@ use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason, Result};
 use crate::if_match::IfMatch;
 use crate::partners::link_url::parse_destination;
-use crate::partners::lookup::PartnerLookup;
 
 /// Maximum numbered variants of a token that are tried when it is taken.
 pub(crate) const VARIANTS_MAX: u32 = 200;
@@ -28,14 +27,7 @@ pub struct LinkDraft {
     pub label: Option<String>,
 }
 
-/// The links of partners.
-#[derive(Clone)]
-pub struct Links {
-    pub(crate) context: Context,
-    pub(crate) lookup: PartnerLookup,
-}
-
-impl Links {
+impl Context {
     /// Creates a link of a partner.
     ///
     /// # Errors
@@ -48,24 +40,23 @@ impl Links {
         extend_commit: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
     ) -> Result<(PartnerLink, Partner, AffiliateProgram)> {
         retry_on_conflict(|| async {
-            let program = self.lookup.programs.require_set_up(account).await?;
-            let partner = self.lookup.get_partner(account, partner).await?;
+            let program = self.require_set_up(account).await?;
+            let partner = self.get_partner(account, partner).await?;
             if let Some(text) = &draft.destination_url {
                 parse_destination(&program.settings.website_url, text)
                     .map_err(|reason| AffiliateError::field("destination_url", reason))?;
             }
             // Read before the links are counted, so that a link created concurrently causes a conflict.
-            let latest = LimitGuard::read(&self.context.store, account, partner.id, GuardedLimit::Links).await?;
-            if self.lookup.list_links(account, partner.id).await?.len() >= LINKS_MAX {
+            let latest = LimitGuard::read(&self.store, account, partner.id, GuardedLimit::Links).await?;
+            if self.list_links(account, partner.id).await?.len() >= LINKS_MAX {
                 return Err(AffiliateError::too_many_links());
             }
-            let now = self.context.now();
-            let Some(token) = partner_link::find_free_token(&self.context.store, account, &draft.token, now).await?
-            else {
+            let now = self.now();
+            let Some(token) = partner_link::find_free_token(&self.store, account, &draft.token, now).await? else {
                 return Err(ConflictReason::TokenTaken.into());
             };
             let link = PartnerLink {
-                id: PartnerLinkId::new(now, self.context.random()),
+                id: PartnerLinkId::new(now, self.random()),
                 account,
                 partner: partner.id,
                 token: draft.token.clone(),
@@ -80,7 +71,7 @@ impl Links {
             latest.put(&mut batch, &link.id);
             let created = (link, partner, program);
             extend_commit(&mut batch, &created);
-            Ok(self.context.commit_request(batch).await?.then_some(created))
+            Ok(self.commit_request(batch).await?.then_some(created))
         })
         .await
     }
@@ -97,7 +88,7 @@ impl Links {
         draft: &LinkDraft,
     ) -> Result<PartnerLink> {
         retry_on_conflict(|| async {
-            let mut view = self.lookup.get_partner_view(account, partner).await?;
+            let mut view = self.get_partner_view(account, partner).await?;
             let found = view.links.iter_mut().find(|link| link.id == id);
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             let before = link.clone();
@@ -113,13 +104,13 @@ impl Links {
                 return Ok(Some(after));
             }
             *link = after.clone();
-            let free = free_token_for_rename(&self.context, &before, &after.token).await?;
+            let free = free_token_for_rename(self, &before, &after.token).await?;
             let mut batch = Batch::progress();
             store::affiliate::partner::check_unchanged(&mut batch, &view.partner);
             partner_link::rename(&mut batch, &before, &after, free);
-            view.record_event(&mut batch, EventKind::AffiliateUpdated, &self.context);
+            view.record_event(&mut batch, EventKind::AffiliateUpdated, self);
             let refusal = |key: &Key| partner_link::is_token_conflict(key).then_some(ConflictReason::TokenTaken);
-            Ok(self.context.commit_unless(batch, refusal).await?.then_some(after))
+            Ok(self.commit_unless(batch, refusal).await?.then_some(after))
         })
         .await
     }
@@ -136,10 +127,10 @@ impl Links {
         if_match: Option<&IfMatch>,
     ) -> Result<()> {
         retry_on_conflict(|| async {
-            self.lookup.programs.require_set_up(account).await?;
-            let partner = self.lookup.get_partner(account, partner).await?;
+            self.require_set_up(account).await?;
+            let partner = self.get_partner(account, partner).await?;
             IfMatch::check(if_match, partner.rev, partner.updated_at)?;
-            let found = partner_link::get(&self.context.store, account, partner.id, id).await?;
+            let found = partner_link::get(&self.store, account, partner.id, id).await?;
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             if partner.primary_link == id {
                 return Err(ForbiddenReason::PrimaryLink.into());
@@ -147,7 +138,7 @@ impl Links {
             let mut batch = Batch::progress();
             store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::delete(&mut batch, &link, None);
-            Ok(self.context.commit(batch).await?.then_some(()))
+            Ok(self.commit(batch).await?.then_some(()))
         })
         .await
     }

@@ -13,7 +13,6 @@ use crate::api_objects::PartnerObject;
 use crate::context::Context;
 use crate::error::{AffiliateError, AffiliateNoun, MailWarning, Result};
 use crate::events::EventBuilder;
-use crate::program::lookup::Programs;
 
 /// A partner with its program and links: the primary one only, or all.
 #[derive(Debug, Clone)]
@@ -51,17 +50,10 @@ impl PartnerView {
     }
 }
 
-/// Looks up partners.
-#[derive(Clone)]
-pub struct PartnerLookup {
-    pub(crate) context: Context,
-    pub(crate) programs: Programs,
-}
-
-impl PartnerLookup {
+impl Context {
     /// Fetches a partner.
     pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner> {
-        partner::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
+        partner::get(&self.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }
 
     /// Returns a partner with its program and all links.
@@ -69,7 +61,7 @@ impl PartnerLookup {
     /// # Errors
     /// `NotFound`; `NotSetUp`; the store cannot be read.
     pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView> {
-        let program = self.programs.require_set_up(account).await?;
+        let program = self.require_set_up(account).await?;
         let partner = self.get_partner(account, id).await?;
         let links = self.list_links(account, id).await?;
         let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
@@ -79,14 +71,14 @@ impl PartnerLookup {
     /// True if the partner's recruiter was deleted.
     pub(crate) async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool> {
         Ok(match partner.parent {
-            Some(parent) => partner::get(&self.context.store, partner.account, parent).await?.is_none(),
+            Some(parent) => partner::get(&self.store, partner.account, parent).await?.is_none(),
             None => false,
         })
     }
 
     /// Lists a partner's links, oldest first.
     pub async fn list_links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>> {
-        Ok(partner_link::list(&self.context.store, account, partner).await?)
+        Ok(partner_link::list(&self.store, account, partner).await?)
     }
 }
 

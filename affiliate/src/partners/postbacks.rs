@@ -23,7 +23,7 @@ use store::retry_on_conflict;
 
 use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason, Result};
-use crate::partners::lookup::{PartnerLookup, PartnerView};
+use crate::partners::lookup::PartnerView;
 use crate::secrets;
 
 /// A delivery to a partner's address, sent or pending.
@@ -41,7 +41,6 @@ pub struct Postbacks {
     pub(crate) context: Context,
     pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) vault: Arc<Vault>,
-    pub(crate) lookup: PartnerLookup,
 }
 
 impl Postbacks {
@@ -68,8 +67,8 @@ impl Postbacks {
     /// # Errors
     /// A field error if the partner has no address; `NotFound`; `NotSetUp`; `Changed`; the store failed.
     pub async fn send_test_postback(&self, account: AccountId, id: PartnerId) -> Result<WebhookDelivery> {
-        let program = self.lookup.programs.get_program(account).await?;
-        let partner = self.lookup.get_partner(account, id).await?;
+        let program = self.context.get_program(account).await?;
+        let partner = self.context.get_partner(account, id).await?;
         if partner.postback_url.is_none() {
             return Err(AffiliateError::field("postback_url", "is not set"));
         }
@@ -90,7 +89,8 @@ impl Postbacks {
     /// `NotFound`; `Changed` after too many conflicts; the store failed.
     pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String> {
         retry_on_conflict(|| async {
-            let PartnerView { partner: before, links, program, .. } = self.lookup.get_partner_view(account, id).await?;
+            let PartnerView { partner: before, links, program, .. } =
+                self.context.get_partner_view(account, id).await?;
             let secret = model::webhook::format_secret(&self.context.entropy.secret());
             let after = Partner {
                 postback_secret: secrets::seal(&self.vault, &id.to_bytes(), &secret)?,

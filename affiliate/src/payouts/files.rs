@@ -11,7 +11,7 @@ use model::affiliate::program::PayoutMethod;
 use model::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
-use super::runs::PayoutRuns;
+use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason, Result};
 
 /// Page size.
@@ -58,18 +58,12 @@ impl FileSelection {
     }
 }
 
-/// Renders the payout files of runs.
-#[derive(Clone)]
-pub struct PayoutFiles {
-    pub(crate) runs: PayoutRuns,
-}
-
-impl PayoutFiles {
+impl Context {
     /// Returns the combinations of method and currency in a run.
     async fn file_kinds(&self, run: &PayoutRun, selection: &FileSelection) -> Result<BTreeSet<FileKind>> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
-            let found = payout::list_by_run(&self.runs.context.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(&self.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
             let selected = found.iter().filter(|payout| selection.matches(payout));
             kinds.extend(selected.map(|payout| (payout.method, payout.currency)));
             after = found.last().map(|last| last.id);
@@ -80,7 +74,7 @@ impl PayoutFiles {
     }
 
     async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
-        let run = self.runs.get_run(account, id).await?;
+        let run = self.get_run(account, id).await?;
         if run.is_approved() { Ok(run) } else { Err(ConflictReason::RunNotApproved.into()) }
     }
 
@@ -89,7 +83,7 @@ impl PayoutFiles {
     /// # Errors
     /// `RunNotApproved`; a field error if several or no combinations match, or the part does not exist; `NotFound`; the
     /// store failed.
-    pub async fn get_file(
+    pub async fn get_payout_file(
         &self,
         account: AccountId,
         id: PayoutRunId,
@@ -116,7 +110,7 @@ impl PayoutFiles {
                 }
             }
         };
-        let file = self.write(&run, kind, selection.format_of(kind.0)?, part).await?;
+        let file = self.write_payout_file(&run, kind, selection.format_of(kind.0)?, part).await?;
         file.ok_or_else(|| AffiliateError::field("part", "the run has fewer parts"))
     }
 
@@ -124,7 +118,7 @@ impl PayoutFiles {
     ///
     /// # Errors
     /// `RunNotApproved`; `NotFound`; the store failed.
-    pub async fn list_files(
+    pub async fn list_payout_files(
         &self,
         account: AccountId,
         id: PayoutRunId,
@@ -135,7 +129,7 @@ impl PayoutFiles {
         for kind in self.file_kinds(&run, selection).await? {
             let format = selection.format_of(kind.0)?;
             for part in 1..=PART_MAX {
-                let Some(file) = self.write(&run, kind, format, part).await? else { break };
+                let Some(file) = self.write_payout_file(&run, kind, format, part).await? else { break };
                 files.push(file);
             }
         }
@@ -143,7 +137,7 @@ impl PayoutFiles {
     }
 
     /// Renders a part; `None` if there are fewer parts. Part 1 always exists.
-    async fn write(
+    async fn write_payout_file(
         &self,
         run: &PayoutRun,
         (method, currency): FileKind,
@@ -156,7 +150,7 @@ impl PayoutFiles {
         format.write_header(&mut content);
         let end = first.saturating_add(limit);
         loop {
-            let found = payout::list_by_run(&self.runs.context.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(&self.store, run.account, run.id, after, ROWS_AT_ONCE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut payouts: Vec<Payout> = Vec::new();
@@ -169,7 +163,7 @@ impl PayoutFiles {
                 at = at.saturating_add(1);
             }
             rows = rows.saturating_add(payouts.len());
-            self.write_rows(&mut content, format, &payouts).await?;
+            self.write_payout_rows(&mut content, format, &payouts).await?;
             if is_last || at >= end {
                 break;
             }
@@ -181,10 +175,15 @@ impl PayoutFiles {
         Ok(Some(PayoutFile { name, method, currency, format, rows, content }))
     }
 
-    async fn write_rows(&self, content: &mut String, format: PayoutFileFormat, payouts: &[Payout]) -> Result<()> {
+    async fn write_payout_rows(
+        &self,
+        content: &mut String,
+        format: PayoutFileFormat,
+        payouts: &[Payout],
+    ) -> Result<()> {
         let Some(account) = payouts.first().map(|payout| payout.account) else { return Ok(()) };
         let ids: Vec<PartnerId> = payouts.iter().map(|payout| payout.partner).collect();
-        let partners = partner::get_each(&self.runs.context.store, account, &ids).await?;
+        let partners = partner::get_each(&self.store, account, &ids).await?;
         let partners_by_id: BTreeMap<_, _> =
             partners.into_iter().flatten().map(|partner| (partner.id, partner)).collect();
         for payout in payouts {

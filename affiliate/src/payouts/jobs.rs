@@ -14,7 +14,6 @@ use super::deleted_partner::clean_up_deleted_partner;
 use super::filter_methods::filter_step;
 use super::reconcile::reconcile_step;
 use super::runs::continue_run;
-use super::settle::Payouts;
 use super::step::StepOutcome;
 use super::transfers::{PayoutGateway, Transfers};
 use crate::context::Context;
@@ -52,13 +51,12 @@ impl<T: PayoutGateway + Reconciler> PayoutProcessor for T {}
 /// Runs payout jobs.
 pub struct PayoutJobs<'a> {
     context: &'a Context,
-    payouts: Payouts,
     processor: &'a dyn PayoutProcessor,
 }
 
 impl<'a> PayoutJobs<'a> {
     pub fn new(context: &'a Context, processor: &'a dyn PayoutProcessor) -> Self {
-        Self { context, payouts: Payouts { context: context.clone() }, processor }
+        Self { context, processor }
     }
 
     pub async fn run_due_jobs(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<JobCounts> {
@@ -98,7 +96,7 @@ impl<'a> PayoutJobs<'a> {
     }
 
     async fn propagate_to_end(&self, account: AccountId, id: PayoutId) -> Result<()> {
-        while self.payouts.propagate_payout(account, id).await? == StepOutcome::More {}
+        while self.context.propagate_payout(account, id).await? == StepOutcome::More {}
         Ok(())
     }
 

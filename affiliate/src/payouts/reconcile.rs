@@ -12,7 +12,7 @@ use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;
 
-use super::runs::{DraftResult, PayoutRuns};
+use super::runs::DraftResult;
 use super::step::lease_until;
 use crate::context::Context;
 use crate::error::{AffiliateError, LedgerResult as Result};
@@ -107,14 +107,13 @@ fn invoice(line: &Commission) -> Option<String> {
 
 /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
 pub(crate) async fn finish_and_reconcile(
-    runs: &PayoutRuns,
+    context: &Context,
     client: &dyn Reconciler,
     account: AccountId,
     id: PayoutRunId,
 ) -> Result<DraftResult, AffiliateError> {
-    let context = &runs.context;
     let end = context.now().checked_add(WAIT).unwrap_or(Timestamp::MAX);
-    let mut drafted = runs.finish_draft(account, id).await?;
+    let mut drafted = context.finish_draft(account, id).await?;
     if drafted.run.is_none() {
         return Ok(drafted);
     }
@@ -123,6 +122,6 @@ pub(crate) async fn finish_and_reconcile(
     {
         context.clock.sleep_until(next).await;
     }
-    drafted.run = Some(runs.get_run(account, id).await?);
+    drafted.run = Some(context.get_run(account, id).await?);
     Ok(drafted)
 }

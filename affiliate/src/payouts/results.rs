@@ -8,10 +8,8 @@ use model::id::{AccountId, PayoutId, PayoutRunId};
 use schema::ToSchema;
 use serde::Serialize;
 
-use super::runs::PayoutRuns;
-use super::settle::Payouts;
 use super::view::PayoutView;
-use crate::context::no_extension;
+use crate::context::{Context, no_extension};
 use crate::error::{AffiliateError, Result};
 
 /// The result of importing a results file
@@ -43,12 +41,12 @@ pub struct SkippedResultRow {
 
 /// Applies the rows of a result file to a run's payouts.
 pub async fn apply_result_file(
-    payouts: &Payouts,
+    context: &Context,
     account: AccountId,
     run: PayoutRunId,
     rows: Vec<PayoutResultRow>,
 ) -> Result<PayoutResults> {
-    PayoutRuns { context: payouts.context.clone() }.get_run(account, run).await?;
+    context.get_run(account, run).await?;
     let mut results = PayoutResults::default();
     for PayoutResultRow { number, payout: id, result: outcome } in rows {
         let mut skip = |reason: String| results.skipped.push(SkippedResultRow { row: number, id, reason });
@@ -63,7 +61,7 @@ pub async fn apply_result_file(
                 continue;
             }
         };
-        let view = match payouts.get_payout(account, id).await {
+        let view = match context.get_payout(account, id).await {
             Ok(view) if view.payout.run == run => view,
             Ok(_) | Err(AffiliateError::NotFound(_)) => {
                 skip("not_in_run".to_owned());
@@ -71,7 +69,7 @@ pub async fn apply_result_file(
             }
             Err(refusal) => return Err(refusal),
         };
-        match apply_result_row(payouts, &view, &outcome).await {
+        match apply_result_row(context, &view, &outcome).await {
             Ok(()) => match outcome {
                 PayoutResult::UnderWay => results.in_progress += 1,
                 _ if view.status != PayoutStatus::Processing => results.unchanged += 1,
@@ -87,15 +85,15 @@ pub async fn apply_result_file(
 }
 
 /// Applies a row. One that reports no final result yet changes nothing.
-async fn apply_result_row(payouts: &Payouts, view: &PayoutView, outcome: &PayoutResult) -> Result<()> {
+async fn apply_result_row(context: &Context, view: &PayoutView, outcome: &PayoutResult) -> Result<()> {
     let (account, id) = (view.payout.account, view.payout.id);
     match outcome {
         PayoutResult::Paid(reference) => {
-            payouts.mark_paid(account, id, reference, None, &no_extension::<PayoutView>).await?;
+            context.mark_payout_paid(account, id, reference, None, &no_extension::<PayoutView>).await?;
         }
         PayoutResult::Failed(_) if view.status == PayoutStatus::Failed => {}
         PayoutResult::Failed(reason) => {
-            payouts.fail_payout(account, id, reason, None, &no_extension).await?;
+            context.fail_payout(account, id, reason, None, &no_extension).await?;
         }
         PayoutResult::UnderWay => {}
     }

@@ -32,13 +32,7 @@ pub struct DraftResult {
     pub skipped: Vec<SkippedPartner>,
 }
 
-/// The payout runs of a program.
-#[derive(Clone)]
-pub struct PayoutRuns {
-    pub(crate) context: Context,
-}
-
-impl PayoutRuns {
+impl Context {
     /// Creates a run of everything earned by the cutoff. A job or [`Self::finish_draft`] drafts it.
     ///
     /// # Errors
@@ -50,21 +44,21 @@ impl PayoutRuns {
         extend_commit: ExtendCommit<'_, PayoutRunId>,
     ) -> Result<PayoutRunId> {
         retry_on_conflict(|| async {
-            let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
-            if let Some(open) = payout_run::find_open(&self.context.store, account).await? {
+            let program = program::get(&self.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
+            if let Some(open) = payout_run::find_open(&self.store, account).await? {
                 if open.phase != Some(PayoutRunPhase::Sweeping) {
                     return Err(ConflictReason::DraftOpen.into());
                 }
-                continue_run(&self.context, account, open.id).await?;
+                continue_run(self, account, open.id).await?;
                 return Ok(None);
             }
-            let now = self.context.now();
+            let now = self.now();
             // Newer than all existing payouts, whatever other nodes' clocks show: lists rely on it.
-            let newest = payout::newest_id(&self.context.store, account).await?.map(PayoutId::born_at);
+            let newest = payout::newest_id(&self.store, account).await?.map(PayoutId::born_at);
             let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_millis(1)).ok());
             let created_at = after.map_or(now, |after| after.max(now));
             let run = PayoutRun {
-                id: PayoutRunId::new(created_at, self.context.random()),
+                id: PayoutRunId::new(created_at, self.random()),
                 account,
                 status: PayoutRunStatus::Draft,
                 phase: Some(PayoutRunPhase::Drafting { after: None, filling: None }),
@@ -86,7 +80,7 @@ impl PayoutRuns {
             payout_run::create(&mut batch, &run);
             payout_job::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
             extend_commit(&mut batch, &run.id);
-            Ok(self.context.commit(batch).await?.then_some(run.id))
+            Ok(self.commit(batch).await?.then_some(run.id))
         })
         .await
     }
@@ -95,24 +89,23 @@ impl PayoutRuns {
     pub async fn finish_draft(&self, account: AccountId, run: PayoutRunId) -> Result<DraftResult, LedgerError> {
         let mut skipped = Vec::new();
         loop {
-            let Some(found) = payout_run::get(&self.context.store, account, run).await? else {
+            let Some(found) = payout_run::get(&self.store, account, run).await? else {
                 return Ok(DraftResult { run: None, skipped });
             };
             match found.phase {
                 Some(PayoutRunPhase::Drafting { .. }) => {}
                 Some(PayoutRunPhase::Voiding) => {
                     if skipped.is_empty() {
-                        skipped =
-                            payout_run::list_skipped(&self.context.store, account, run, None, SKIPPED_MAX).await?;
+                        skipped = payout_run::list_skipped(&self.store, account, run, None, SKIPPED_MAX).await?;
                     }
                 }
                 _ if found.needs_method_filter() => {
-                    filter_step(&self.context, account, run).await?;
+                    filter_step(self, account, run).await?;
                     continue;
                 }
                 _ => return Ok(DraftResult { run: Some(found), skipped: Vec::new() }),
             }
-            continue_run(&self.context, account, run).await?;
+            continue_run(self, account, run).await?;
         }
     }
 
@@ -139,7 +132,7 @@ impl PayoutRuns {
             }
             if before.sifted.is_some() {
                 // Finish the method filter first.
-                while filter_step(&self.context, account, id).await? == StepOutcome::More {}
+                while filter_step(self, account, id).await? == StepOutcome::More {}
                 return Ok(None);
             }
             if before.rev != rev || before.totals != *totals {
@@ -148,7 +141,7 @@ impl PayoutRuns {
             if before.payouts == 0 {
                 return Err(ConflictReason::NobodyInRun.into());
             }
-            let now = self.context.now();
+            let now = self.now();
             let after = PayoutRun {
                 status: PayoutRunStatus::Approved,
                 approved_at: Some(now),
@@ -162,7 +155,7 @@ impl PayoutRuns {
                 payout_job::schedule(&mut batch, account, PayoutJob::Run(id), now);
             }
             extend_commit(&mut batch, &after);
-            Ok(self.context.commit(batch).await?.then_some(after))
+            Ok(self.commit(batch).await?.then_some(after))
         })
         .await
     }
@@ -184,7 +177,7 @@ impl PayoutRuns {
             if before.status != PayoutRunStatus::Draft {
                 return Err(ConflictReason::NoDraft.into());
             }
-            let now = self.context.now();
+            let now = self.now();
             let after = PayoutRun {
                 status: PayoutRunStatus::Cancelled,
                 phase: Some(PayoutRunPhase::Sweeping),
@@ -196,16 +189,16 @@ impl PayoutRuns {
             payout_run::update(&mut batch, &before, &after);
             payout_job::schedule(&mut batch, account, PayoutJob::Run(id), lease_until(now));
             extend_commit(&mut batch, &after);
-            Ok(self.context.commit(batch).await?.then_some(()))
+            Ok(self.commit(batch).await?.then_some(()))
         })
         .await?;
-        while continue_run(&self.context, account, id).await? == StepOutcome::More {}
+        while continue_run(self, account, id).await? == StepOutcome::More {}
         self.get_run(account, id).await
     }
 
     /// Returns a run whose drafting is complete.
     pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun> {
-        let found = payout_run::get(&self.context.store, account, id).await?;
+        let found = payout_run::get(&self.store, account, id).await?;
         found.filter(PayoutRun::is_drafted).ok_or(AffiliateError::NotFound(AffiliateNoun::Run))
     }
 
@@ -215,7 +208,7 @@ impl PayoutRuns {
         account: AccountId,
         wanted: ListPageRequest,
     ) -> Result<ListPage<PayoutRun>, ReadError> {
-        payout_run::list(&self.context.store, account, wanted).await
+        payout_run::list(&self.store, account, wanted).await
     }
 
     /// Lists payouts of a run, oldest first, reading at most `limit`. Returns the cursor of the next page as well.
@@ -225,7 +218,7 @@ impl PayoutRuns {
         after: Option<PayoutId>,
         limit: usize,
     ) -> Result<(Vec<PayoutView>, Option<PayoutId>), ReadError> {
-        let found = payout::list_by_run(&self.context.store, run.account, run.id, after, limit).await?;
+        let found = payout::list_by_run(&self.store, run.account, run.id, after, limit).await?;
         let next = found.last().map(|last| last.id).filter(|_| found.len() == limit);
         Ok((found.into_iter().filter_map(|payout| PayoutView::from_payout(payout, run)).collect(), next))
     }
@@ -237,7 +230,7 @@ impl PayoutRuns {
         after: Option<&SkippedPartner>,
         limit: usize,
     ) -> Result<Vec<SkippedPartner>, ReadError> {
-        payout_run::list_skipped(&self.context.store, run.account, run.id, after, limit).await
+        payout_run::list_skipped(&self.store, run.account, run.id, after, limit).await
     }
 }
 

@@ -41,18 +41,12 @@ fn states(statuses: &[PayoutStatus]) -> Vec<PayoutState> {
     states
 }
 
-/// The payouts of a program.
-#[derive(Clone)]
-pub struct Payouts {
-    pub(crate) context: Context,
-}
-
-impl Payouts {
+impl Context {
     /// Returns a payout as it is visible to API clients.
     pub async fn get_payout(&self, account: AccountId, id: PayoutId) -> Result<PayoutView> {
         let unknown = || AffiliateError::NotFound(AffiliateNoun::Payout);
-        let payout = payout::get(&self.context.store, account, id).await?.ok_or_else(unknown)?;
-        let run = payout_run::get(&self.context.store, account, payout.run).await?;
+        let payout = payout::get(&self.store, account, id).await?.ok_or_else(unknown)?;
+        let run = payout_run::get(&self.store, account, payout.run).await?;
         run.and_then(|run| PayoutView::from_payout(payout, &run)).ok_or_else(unknown)
     }
 
@@ -65,7 +59,7 @@ impl Payouts {
     ) -> Result<ListPage<PayoutView>, ReadError> {
         // At most one run is a draft, and it is newer than all payouts of other runs. So the range of ids separates
         // drafts from payouts in progress.
-        let open = payout_run::find_open(&self.context.store, account).await?;
+        let open = payout_run::find_open(&self.store, account).await?;
         let started = open.as_ref().map(|run| PayoutId::new(run.created_at, 0).to_bytes());
         let wanted = match (query.statuses.as_slice(), started) {
             ([PayoutStatus::Draft], Some(started)) => ListPageRequest { from: Some(started), ..wanted },
@@ -85,15 +79,15 @@ impl Payouts {
             states = vec![PayoutState::Open, PayoutState::Paid, PayoutState::Failed];
         }
         let filter = payout::PayoutFilter { run: query.run, partner: query.partner, states };
-        let ListPage { rows, next } = payout::list(&self.context.store, account, &filter, wanted, &fits).await?;
+        let ListPage { rows, next } = payout::list(&self.store, account, &filter, wanted, &fits).await?;
         // A run may have changed since the query; compute each status from its current run.
-        let mut rows = self.to_views(account, rows).await?;
+        let mut rows = self.to_payout_views(account, rows).await?;
         rows.retain(|view| query.statuses.is_empty() || query.statuses.contains(&view.status));
         Ok(ListPage { rows, next })
     }
 
     /// Adds the visible status to payouts, and drops those that have none.
-    pub(super) async fn to_views(
+    pub(super) async fn to_payout_views(
         &self,
         account: AccountId,
         payouts: Vec<Payout>,
@@ -101,7 +95,7 @@ impl Payouts {
         let mut ids: Vec<PayoutRunId> = payouts.iter().map(|payout| payout.run).collect();
         ids.sort_unstable();
         ids.dedup();
-        let runs = payout_run::get_each(&self.context.store, account, &ids).await?;
+        let runs = payout_run::get_each(&self.store, account, &ids).await?;
         let runs: BTreeMap<_, _> = runs.into_iter().flatten().map(|run| (run.id, run)).collect();
         let to_view = |payout: Payout| {
             let run = runs.get(&payout.run)?;
@@ -115,7 +109,7 @@ impl Payouts {
     /// # Errors
     /// `RunNotApproved`; `PaidOtherwise` with another reference; `PayoutSettled` if it failed; `ProcessorPays` for a
     /// transfer; `if_match` is stale; `NotFound`; the store failed.
-    pub async fn mark_paid(
+    pub async fn mark_payout_paid(
         &self,
         account: AccountId,
         id: PayoutId,
@@ -136,7 +130,7 @@ impl Payouts {
                     let mut batch = Batch::progress();
                     payout::check_unchanged(&mut batch, &view.payout);
                     extend_commit(&mut batch, &view);
-                    if batch.is_empty() || self.context.commit(batch).await? {
+                    if batch.is_empty() || self.commit(batch).await? {
                         return Ok(Some(view));
                     }
                     return Ok(None);
@@ -187,7 +181,7 @@ impl Payouts {
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<Option<PayoutView>> {
         let (account, id) = (before.payout.account, before.payout.id);
-        let mut work = UnitOfWork::open(&self.context, account).await?;
+        let mut work = UnitOfWork::open(self, account).await?;
         let now = work.payouts.get(id).await?;
         if now.as_ref() != Some(&before.payout) {
             return Ok(None);
@@ -201,7 +195,7 @@ impl Payouts {
         let view = PayoutView { payout, status, approved_at: before.approved_at };
         let mut batch = build_batch(work, Batch::progress()).await?;
         extend_commit(&mut batch, &view);
-        if !self.context.commit(batch).await? {
+        if !self.commit(batch).await? {
             return Ok(None);
         }
         if is_trailing {
@@ -211,7 +205,7 @@ impl Payouts {
                     Ok(StepOutcome::More) => {}
                     Ok(StepOutcome::Done) => break,
                     Err(fault) => {
-                        store::warn_unless_away!(self.context.store, payout = %id, %fault, "payout settled, but its lines are updated later");
+                        store::warn_unless_away!(self.store, payout = %id, %fault, "payout settled, but its lines are updated later");
                         break;
                     }
                 }
@@ -223,19 +217,19 @@ impl Payouts {
     /// Updates the next lines of a settled payout.
     pub(super) async fn propagate_payout(&self, account: AccountId, id: PayoutId) -> Result<StepOutcome, LedgerError> {
         retry_on_conflict(|| async {
-            let mut work = UnitOfWork::open(&self.context, account).await?;
+            let mut work = UnitOfWork::open(self, account).await?;
             let found = work.payouts.get(id).await?;
             if found.is_none_or(|payout| payout.trail.is_none() || payout.state == PayoutState::Open) {
                 let mut batch = Batch::progress();
                 payout_job::delete(&mut batch, account, PayoutJob::Payout(id));
-                self.context.commit(batch).await?;
+                self.commit(batch).await?;
                 return Ok(Some(StepOutcome::Done));
             }
             propagate_to_lines(&mut work, id).await?;
             Box::pin(recompute_all(&mut work)).await?;
             let is_done = work.payouts.load(id).await?.is_none_or(|payout| payout.trail.is_none());
-            work.payouts.schedule_job(PayoutJob::Payout(id), (!is_done).then(|| self.context.now()));
-            Ok(self.context.commit(build_batch(work, Batch::progress()).await?).await?.then_some(if is_done {
+            work.payouts.schedule_job(PayoutJob::Payout(id), (!is_done).then(|| self.now()));
+            Ok(self.commit(build_batch(work, Batch::progress()).await?).await?.then_some(if is_done {
                 StepOutcome::Done
             } else {
                 StepOutcome::More

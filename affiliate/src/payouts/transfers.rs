@@ -32,7 +32,6 @@ use store::queue_hold::{self, Hold};
 use store::retry_on_conflict;
 use url::form_urlencoded::Serializer;
 
-use super::settle::Payouts;
 use super::view::PayoutView;
 use crate::context::{Context, no_extension};
 use crate::error::{AffiliateError, LedgerResult as Result};
@@ -195,13 +194,12 @@ pub struct TransferCounts {
 /// Requests the transfers of runs.
 pub struct Transfers<'a> {
     context: &'a Context,
-    payouts: Payouts,
     gateway: &'a dyn PayoutGateway,
 }
 
 impl<'a> Transfers<'a> {
     pub fn new(context: &'a Context, gateway: &'a dyn PayoutGateway) -> Self {
-        Self { context, payouts: Payouts { context: context.clone() }, gateway }
+        Self { context, gateway }
     }
 
     /// Requests the due transfers of an approved run. Schedules a job for the rest.
@@ -422,12 +420,12 @@ impl<'a> Transfers<'a> {
         };
         let settled = if matches!(outcome, PayoutOutcome::Failed { .. }) { failed } else { paid };
         retry_on_conflict(|| async {
-            let view = match self.payouts.get_payout(account, id).await {
+            let view = match self.context.get_payout(account, id).await {
                 Ok(view) if view.status == PayoutStatus::Processing => view,
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Ok(_) | Err(_) => return Ok(Some(TransferCounts::default())),
             };
-            match self.payouts.settle_open_payout(&view, outcome.clone(), &no_extension::<PayoutView>).await {
+            match self.context.settle_open_payout(&view, outcome.clone(), &no_extension::<PayoutView>).await {
                 Ok(done) => Ok(done.map(|_| settled)),
                 Err(AffiliateError::Read(error)) => Err(error.into()),
                 Err(AffiliateError::Commit(error)) => Err(error.into()),

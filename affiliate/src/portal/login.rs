@@ -28,7 +28,6 @@ use super::host::PortalHosts;
 use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, ConflictReason, ForbiddenReason, Result};
 use crate::partner_emails::sender::queue_email;
-use crate::partners::lookup::PartnerLookup;
 use crate::secrets;
 
 /// A new sign-in link.
@@ -68,7 +67,6 @@ pub struct LoginTarget {
 pub struct PortalSessions {
     pub(crate) context: Context,
     pub(crate) vault: Arc<Vault>,
-    pub(crate) lookup: PartnerLookup,
     pub(crate) hosts: PortalHosts,
 }
 
@@ -84,8 +82,8 @@ impl PortalSessions {
         extend_commit: ExtendCommit<'_, NewLink>,
     ) -> Result<NewLink> {
         retry_on_conflict(|| async {
-            let program = self.lookup.programs.require_set_up(account).await?;
-            let partner = self.lookup.get_partner(account, id).await?;
+            let program = self.context.require_set_up(account).await?;
+            let partner = self.context.get_partner(account, id).await?;
             if partner.status == PartnerStatus::Rejected {
                 return Err(ForbiddenReason::RejectedPartner.into());
             }
@@ -145,7 +143,7 @@ impl PortalSessions {
         account: AccountId,
         id: PartnerId,
     ) -> Result<Option<(Partner, AffiliateProgram)>> {
-        let program = match self.lookup.programs.require_set_up(account).await {
+        let program = match self.context.require_set_up(account).await {
             Ok(program) => program,
             Err(AffiliateError::NotSetUp) => return Ok(None),
             Err(refusal) => return Err(refusal),

@@ -14,7 +14,7 @@ use store::engine::ReadError;
 use crate::context::Context;
 use crate::error::{AffiliateError, Result};
 use crate::partner_emails::email_texts::PayoutEmailDetails;
-use crate::payouts::settle::{PayoutQuery, Payouts};
+use crate::payouts::settle::PayoutQuery;
 use crate::payouts::view::PayoutView;
 
 pub const LINES_MAX: usize = 500;
@@ -29,13 +29,7 @@ pub struct Receipt {
     pub lines: Vec<(Commission, i64)>,
 }
 
-/// Partners' own payouts.
-#[derive(Clone)]
-pub struct Receipts {
-    pub(crate) payouts: Payouts,
-}
-
-impl Receipts {
+impl Context {
     /// Lists a partner's payouts, newest first, without drafts.
     pub async fn list_partner_payouts(
         &self,
@@ -44,12 +38,12 @@ impl Receipts {
     ) -> Result<ListPage<PayoutView>> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
         let query = PayoutQuery { statuses, partner: Some(partner.id), run: None };
-        Ok(self.payouts.list_payouts(partner.account, &query, wanted).await?)
+        Ok(self.list_payouts(partner.account, &query, wanted).await?)
     }
 
     /// Returns a payout with its first lines; `None` if it is not the partner's, or a draft.
     pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>> {
-        let view = match self.payouts.get_payout(partner.account, id).await {
+        let view = match self.get_payout(partner.account, id).await {
             Ok(view) => view,
             Err(AffiliateError::NotFound(_)) => return Ok(None),
             Err(refusal) => return Err(refusal),
@@ -57,10 +51,10 @@ impl Receipts {
         if view.payout.partner != partner.id || view.status == PayoutStatus::Draft {
             return Ok(None);
         }
-        let items = payout::list_items(&self.payouts.context.store, partner.account, id, None, LINES_MAX).await?;
+        let items = payout::list_items(&self.store, partner.account, id, None, LINES_MAX).await?;
         let mut lines = Vec::with_capacity(items.len());
         for (line, amount) in items {
-            let found = commission::get(&self.payouts.context.store, partner.account, line).await?;
+            let found = commission::get(&self.store, partner.account, line).await?;
             lines.extend(found.map(|line| (line, amount)));
         }
         Ok(Some(Receipt { shown: view, lines }))
@@ -76,9 +70,7 @@ impl Receipts {
         let mut corrections = BTreeMap::new();
         for currency in currencies {
             let key = (partner.id, currency);
-            let found =
-                adjustment::list_unassigned(&self.payouts.context.store, partner.account, key, key, ADJUSTMENTS_MAX)
-                    .await?;
+            let found = adjustment::list_unassigned(&self.store, partner.account, key, key, ADJUSTMENTS_MAX).await?;
             let sum = found.iter().fold(0_i64, |sum, adjustment| sum.saturating_add(adjustment.amount));
             if sum != 0 {
                 corrections.insert(currency, sum);

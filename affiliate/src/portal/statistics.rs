@@ -20,9 +20,8 @@ use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::{commission, payout, referral};
 use store::engine::ReadError;
 
+use crate::context::Context;
 use crate::error::Result;
-use crate::ledger::balances::PartnerSums;
-use crate::visits::click_counting::ClickCounter;
 
 /// Maximum rows that are summed.
 pub const ROWS_MAX: usize = 20_000;
@@ -71,18 +70,11 @@ pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
     (DAYS - 1).checked_sub(days_ago)
 }
 
-/// Sums of partners' rows.
-#[derive(Clone)]
-pub struct PartnerStatistics {
-    pub(crate) sums: PartnerSums,
-    pub(crate) clicks: ClickCounter,
-}
-
-impl PartnerStatistics {
+impl Context {
     /// Returns a partner's balances and daily earnings.
     pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances> {
-        let now = self.sums.context.now();
-        let mut balances = self.sums.balances((partner.account, partner.id)).await?;
+        let now = self.now();
+        let mut balances = self.balances((partner.account, partner.id)).await?;
         self.add_adjustments(partner, &mut balances).await?;
         let mut sums = PartnerBalances { balances, ..PartnerBalances::default() };
         let since =
@@ -92,7 +84,7 @@ impl PartnerStatistics {
             created_after: since,
             ..commission::CommissionFilter::default()
         };
-        let list = |wanted| commission::list(&self.sums.context.store, partner.account, &filter, wanted);
+        let list = |wanted| commission::list(&self.store, partner.account, &filter, wanted);
         let has_more = each_row(list, |line| sums.count(line, now)).await?;
         sums.is_cut = has_more;
         Ok(sums)
@@ -107,7 +99,7 @@ impl PartnerStatistics {
         let mut before = None;
         loop {
             let wanted = ListPageRequest { before, limit: SLICE, from: None };
-            let page = payout::list(&self.sums.context.store, partner.account, &filter, wanted, &is_adjusted).await?;
+            let page = payout::list(&self.store, partner.account, &filter, wanted, &is_adjusted).await?;
             for payout in page.rows {
                 let balance = balances.entry(payout.currency).or_default();
                 let part = if payout.state == PayoutState::Paid { &mut balance.paid } else { &mut balance.in_payout };
@@ -124,7 +116,7 @@ impl PartnerStatistics {
     pub async fn referral_statistics(&self, partner: &Partner) -> Result<ReferralStatistics> {
         let mut statistics = ReferralStatistics::default();
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
-        let list = |wanted| referral::list(&self.sums.context.store, partner.account, &filter, wanted);
+        let list = |wanted| referral::list(&self.store, partner.account, &filter, wanted);
         let has_more = each_row(list, |referral| statistics.count(referral)).await?;
         statistics.is_cut |= has_more;
         Ok(statistics)
@@ -132,15 +124,15 @@ impl PartnerStatistics {
 
     /// Counts the clicks on a partner's links up to now.
     pub async fn click_statistics(&self, partner: &Partner, links: &[PartnerLink]) -> Result<ClickStatistics> {
-        let counts = self.clicks.count_clicks_of_links(partner.id, links).await?;
+        let counts = self.count_clicks_of_links(partner.id, links).await?;
         let by_link: BTreeMap<_, _> = links.iter().map(|link| link.id).zip(counts).collect();
         let all = by_link.values().sum();
         let mut clicks = ClickStatistics { all, by_link, by_tag: BTreeMap::new(), days: vec![0; DAYS] };
-        let now = self.sums.context.now();
+        let now = self.now();
         let today = Hour::containing(now).day();
         let days = i64::try_from(DAYS).unwrap_or(0);
         let range = Hour(today.0 - 24 * (days - 1))..Hour(today.0 + 24);
-        for row in self.clicks.list_clicks_by_day(partner.account, partner.id, range).await? {
+        for row in self.list_clicks_by_day(partner.account, partner.id, range).await? {
             *clicks.by_tag.entry(row.sub_id).or_default() += row.clicks;
             let day = day_of(row.day.begins_at(), now);
             if let Some(sum) = day.and_then(|day| clicks.days.get_mut(day)) {

@@ -11,7 +11,6 @@ use store::retry_on_conflict;
 use crate::context::{Context, ExtendCommit, no_extension};
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, Result};
 use crate::if_match::IfMatch;
-use crate::program::lookup::Programs;
 
 /// Fields of a campaign to create, or its new values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,23 +42,16 @@ impl CampaignDraft {
 /// Builds a new campaign; returns field errors if it is invalid.
 pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft> + Send + Sync + 'a;
 
-/// Upper bound of [`Campaigns::count_partners`].
+/// Upper bound of [`Context::count_partners`].
 pub const COUNTED_MAX: usize = 100_000;
 
 /// Computes the new fields of a campaign from its current ones.
 pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft> + Send + Sync);
 
-/// The campaigns of a program.
-#[derive(Clone)]
-pub struct Campaigns {
-    pub(crate) context: Context,
-    pub(crate) programs: Programs,
-}
-
-impl Campaigns {
+impl Context {
     /// Fetches a campaign.
-    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign> {
-        campaign::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
+    pub async fn get_campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign> {
+        campaign::get(&self.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
 
     /// Finds the campaign that new partners join, by id or name; the program's default for `None`.
@@ -75,7 +67,7 @@ impl Campaigns {
         let account = program.account;
         let found = match named {
             None => match program.default_campaign {
-                Some(id) => campaign::get(&self.context.store, account, id).await?,
+                Some(id) => campaign::get(&self.store, account, id).await?,
                 None => return Err(AffiliateError::NotSetUp),
             },
             Some(text) => self.find_campaign(account, text).await?,
@@ -95,14 +87,14 @@ impl Campaigns {
     /// Finds a campaign by id or name.
     pub(crate) async fn find_campaign(&self, account: AccountId, text: &str) -> Result<Option<Campaign>> {
         Ok(match text.parse() {
-            Ok(id) => campaign::get(&self.context.store, account, id).await?,
-            Err(_) => campaign::find_by_name(&self.context.store, account, text).await?,
+            Ok(id) => campaign::get(&self.store, account, id).await?,
+            Err(_) => campaign::find_by_name(&self.store, account, text).await?,
         })
     }
 
     /// Counts the partners of a campaign, up to [`COUNTED_MAX`].
     pub async fn count_partners(&self, campaign: &Campaign) -> Result<usize> {
-        let counted = partner::count_of_campaign(&self.context.store, campaign.account, campaign.id, COUNTED_MAX);
+        let counted = partner::count_of_campaign(&self.store, campaign.account, campaign.id, COUNTED_MAX);
         Ok(counted.await?)
     }
 
@@ -114,7 +106,7 @@ impl Campaigns {
         new: &NewCampaign<'_>,
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram)> {
-        match self.programs.get_program(account).await?.default_campaign {
+        match self.get_program(account).await?.default_campaign {
             Some(id) => self.change_campaign(account, id, if_match, change).await,
             None => {
                 let draft = CampaignDraft { make_default: true, ..new()? };
@@ -125,7 +117,7 @@ impl Campaigns {
 
     /// Lists all campaigns, newest first.
     pub async fn list_campaigns(&self, account: AccountId) -> Result<Vec<Campaign>> {
-        Ok(campaign::list(&self.context.store, account).await?)
+        Ok(campaign::list(&self.store, account).await?)
     }
 
     /// Creates a campaign. The program may still be incomplete.
@@ -139,13 +131,13 @@ impl Campaigns {
         extend_commit: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
     ) -> Result<(Campaign, AffiliateProgram)> {
         retry_on_conflict(|| async {
-            let program = self.programs.get_program(account).await?;
+            let program = self.get_program(account).await?;
             if self.list_campaigns(account).await?.len() >= CAMPAIGNS_MAX {
                 return Err(ConflictReason::TooManyCampaigns.into());
             }
-            let now = self.context.now();
+            let now = self.now();
             let campaign = Campaign {
-                id: CampaignId::new(now, self.context.random()),
+                id: CampaignId::new(now, self.random()),
                 account,
                 name: draft.name.clone(),
                 visibility: draft.visibility,
@@ -162,7 +154,7 @@ impl Campaigns {
             let created = (campaign, program);
             extend_commit(&mut batch, &created);
             let refusal = |key: &Key| campaign::is_name_conflict(key).then_some(ConflictReason::NameTaken);
-            Ok(self.context.commit_unless(batch, refusal).await?.then_some(created))
+            Ok(self.commit_unless(batch, refusal).await?.then_some(created))
         })
         .await
     }
@@ -180,8 +172,8 @@ impl Campaigns {
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram)> {
         retry_on_conflict(|| async {
-            let program = self.programs.get_program(account).await?;
-            let before = self.campaign(account, id).await?;
+            let program = self.get_program(account).await?;
+            let before = self.get_campaign(account, id).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let draft = change(&before)?;
             let mut after = Campaign {
@@ -197,12 +189,12 @@ impl Campaigns {
                 return Ok(Some((before, program)));
             }
             after.rev = before.rev.saturating_add(1);
-            after.updated_at = self.context.now();
+            after.updated_at = self.now();
             let mut batch = Batch::progress();
             campaign::update(&mut batch, &before, &after);
             let program = self.apply_default(&mut batch, program, &after, draft.make_default)?;
             let refusal = |key: &Key| campaign::is_name_conflict(key).then_some(ConflictReason::NameTaken);
-            Ok(self.context.commit_unless(batch, refusal).await?.then_some((after, program)))
+            Ok(self.commit_unless(batch, refusal).await?.then_some((after, program)))
         })
         .await
     }
@@ -227,7 +219,7 @@ impl Campaigns {
         let after = AffiliateProgram {
             default_campaign: Some(campaign.id),
             rev: before.rev.saturating_add(1),
-            updated_at: self.context.now(),
+            updated_at: self.now(),
             ..before.clone()
         };
         store::affiliate::program::update(batch, &before, &after);

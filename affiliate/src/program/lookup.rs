@@ -7,19 +7,13 @@ use store::affiliate::program;
 use crate::context::Context;
 use crate::error::{AffiliateError, Result};
 
-/// Looks up programs.
-#[derive(Clone)]
-pub struct Programs {
-    pub(crate) context: Context,
-}
-
-impl Programs {
+impl Context {
     /// Returns an account's program, in any status.
     ///
     /// # Errors
     /// `NotSetUp` without a program; the store cannot be read.
     pub async fn get_program(&self, account: AccountId) -> Result<AffiliateProgram> {
-        let found = program::get(&self.context.store, account).await?;
+        let found = program::get(&self.store, account).await?;
         found.ok_or(AffiliateError::NotSetUp)
     }
 
@@ -34,7 +28,7 @@ impl Programs {
 
     /// Finds a program by its publishable key.
     pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>> {
-        let found = program::find_by_id_or_key(&self.context.store, key).await?;
+        let found = program::find_by_id_or_key(&self.store, key).await?;
         // The lookup also accepts program ids, which are not public keys.
         Ok(found.filter(|program| program.publishable_key == key))
     }

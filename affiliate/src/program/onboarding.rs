@@ -24,7 +24,6 @@ use crate::if_match::IfMatch;
 use crate::partner_emails::sender::is_verified_for;
 use crate::payouts::filter_methods::{filter_by_methods, mark_draft};
 use crate::portal::host::PortalHosts;
-use crate::program::lookup::Programs;
 use crate::secrets;
 use crate::stripe::client::{StripeAccount, StripeProcessor};
 
@@ -77,7 +76,6 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
 pub struct Onboarding {
     pub(crate) context: Context,
     pub(crate) vault: Arc<Vault>,
-    pub(crate) programs: Programs,
     pub(crate) hosts: PortalHosts,
     pub(crate) processor: StripeProcessor,
 }
@@ -120,7 +118,7 @@ impl Onboarding {
         change: &(dyn Fn(&mut AffiliateProgram) -> Result<()> + Send + Sync),
     ) -> Result<AffiliateProgram> {
         retry_on_conflict(|| async {
-            let before = self.programs.get_program(account).await?;
+            let before = self.context.get_program(account).await?;
             IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             change(&mut after)?;
@@ -222,7 +220,7 @@ impl Onboarding {
         connection: &ProcessorConnection,
     ) -> Result<AffiliateProgram> {
         // Checked before the request is sent to the processor.
-        let before = self.programs.get_program(account).await?;
+        let before = self.context.get_program(account).await?;
         IfMatch::check(if_match, before.rev, before.updated_at)?;
         let id = before.id.to_bytes();
         if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
@@ -257,7 +255,7 @@ impl Onboarding {
     /// # Errors
     /// `NotConnected`; `Upstream` if the processor does not answer as expected; the store failed.
     pub async fn test_processor(&self, account: AccountId) -> Result<StripeAccount> {
-        let program = self.programs.get_program(account).await?;
+        let program = self.context.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         let Some(sealed) = &processor.restricted_key else {
             let id = processor.account_id.clone().unwrap_or_default();

@@ -42,7 +42,6 @@ use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, R
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
 use crate::processor::ProcessorJson;
-use crate::program::lookup::Programs;
 use crate::stripe::client::{
     StripeAnswer, StripeClient, StripeError, StripeList, StripeProcessor, StripeRefusal, escaped,
 };
@@ -170,7 +169,7 @@ impl Backfills {
         silent: bool,
         extend_commit: ExtendCommit<'_, Backfill>,
     ) -> Result<Backfill> {
-        let program = Programs { context: self.context.clone() }.get_program(account).await?;
+        let program = self.context.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         if processor.restricted_key.is_none() {
             return Err(ConflictReason::NoApiKey.into());

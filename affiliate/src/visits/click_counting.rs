@@ -20,12 +20,7 @@ const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
 const BATCH_CLICKS_MAX: usize = 500;
 
-#[derive(Clone)]
-pub struct ClickCounter {
-    pub(crate) context: Context,
-}
-
-impl ClickCounter {
+impl Context {
     /// Counts the pending clicks of these partitions and returns their number. Conflicts are retried, so concurrent
     /// runs do not count twice.
     ///
@@ -35,11 +30,11 @@ impl ClickCounter {
         let mut counted = 0;
         loop {
             let found = retry_on_conflict::<_, LedgerError, _>(|| async {
-                let found = click::list_pending(&self.context.store, partitions.clone(), BATCH_CLICKS_MAX).await?;
+                let found = click::list_pending(&self.store, partitions.clone(), BATCH_CLICKS_MAX).await?;
                 let mut batch = Batch::progress();
-                click_count::add_clicks(&self.context.store, &mut batch, found.iter().map(|row| &row.click)).await?;
+                click_count::add_clicks(&self.store, &mut batch, found.iter().map(|row| &row.click)).await?;
                 found.iter().for_each(|row| row.remove(&mut batch));
-                let is_committed = found.is_empty() || self.context.commit(batch).await?;
+                let is_committed = found.is_empty() || self.commit(batch).await?;
                 Ok(is_committed.then_some(found.len()))
             })
             .await?;
@@ -51,16 +46,16 @@ impl ClickCounter {
     }
 
     /// Counts the clicks of this node's partitions until dropped.
-    pub(crate) fn run(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn run_click_counter(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                for partitions in self.context.leases.owned_ranges() {
+                for partitions in self.leases.owned_ranges() {
                     if let Err(fault) = self.count_clicks(partitions).await {
-                        store::warn_unless_away!(self.context.store, %fault, "cannot count clicks");
+                        store::warn_unless_away!(self.store, %fault, "cannot count clicks");
                     }
                 }
-                let next = self.context.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                self.context.clock.sleep_until(next).await;
+                let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+                self.clock.sleep_until(next).await;
             }
         })
     }
@@ -70,7 +65,7 @@ impl ClickCounter {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         self.count_clicks(0..=PARTITIONS - 1).await?;
         let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
-        Ok(click_count::link_totals(&self.context.store, first.account, partner, &ids).await?)
+        Ok(click_count::link_totals(&self.store, first.account, partner, &ids).await?)
     }
 
     /// Returns a partner's clicks per day, link and tag, including pending ones; oldest first.
@@ -81,6 +76,6 @@ impl ClickCounter {
         days: Range<Hour>,
     ) -> Result<Vec<DailyLinkClicks>> {
         self.count_clicks(0..=PARTITIONS - 1).await?;
-        Ok(click_count::daily_clicks(&self.context.store, account, partner, days).await?)
+        Ok(click_count::daily_clicks(&self.store, account, partner, days).await?)
     }
 }

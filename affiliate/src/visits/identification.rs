@@ -20,18 +20,12 @@ use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::ledger::prospect::{Prospect, lowercase_address};
 use crate::ledger::referral_commit::{ReferralCommit, create_lead, follow_up, set_buyer_address};
 
-/// Records what pages state about visitors.
-#[derive(Clone)]
-pub struct VisitorStatements {
-    pub(crate) context: Context,
-}
-
-impl VisitorStatements {
+impl Context {
     /// Creates a lead for a visitor who signed up, once per email. Returns true if the lead is new.
     ///
     /// # Errors
     /// `Changed` after too many conflicts; the ledger or the store failed.
-    pub async fn sign_up(
+    pub async fn sign_up_visitor(
         &self,
         account: AccountId,
         id: VisitId,
@@ -41,18 +35,17 @@ impl VisitorStatements {
         let email = lowercase_address(email);
         retry_on_conflict(|| async {
             let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(Some(false)) };
-            let Some(partner) = partner::get(&self.context.store, account, visit.partner).await? else {
+            let Some(partner) = partner::get(&self.store, account, visit.partner).await? else {
                 return Ok(Some(false));
             };
-            let held =
-                referral::find_claim_holder(&self.context.store, account, &ReferralClaim::Email(email.clone())).await?;
+            let held = referral::find_claim_holder(&self.store, account, &ReferralClaim::Email(email.clone())).await?;
             let lapsed_referral = match held {
-                Some(held) if held.has_lapsed(self.context.now()) => Some(held),
+                Some(held) if held.has_lapsed(self.now()) => Some(held),
                 Some(_) => return Ok(Some(false)),
                 None => None,
             };
             if lapsed_referral.is_none()
-                && let Some(part) = set_buyer_address(&self.context, program.clone(), &visit, &email).await?
+                && let Some(part) = set_buyer_address(self, program.clone(), &visit, &email).await?
             {
                 if self.commit_to_completion(account, part).await? {
                     return Ok(Some(false));
@@ -63,8 +56,7 @@ impl VisitorStatements {
                 return Ok(Some(false));
             }
             let prospect = Prospect::from_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let part =
-                create_lead(&self.context, program, &partner, Prospect { from, ..prospect }, lapsed_referral).await?;
+            let part = create_lead(self, program, &partner, Prospect { from, ..prospect }, lapsed_referral).await?;
             Ok(self.commit_to_completion(account, part).await?.then_some(true))
         })
         .await
@@ -73,17 +65,17 @@ impl VisitorStatements {
     /// Commits the first part of a referral, then the rest. Returns false after a conflict on the first part; then
     /// nothing is committed. Later parts that conflict too often are logged and left out: the referral exists.
     async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool> {
-        if !self.context.commit(first.batch).await? {
+        if !self.commit(first.batch).await? {
             return Ok(false);
         }
         let mut is_whole = first.is_whole;
         while !is_whole {
             let part = retry_on_conflict::<_, AffiliateError, _>(|| async {
-                let program = program::get(&self.context.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
-                let found = referral::get(&self.context.store, account, first.referral.id).await?;
+                let program = program::get(&self.store, account).await?.ok_or(AffiliateError::NotSetUp)?;
+                let found = referral::get(&self.store, account, first.referral.id).await?;
                 let Some(found) = found else { return Ok(Some(true)) };
-                let part = follow_up(&self.context, program, found, None).await?;
-                Ok(self.context.commit(part.batch).await?.then_some(part.is_whole))
+                let part = follow_up(self, program, found, None).await?;
+                Ok(self.commit(part.batch).await?.then_some(part.is_whole))
             })
             .await;
             is_whole = match part {
@@ -103,13 +95,13 @@ impl VisitorStatements {
     ///
     /// # Errors
     /// `Changed` after too many conflicts; the store failed.
-    pub async fn identify(&self, account: AccountId, id: VisitId, email: &Address) -> Result<()> {
+    pub async fn identify_visitor(&self, account: AccountId, id: VisitId, email: &Address) -> Result<()> {
         let email = lowercase_address(email);
         let person = VisitorIdentity::Person(email.clone());
         retry_on_conflict(|| async {
             let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(Some(())) };
-            let before = visit::find_current(&self.context.store, account, &person).await?;
-            let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.context.now()));
+            let before = visit::find_current(&self.store, account, &person).await?;
+            let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.now()));
             let model = program.settings.attribution;
             let is_same_visitor =
                 held.is_none_or(|held| attributed_visit(model, held, &visit).id == visit.id && held.id != visit.id);
@@ -123,7 +115,7 @@ impl VisitorStatements {
             let mut batch = Batch::intake();
             visit::update(&mut batch, &visit, &after);
             visit::set_current(&mut batch, account, &person, &before, id);
-            Ok(self.context.commit(batch).await?.then_some(()))
+            Ok(self.commit(batch).await?.then_some(()))
         })
         .await
     }
@@ -134,11 +126,11 @@ impl VisitorStatements {
         account: AccountId,
         id: VisitId,
     ) -> Result<Option<(AffiliateProgram, PartnerVisit)>> {
-        let program = program::get(&self.context.store, account).await?;
+        let program = program::get(&self.store, account).await?;
         let Some(program) = program.filter(|program| program.status == ProgramStatus::Live) else {
             return Ok(None);
         };
-        let found = visit::get(&self.context.store, account, id).await?;
-        Ok(found.filter(|visit| !visit.has_lapsed(self.context.now())).map(|visit| (program, visit)))
+        let found = visit::get(&self.store, account, id).await?;
+        Ok(found.filter(|visit| !visit.has_lapsed(self.now())).map(|visit| (program, visit)))
     }
 }

@@ -20,12 +20,12 @@ async fn world_with_a_payment() -> World {
 }
 
 async fn wait_for(runner: &AuditRunner, world: &World) -> AuditReport {
-    runner.audit(world.ledger.context.clone(), world.account, AuditWait::ForResult).await.unwrap()
+    runner.audit(world.ledger.clone(), world.account, AuditWait::ForResult).await.unwrap()
 }
 
 /// Asks without waiting.
 async fn ask(runner: &AuditRunner, world: &World, account: AccountId) -> Result<AuditReport, AffiliateError> {
-    runner.audit(world.ledger.context.clone(), account, AuditWait::No).await
+    runner.audit(world.ledger.clone(), account, AuditWait::No).await
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn the_error_of_an_audit_is_a_result_for_a_short_time() {
     let unknown = AccountId::new(world.clock.now(), 1);
     let running = ask(&runner, &world, unknown).await.unwrap();
     assert_eq!(running.status, AuditStatus::Running);
-    let failed = runner.audit(world.ledger.context.clone(), unknown, AuditWait::ForResult).await;
+    let failed = runner.audit(world.ledger.clone(), unknown, AuditWait::ForResult).await;
     assert!(matches!(failed, Err(AffiliateError::NotSetUp)), "{failed:?}");
     let failed = ask(&runner, &world, unknown).await;
     assert!(matches!(failed, Err(AffiliateError::NotSetUp)), "{failed:?}");
@@ -97,7 +97,7 @@ async fn the_error_of_an_audit_is_a_result_for_a_short_time() {
 #[tokio::test]
 async fn an_audit_ends_when_its_time_is_over() {
     let world = world_with_a_payment().await;
-    let limit = |limit| audit_within(&world.ledger.context, world.account, Some(limit));
+    let limit = |limit| audit_within(&world.ledger, world.account, Some(limit));
     let ended = limit(SignedDuration::ZERO).await.unwrap();
     assert!(!ended.complete && ended.broken.is_empty(), "{ended:?}");
     assert_eq!((ended.checked.partners, ended.checked.commissions), (0, 0));

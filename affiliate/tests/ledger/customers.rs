@@ -113,7 +113,7 @@ async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
         sub_id: None,
     };
     for _ in 0..2 {
-        let referred = world.ledger.referrals.refer(world.account, &draft, &no_extension).await.unwrap();
+        let referred = world.ledger.refer(world.account, &draft, &no_extension).await.unwrap();
         assert!(!referred.created && referred.referral.id == id);
         assert_eq!(referred.referral.later_customers, ["cus_2"]);
     }
@@ -149,12 +149,7 @@ async fn the_status_of_a_person_depends_on_all_its_customers() {
     world.ingest_object("customer.subscription.deleted", 40, cancelled("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
     // The owner's decision applies to the purchases of all customers.
-    world
-        .ledger
-        .actions
-        .decide_referral(world.account, id, ReferralDecision::Reject, None, &no_extension)
-        .await
-        .unwrap();
+    world.ledger.decide_referral(world.account, id, ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

@@ -36,7 +36,7 @@ async fn a_signed_event_is_applied_once() {
         &["whsec_old", secret],
         world.clock.now(),
     ) {
-        Ok(_) => world.ledger.ingest.ingest(world.account, body.as_bytes()).await,
+        Ok(_) => world.ingest().ingest(world.account, body.as_bytes()).await,
         Err(error) => IngestOutcome::BadSignature(error),
     };
     assert!(matches!(receive("whsec_other", &body).await, IngestOutcome::BadSignature(_)));
@@ -48,7 +48,7 @@ async fn a_signed_event_is_applied_once() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // A replay of a processed event changes nothing.
-    let replayed = world.ledger.ingest.replay(world.account, id(&event)).await.unwrap().unwrap();
+    let replayed = world.ingest().replay(world.account, id(&event)).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
@@ -88,7 +88,7 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let replayed = world.ledger.ingest.replay(world.account, id(&event)).await.unwrap().unwrap();
+    let replayed = world.ingest().replay(world.account, id(&event)).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Failed, 3));
     // The processor resends it with correct data.
     let mut mended = event.clone();
@@ -97,9 +97,9 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
-    assert!(world.ledger.ingest.replay(world.account, "evt_unknown").await.unwrap().is_none());
+    assert!(world.ingest().replay(world.account, "evt_unknown").await.unwrap().is_none());
     // A body without a valid id.
-    assert!(matches!(world.ledger.ingest.ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
+    assert!(matches!(world.ingest().ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
     assert_eq!(world.listed(EventStatus::Failed).await, 1);
     world.audit().await;
 }

@@ -556,8 +556,7 @@ async fn each_hold_is_released_once() {
     world.advance_days(31);
     let (first, second) = (world.ledger.clone(), world.other_node());
     let (now, all) = (world.clock.now(), 0..=store::task::PARTITIONS - 1);
-    let (first, second) =
-        tokio::join!(first.holds.release_holds(all.clone(), now), second.holds.release_holds(all, now));
+    let (first, second) = tokio::join!(first.release_holds(all.clone(), now), second.release_holds(all, now));
     assert_eq!(first.unwrap().earned + second.unwrap().earned, 2);
     assert_eq!(world.end_holds().await, 0);
     for line in world.lines().await {

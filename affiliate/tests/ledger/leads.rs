@@ -22,12 +22,7 @@ async fn a_lead_earns_its_bounty_once() {
     assert_eq!(world.lead("Lin@example.org", None).await.id, lead.id);
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
     assert_eq!(world.event_kinds(lead.id).await, ["referral.created"]);
-    world
-        .ledger
-        .actions
-        .decide_referral(world.account, lead.id, ReferralDecision::Reject, None, &no_extension)
-        .await
-        .unwrap();
+    world.ledger.decide_referral(world.account, lead.id, ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 reversed fraud"]);
     // Self-referrals and existing customers earn no bounty.
     assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(ReferralBlock::SelfReferral));
@@ -51,12 +46,7 @@ async fn bounties_beyond_the_daily_limit_are_held_for_review() {
     assert_eq!(world.outline().await, wanted);
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    world
-        .ledger
-        .actions
-        .decide_referral(world.account, third.id, ReferralDecision::Allow, None, &no_extension)
-        .await
-        .unwrap();
+    world.ledger.decide_referral(world.account, third.id, ReferralDecision::Allow, None, &no_extension).await.unwrap();
     assert_eq!(world.end_holds().await, 1);
     world.audit().await;
 }
@@ -72,7 +62,7 @@ async fn a_lapsed_lead_can_be_claimed_by_another_partner() {
         customer: None,
         sub_id: None,
     };
-    let new = world.ledger.referrals.refer(world.account, &draft, &no_extension).await.unwrap();
+    let new = world.ledger.refer(world.account, &draft, &no_extension).await.unwrap();
     assert!(new.created && new.referral.partner == world.bob);
     assert_eq!(world.referral(lead.id).await.status.word(), "rejected");
     world.audit().await;
@@ -122,12 +112,7 @@ async fn a_decision_covers_all_purchases_of_a_guest() {
         world.ingest_object("invoice.paid", 10, paid).await;
     }
     assert_eq!(world.lines().await.len(), 520);
-    world
-        .ledger
-        .actions
-        .decide_referral(world.account, lead.id, ReferralDecision::Reject, None, &no_extension)
-        .await
-        .unwrap();
+    world.ledger.decide_referral(world.account, lead.id, ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

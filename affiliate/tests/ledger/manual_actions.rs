@@ -27,15 +27,15 @@ impl World {
     }
 
     async fn reverse(&self, id: CommissionId, reason: ReversalReason) -> Result<Commission, AffiliateError> {
-        self.ledger.actions.reverse(self.account, id, &reason.into(), &no_extension).await
+        self.ledger.reverse_commission(self.account, id, &reason.into(), &no_extension).await
     }
 
     async fn reinstate(&self, id: CommissionId) -> Result<Commission, AffiliateError> {
-        self.ledger.actions.reinstate(self.account, id, None, &no_extension).await
+        self.ledger.reinstate_commission(self.account, id, None, &no_extension).await
     }
 
     async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> model::affiliate::referral::Referral {
-        self.ledger.actions.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
+        self.ledger.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
     }
 }
 
@@ -171,7 +171,7 @@ async fn the_audit_finds_missing_and_duplicate_events() {
     let line = world.line_of(2_000).await;
     let events = store::event::list(world.store(), world.account, line, 10).await.unwrap();
     let broken = async || {
-        let audit = affiliate::audit::audit(&world.ledger.context, world.account).await.unwrap();
+        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
         audit.broken.into_iter().map(|broken| (broken.invariant.word(), broken.subject)).collect::<Vec<_>>()
     };
     let mut batch = Batch::progress();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use affiliate::ledger::ingest::IngestOutcome;
+use affiliate::ledger::ingest::{FactIngest, IngestOutcome};
 use affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
 use model::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
 use model::affiliate::partner::PartnerStatus;
@@ -278,7 +278,7 @@ async fn an_invoice_that_arrives_while_its_customer_is_linked_is_not_missed() {
             });
         });
     };
-    world.ledger.referrals.refer(world.account, &draft, &before_the_commit).await.unwrap();
+    world.ledger.refer(world.account, &draft, &before_the_commit).await.unwrap();
     let outline = world.outline().await;
     let names: Vec<_> = outline.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["in_1/1", "in_1/2", "in_2/1", "in_2/2"]);
@@ -296,14 +296,12 @@ async fn several_nodes_ingest_the_same_events_concurrently() {
     let events = story(&world);
     let mut nodes = tokio::task::JoinSet::new();
     for node in 1..=8_u64 {
-        let (ledger, account) = (world.other_node(), world.account);
+        let (ingest, account) = (FactIngest::new(&world.other_node(), None), world.account);
         let events = Dice::from_seed(node).shuffled(&events);
         nodes.spawn(async move {
             for event in events {
                 // The processor, too, resends an event until it is accepted.
-                while let IngestOutcome::Failed(fault) =
-                    ledger.ingest.ingest(account, event.to_string().as_bytes()).await
-                {
+                while let IngestOutcome::Failed(fault) = ingest.ingest(account, event.to_string().as_bytes()).await {
                     assert!(matches!(fault, affiliate::error::LedgerError::RetriesExhausted), "{fault}");
                 }
             }

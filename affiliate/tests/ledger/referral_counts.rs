@@ -20,7 +20,7 @@ fn counts(leads: u64, customers: u64) -> ReferralCounts {
 
 impl World {
     async fn referral_counts(&self, partner: PartnerId) -> ReferralCountsByLink {
-        self.ledger.sums.referral_counts((self.account, partner)).await.unwrap()
+        self.ledger.referral_counts((self.account, partner)).await.unwrap()
     }
 
     async fn links(&self, partner: PartnerId) -> Vec<PartnerLink> {
@@ -41,7 +41,7 @@ impl World {
 
     async fn refer(&self, selector: PartnerSelector, email: &str) {
         let draft = ReferralDraft { partner: selector, email: email.parse().unwrap(), customer: None, sub_id: None };
-        self.ledger.referrals.refer(self.account, &draft, &no_extension).await.unwrap();
+        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap();
     }
 
     /// Folds pending changes into the sums.

@@ -1,7 +1,7 @@
 //! Visits: attribution, sign-ups, and fraud flags.
 
-use affiliate::context::no_extension;
-use affiliate::ledger::ingest::IngestOutcome;
+use affiliate::context::{Context, no_extension};
+use affiliate::ledger::ingest::{FactIngest, IngestOutcome};
 use affiliate::ledger::manual_actions::ReferralDecision;
 use affiliate::visits::{CapturedVisit, VisitRequest, VisitSource};
 use model::affiliate::partner::{PartnerLinkToken, PartnerStatus};
@@ -34,7 +34,7 @@ fn arrival(token: &str, visitor: Option<&str>) -> VisitRequest {
 
 impl World {
     async fn capture(&self, arrival: &VisitRequest) -> Option<CapturedVisit> {
-        self.ledger.visits.capture(self.account, arrival).await.unwrap()
+        self.ledger.capture_visit(self.account, arrival).await.unwrap()
     }
 
     /// Records a visit of a visitor by the link with this token.
@@ -43,7 +43,7 @@ impl World {
     }
 
     pub(crate) async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
-        self.ledger.statements.sign_up(self.account, visit, &email.parse().unwrap(), None).await.unwrap()
+        self.ledger.sign_up_visitor(self.account, visit, &email.parse().unwrap(), None).await.unwrap()
     }
 
     async fn all_referrals(&self) -> Vec<Referral> {
@@ -74,7 +74,7 @@ impl World {
     }
 
     async fn clicks(&self, partner: PartnerId) -> Vec<(String, u64)> {
-        self.ledger.clicks.count_clicks(0..=PARTITIONS - 1).await.unwrap();
+        self.ledger.count_clicks(0..=PARTITIONS - 1).await.unwrap();
         let days = click_count::daily_clicks(self.store(), self.account, partner, Hour(0)..Hour(i64::MAX));
         days.await.unwrap().into_iter().map(|day| (day.sub_id, day.clicks)).collect()
     }
@@ -273,11 +273,10 @@ async fn concurrent_events_with_metadata_only_earn_once() {
     world.audit().await;
 }
 
-async fn futures(world: &World, other: &affiliate::service::Ledger, first: &str, second: &str) -> bool {
-    let (a, b) = tokio::join!(
-        world.ledger.ingest.ingest(world.account, first.as_bytes()),
-        other.ingest.ingest(world.account, second.as_bytes()),
-    );
+async fn futures(world: &World, other: &Context, first: &str, second: &str) -> bool {
+    let (ingest, other) = (world.ingest(), FactIngest::new(other, None));
+    let (a, b) =
+        tokio::join!(ingest.ingest(world.account, first.as_bytes()), other.ingest(world.account, second.as_bytes()),);
     matches!((a, b), (IngestOutcome::Done, IngestOutcome::Done))
 }
 
@@ -309,7 +308,7 @@ async fn purchases_with_an_identified_email_belong_to_the_visit() {
     world.clock.advance(std::time::Duration::from_secs(1));
     let other_visit = world.visit("bob", "another-visitor").await;
     for id in [visit, other_visit] {
-        world.ledger.statements.identify(world.account, id, &PERSON.parse().unwrap()).await.unwrap();
+        world.ledger.identify_visitor(world.account, id, &PERSON.parse().unwrap()).await.unwrap();
     }
     assert!(world.all_referrals().await.is_empty(), "no lead");
     let mut paid = invoice("in_1", "cus_1", 10_000, world.start + 12);
@@ -393,7 +392,6 @@ async fn leads_beyond_the_velocity_limit_earn_after_review() {
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]);
     let decided = world
         .ledger
-        .actions
         .decide_referral(world.account, third.id, ReferralDecision::Allow, None, &no_extension)
         .await
         .unwrap();

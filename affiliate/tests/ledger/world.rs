@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use affiliate::audit::audit;
 use affiliate::context::{Context, no_extension};
-use affiliate::ledger::ingest::IngestOutcome;
+use affiliate::ledger::ingest::{FactIngest, IngestOutcome};
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::service::Ledger;
 use jiff::{SignedDuration, Timestamp};
 use model::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use model::affiliate::commission::Commission;
@@ -50,7 +49,7 @@ pub(crate) async fn fresh() -> Store {
 pub(crate) const SECRET: &str = "whsec_test";
 
 pub(crate) struct World {
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Context,
     pub(crate) clock: Clock,
     pub(crate) account: AccountId,
     /// The partner who sells, and its recruiter Bob.
@@ -128,7 +127,7 @@ impl World {
         };
         campaign::create(&mut batch, &campaign);
         store.commit(batch).await.unwrap();
-        let ledger = Ledger::new(Context::new(&Services::new(store, clock.clone(), entropy), Arc::new(|| {})));
+        let ledger = Context::new(&Services::new(store, clock.clone(), entropy), Arc::new(|| {}));
         let bob = partner_named(&ledger, &campaign, "bob", None).await;
         let ada = partner_named(&ledger, &campaign, "ada", Some(bob)).await;
         let start = now.as_second();
@@ -136,13 +135,13 @@ impl World {
     }
 
     pub(crate) fn store(&self) -> &Store {
-        self.ledger.context.store()
+        self.ledger.store()
     }
 
     /// Returns the ledger of another node on the same store.
-    pub(crate) fn other_node(&self) -> Ledger {
+    pub(crate) fn other_node(&self) -> Context {
         let services = Services::new(self.store().clone(), self.clock.clone(), Entropy::default());
-        Ledger::new(Context::new(&services, Arc::new(|| {})))
+        Context::new(&services, Arc::new(|| {}))
     }
 
     /// Creates a lead of Ada's.
@@ -153,7 +152,7 @@ impl World {
             customer: customer.map(str::to_owned),
             sub_id: None,
         };
-        self.ledger.referrals.refer(self.account, &draft, &no_extension).await.unwrap().referral
+        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap().referral
     }
 
     /// Returns an event with a unique id, created `after` seconds after the start.
@@ -167,8 +166,13 @@ impl World {
         self.event("invoice.paid", after, processor_objects::invoice(id, customer, amount, self.start + after))
     }
 
+    /// Ingests without enrichment.
+    pub(crate) fn ingest(&self) -> FactIngest {
+        FactIngest::new(&self.ledger, None)
+    }
+
     pub(crate) async fn try_ingest(&self, event: &Value) -> IngestOutcome {
-        self.ledger.ingest.ingest(self.account, event.to_string().as_bytes()).await
+        self.ingest().ingest(self.account, event.to_string().as_bytes()).await
     }
 
     /// Ingests an event that must have an effect.
@@ -226,7 +230,7 @@ impl World {
     }
 
     pub(crate) async fn audit(&self) {
-        let audit = audit(&self.ledger.context, self.account).await.unwrap();
+        let audit = audit(&self.ledger, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
         assert_eq!(audit.checked.partners, 2);
     }
@@ -237,7 +241,7 @@ impl World {
 
     /// Releases the holds that have ended.
     pub(crate) async fn end_holds(&self) -> usize {
-        let released = self.ledger.holds.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
+        let released = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
         assert_eq!(released.failed, 0);
         released.earned
     }
@@ -247,7 +251,7 @@ impl World {
     }
 }
 
-async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent: Option<PartnerId>) -> PartnerId {
+async fn partner_named(ledger: &Context, campaign: &Campaign, name: &str, parent: Option<PartnerId>) -> PartnerId {
     // Older than the event retention, so the audit expects no events.
     let now = campaign.created_at - SignedDuration::from_hours(24 * 100);
     let entropy = Entropy::default();
@@ -282,8 +286,7 @@ async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent:
         updated_at: now,
     };
     let token = PartnerLinkToken::parse(name).unwrap();
-    let free =
-        partner_link::find_free_token(ledger.context.store(), campaign.account, &token, now).await.unwrap().unwrap();
+    let free = partner_link::find_free_token(ledger.store(), campaign.account, &token, now).await.unwrap().unwrap();
     let link = PartnerLink {
         id: link,
         account: campaign.account,
@@ -296,6 +299,6 @@ async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent:
     let mut batch = Batch::intake();
     partner::create(&mut batch, &partner);
     partner_link::create(&mut batch, &link, free);
-    ledger.context.store().commit(batch).await.unwrap();
+    ledger.store().commit(batch).await.unwrap();
     id
 }

@@ -37,7 +37,7 @@ impl World {
     /// Reconciles due lines and releases holds. Returns the number of earned lines.
     async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
         self.clock.advance(Duration::from_secs(hours * 3_600));
-        let round = Reconciliation::new(&self.ledger.context, processor)
+        let round = Reconciliation::new(&self.ledger, processor)
             .reconcile_due(0..=PARTITIONS - 1, self.clock.now())
             .await
             .unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
     }
     assert_eq!(other.end_holds().await, 2, "lines without reconciliation are not delayed");
     let hangs = Hangs(slow.account);
-    let reconciliation = Reconciliation::new(&other.ledger.context, &hangs);
+    let reconciliation = Reconciliation::new(&other.ledger, &hangs);
     let comparing = reconciliation.reconcile_due(0..=PARTITIONS - 1, other.clock.now());
     assert!(cut_off(1_000, comparing).await.is_none());
     let earned = |lines: Vec<Commission>| {
@@ -129,7 +129,7 @@ pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation
     }
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    let round = Reconciliation::new(&world.ledger.context, &Script::default())
+    let round = Reconciliation::new(&world.ledger, &Script::default())
         .reconcile_due(0..=PARTITIONS - 1, world.clock.now())
         .await
         .unwrap();
@@ -149,7 +149,7 @@ async fn draft() -> (World, PayoutRun) {
 }
 
 async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
-    let refused = world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::RunCompared))), "{refused:?}");
 }
 
@@ -207,7 +207,7 @@ pub(crate) async fn unanswered_charges_are_counted_in_the_run() {
 #[tokio::test]
 pub(crate) async fn a_draft_can_be_cancelled_while_it_is_compared() {
     let (world, run) = draft().await;
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(second_draft.totals, run.totals);
     let processor = Script::default();
@@ -228,7 +228,7 @@ pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let (selector, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
     let of_bob = ReferralDraft { partner: selector, email, customer: Some("cus_2".to_owned()), sub_id: None };
-    world.ledger.referrals.refer(world.account, &of_bob, &no_extension).await.unwrap();
+    world.ledger.refer(world.account, &of_bob, &no_extension).await.unwrap();
     world.ingest_event(&world.paid("in_bob", "cus_2", 10_000, 10)).await;
     for number in 0..101 {
         world.sell(&format!("in_{number}"), 10_000, 20).await;

@@ -32,7 +32,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
     assert!(after.rev > run.rev);
-    let refused = world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
@@ -42,10 +42,10 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
     assert!(world.list(&[]).await.is_empty());
-    let refused = world.ledger.runs.approve_run(world.account, run.id, after.rev, &after.totals, &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, after.rev, &after.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NobodyInRun))), "{refused:?}");
     world.check_ledger().await;
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.check_ledger().await;
 }
@@ -83,7 +83,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     let disputed = [(world.ada, 2_000, SkipReason::Disputed), (world.bob, 500, SkipReason::Disputed)];
     assert_eq!(world.skipped_sums(&run).await, BTreeSet::from(disputed));
     world.check_ledger().await;
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(format!("{:?}", second_draft.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&second_draft).await.iter().map(|skipped| skipped.reason).collect();
@@ -103,7 +103,7 @@ pub(crate) async fn commissions_that_a_refund_takes_out_of_a_draft_are_skipped()
     let changed = [(world.ada, 2_300, SkipReason::AmountChanged), (world.bob, 575, SkipReason::AmountChanged)];
     assert_eq!(world.skipped_sums(&run).await, BTreeSet::from(changed));
     world.check_ledger().await;
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 2875}");
     world.check_ledger().await;
 }
@@ -160,7 +160,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.check_ledger().await;
     // After cancellation the adjustments are owed as before.
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
@@ -223,7 +223,7 @@ pub(crate) async fn a_deduction_that_was_undone_is_paid_without_another_sale() {
     world.ingest_object("charge.dispute.closed", 70 * DAY, disputed("won")).await;
     let run = world.draft().await;
     assert_eq!(format!("{:?}", run.totals), "{usd: 2000}");
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.check_ledger().await;
     let (payout, sums) = world.approve_all().await;
     assert_eq!(sums, (2_000, 2_000, 0));
@@ -371,7 +371,7 @@ pub(crate) async fn a_dropped_payout_whose_deduction_exceeds_its_lines_is_skippe
         matches!(ada.as_slice(), [only] if (only.amount, only.reason) == (0, SkipReason::BelowMinimum)),
         "{skipped:?}"
     );
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.check_ledger().await;
 }
 
@@ -491,7 +491,7 @@ pub(crate) async fn concurrent_operations_have_one_consistent_result() {
     // A refund concurrent with the approval: the line leaves the draft, or is approved with it.
     let refund_event = world.event("charge.refunded", 32 * DAY, processor_objects::charge("in_2", 5_000, 5_000));
     let (approved, ingested) = tokio::join!(
-        world.ledger.runs.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension),
+        world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension),
         world.try_ingest(&refund_event)
     );
     assert!(matches!(ingested, IngestOutcome::Done));

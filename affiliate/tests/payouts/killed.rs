@@ -55,7 +55,7 @@ pub(crate) async fn an_interrupted_cancellation_is_completed() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
-        cut_off(polls, world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension)).await;
+        cut_off(polls, world.ledger.cancel_run(world.account, run.id, None, &no_extension)).await;
         world.check_ledger().await;
         let is_cancelled = world.run(&run).await.status == PayoutRunStatus::Cancelled;
         assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
@@ -63,7 +63,7 @@ pub(crate) async fn an_interrupted_cancellation_is_completed() {
             world.recover(&Script::default()).await;
         }
         if !is_cancelled {
-            world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+            world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
         }
         // Drafting the next run completes the cancellation.
         let next = world.draft().await;
@@ -82,10 +82,9 @@ pub(crate) async fn lines_are_updated_after_an_interrupted_settlement() {
         let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
         let paid = polls % 2 == 1;
         if paid {
-            cut_off(polls, world.ledger.payouts.mark_paid(world.account, payout.id, "r", None, &no_extension)).await;
+            cut_off(polls, world.ledger.mark_payout_paid(world.account, payout.id, "r", None, &no_extension)).await;
         } else {
-            cut_off(polls, world.ledger.payouts.fail_payout(world.account, payout.id, "why", None, &no_extension))
-                .await;
+            cut_off(polls, world.ledger.fail_payout(world.account, payout.id, "why", None, &no_extension)).await;
         }
         world.check_ledger().await;
         world.recover(&Script::default()).await;

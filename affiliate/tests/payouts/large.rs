@@ -19,7 +19,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
     assert_eq!(world.event_kinds(payout.id).await, ["payout.created"]);
     world.check_ledger().await;
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.check_ledger().await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -55,9 +55,9 @@ pub(crate) async fn files_are_cut_into_parts() {
     world.pay_by(world.bob, PayoutMethod::Bank, "IBAN\n=1+1").await;
     let run = world.draft().await;
     let all = FileSelection::default();
-    assert!(world.ledger.files.list_files(world.account, run.id, &all).await.is_err(), "it is not approved");
+    assert!(world.ledger.list_payout_files(world.account, run.id, &all).await.is_err(), "it is not approved");
     world.approve(&run).await;
-    let files = world.ledger.files.list_files(world.account, run.id, &all).await.unwrap();
+    let files = world.ledger.list_payout_files(world.account, run.id, &all).await.unwrap();
     let outline: Vec<_> = files.iter().map(|file| (file.method, file.format, file.rows)).collect();
     let wanted =
         [(PayoutMethod::Paypal, PayoutFileFormat::Paypal, 1), (PayoutMethod::Bank, PayoutFileFormat::Generic, 1)];
@@ -71,7 +71,7 @@ pub(crate) async fn files_are_cut_into_parts() {
     };
     let bank = Some(PayoutMethod::Bank);
     let file = async |selection: &FileSelection, part| {
-        world.ledger.files.get_file(world.account, run.id, selection, part).await
+        world.ledger.get_payout_file(world.account, run.id, selection, part).await
     };
     assert_eq!(file(&selection(bank, None, None), 1).await.unwrap(), files[1]);
     assert!(file(&all, 1).await.is_err(), "there are two kinds");

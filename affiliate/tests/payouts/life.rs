@@ -33,8 +33,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
     world.check_ledger().await;
 
-    let approve =
-        async |rev, totals| world.ledger.runs.approve_run(world.account, run.id, rev, totals, &no_extension).await;
+    let approve = async |rev, totals| world.ledger.approve_run(world.account, run.id, rev, totals, &no_extension).await;
     is(approve(run.rev + 1, &run.totals).await, ConflictReason::OtherRun);
     let mut other_totals = run.totals.clone();
     other_totals.insert("eur".parse().unwrap(), 1);
@@ -42,7 +41,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let approved = world.approve(&run).await;
     assert!(approved.status == PayoutRunStatus::Approved && approved.approved_at.is_some());
     is(approve(approved.rev, &run.totals).await, ConflictReason::NoDraft);
-    is(world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.check_ledger().await;
@@ -77,22 +76,16 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     // A run has no `updated_at`, so no time is a version of it.
     for stale in [IfMatch::At(run.created_at), IfMatch::Rev(run.rev + 1)] {
-        is(
-            world.ledger.runs.cancel_run(world.account, run.id, Some(&stale), &no_extension).await,
-            ConflictReason::Changed,
-        );
+        is(world.ledger.cancel_run(world.account, run.id, Some(&stale), &no_extension).await, ConflictReason::Changed);
     }
-    let cancelled = world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (PayoutRunStatus::Cancelled, &run.totals));
-    assert!(matches!(
-        world.ledger.payouts.get_payout(world.account, payout.id).await,
-        Err(AffiliateError::NotFound(_))
-    ));
+    assert!(matches!(world.ledger.get_payout(world.account, payout.id).await, Err(AffiliateError::NotFound(_))));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     is(
-        world.ledger.runs.approve_run(world.account, run.id, cancelled.rev, &run.totals, &no_extension).await,
+        world.ledger.approve_run(world.account, run.id, cancelled.rev, &run.totals, &no_extension).await,
         ConflictReason::NoDraft,
     );
     world.check_ledger().await;
@@ -112,7 +105,7 @@ pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     let skipped = world.skipped(&run).await;
     assert_eq!(skipped.len(), 1);
     assert_eq!((skipped[0].partner, skipped[0].amount, skipped[0].reason), (world.bob, 500, SkipReason::NotReady));
-    world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.draft_run(None).await.unwrap();
     assert!(drafted.run.is_none());
@@ -158,7 +151,7 @@ pub(crate) async fn payouts_by_transfer_cannot_be_marked_paid() {
 pub(crate) async fn the_audit_reports_members_of_a_cycle_of_recruiters_only() {
     let world = payable().await;
     let reported = async || {
-        let audit = affiliate::audit::audit(&world.ledger.context, world.account).await.unwrap();
+        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
         audit.broken.into_iter().map(|broken| (broken.subject, broken.message)).collect::<Vec<_>>()
     };
     assert_eq!(reported().await, []);

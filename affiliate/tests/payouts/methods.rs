@@ -25,7 +25,7 @@ impl World {
         after.rev += 1;
         let mut batch = Batch::progress();
         program::update(&mut batch, &before, &after);
-        let draft = mark_draft(&self.ledger.context, &mut batch, &before, &after).await.unwrap();
+        let draft = mark_draft(&self.ledger, &mut batch, &before, &after).await.unwrap();
         self.store().commit(batch).await.unwrap();
         draft
     }
@@ -33,13 +33,13 @@ impl World {
     async fn allow(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let draft = self.say_methods(methods).await;
         if let Some(run) = draft {
-            filter_by_methods(&self.ledger.context, self.account, run).await;
+            filter_by_methods(&self.ledger, self.account, run).await;
         }
         draft
     }
 
     async fn refused(&self, run: &PayoutRun, rev: u64, obstacle: ConflictReason) {
-        let refused = self.ledger.runs.approve_run(self.account, run.id, rev, &run.totals, &no_extension).await;
+        let refused = self.ledger.approve_run(self.account, run.id, rev, &run.totals, &no_extension).await;
         assert!(matches!(&refused, Err(AffiliateError::Conflict(found)) if *found == obstacle), "{refused:?}");
     }
 }
@@ -98,7 +98,7 @@ pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
             "approves" => world.refused(&run, run.rev, ConflictReason::OtherRun).await,
             "works" => world.recover(&Script::default()).await,
             _ => {
-                let cancelled = world.ledger.runs.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
+                let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
                 assert_eq!((cancelled.status, cancelled.sifted), (PayoutRunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;
@@ -128,7 +128,7 @@ pub(crate) async fn an_interrupted_method_filter_is_completed() {
         };
         let marked = world.say_methods(&[PayoutMethod::Bank]).await;
         if let (Some(_), Some(id)) = (&run, marked) {
-            cut_off(polls, filter_by_methods(&world.ledger.context, world.account, id)).await;
+            cut_off(polls, filter_by_methods(&world.ledger, world.account, id)).await;
         }
         world.check_ledger().await;
         // First drafting is completed, then the filter.

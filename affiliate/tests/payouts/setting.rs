@@ -6,7 +6,7 @@ use std::future::Future;
 use std::task::Poll;
 
 use affiliate::audit::audit;
-use affiliate::context::no_extension;
+use affiliate::context::{Context, no_extension};
 use affiliate::error::{AffiliateError, LedgerError};
 use affiliate::payouts::jobs::PayoutJobs;
 use affiliate::payouts::runs::DraftResult;
@@ -14,7 +14,6 @@ use affiliate::payouts::settle::PayoutQuery;
 use affiliate::payouts::transfers::{PayoutGateway, StripeTransfer, TransferRequest, TransferResponse};
 use affiliate::payouts::view::PayoutView;
 use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
-use affiliate::service::Ledger;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use model::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
@@ -110,8 +109,8 @@ impl World {
     }
 
     pub(crate) async fn draft_run(&self, cutoff: Option<Timestamp>) -> Result<DraftResult, AffiliateError> {
-        let run = self.ledger.runs.begin_run(self.account, cutoff, &no_extension).await?;
-        Ok(self.ledger.runs.finish_draft(self.account, run).await?)
+        let run = self.ledger.begin_run(self.account, cutoff, &no_extension).await?;
+        Ok(self.ledger.finish_draft(self.account, run).await?)
     }
 
     pub(crate) async fn draft(&self) -> PayoutRun {
@@ -119,21 +118,21 @@ impl World {
     }
 
     pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.runs.approve_run(self.account, run.id, run.rev, &run.totals, &no_extension).await.unwrap()
+        self.ledger.approve_run(self.account, run.id, run.rev, &run.totals, &no_extension).await.unwrap()
     }
 
     pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.runs.get_run(self.account, run.id).await.unwrap()
+        self.ledger.get_run(self.account, run.id).await.unwrap()
     }
 
     pub(crate) async fn skipped(&self, run: &PayoutRun) -> Vec<SkippedPartner> {
-        self.ledger.runs.list_skipped(run, None, 100).await.unwrap()
+        self.ledger.list_skipped(run, None, 100).await.unwrap()
     }
 
     pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<PayoutView> {
         let query = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
         let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
-        self.ledger.payouts.list_payouts(self.account, &query, wanted).await.unwrap().rows
+        self.ledger.list_payouts(self.account, &query, wanted).await.unwrap().rows
     }
 
     /// Returns the only payout of a partner with this status.
@@ -145,18 +144,17 @@ impl World {
     }
 
     pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.payouts.mark_paid(self.account, id, reference, None, &no_extension).await
+        self.ledger.mark_payout_paid(self.account, id, reference, None, &no_extension).await
     }
 
     pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.payouts.fail_payout(self.account, id, reason, None, &no_extension).await
+        self.ledger.fail_payout(self.account, id, reason, None, &no_extension).await
     }
 
     /// Runs the due jobs.
     pub(crate) async fn work(&self, processor: &Script) {
         let now = self.clock.now();
-        let result =
-            PayoutJobs::new(&self.ledger.context, processor).run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
+        let result = PayoutJobs::new(&self.ledger, processor).run_due_jobs(0..=PARTITIONS - 1, now).await.unwrap();
         assert_eq!(result.failed, 0);
     }
 
@@ -164,7 +162,7 @@ impl World {
     pub(crate) async fn check_ledger(&self) -> usize {
         // Commits are ordered: one that was interrupted is applied before this one, or never.
         store::setting::put(self.store(), "landed", store::engine::Value::from_static(b"x")).await.unwrap();
-        let audit = audit(&self.ledger.context, self.account).await.unwrap();
+        let audit = audit(&self.ledger, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
         audit.checked.payouts
     }
@@ -176,7 +174,7 @@ impl World {
 }
 
 /// Writes leads with bounties as earned after their hold.
-pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) {
+pub(crate) async fn bounties(ledger: &Context, partner: &Partner, number: usize) {
     let entropy = Entropy::default();
     // Older than the event retention, so the audit expects no events.
     let now = partner.created_at - SignedDuration::from_hours(24 * 100);
@@ -208,7 +206,7 @@ pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) 
             referral::create(&mut batch, &lead, None);
             commission::create(&mut batch, &line);
         }
-        ledger.context.store().commit(batch).await.unwrap();
+        ledger.store().commit(batch).await.unwrap();
     }
 }
 

@@ -34,10 +34,7 @@ impl RequestQuery for AuditQuery {
 /// `GET …/audit`.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<AuditQuery>) -> Result<AuditReport> {
     let request = request.require_program(&state, owner.tenant()).await?;
-    let report = state
-        .affiliate
-        .audits
-        .audit(state.affiliate.ledger.context.clone(), request.program.account, request.input.wait)
-        .await;
+    let report =
+        state.affiliate.audits.audit(state.affiliate.ledger.clone(), request.program.account, request.input.wait).await;
     report.or_problem(&state)
 }

@@ -81,7 +81,7 @@ pub async fn list(
 ) -> Result<ListResponse<BackfillObject>> {
     let ResolvedRequest { program, input: page, .. } = request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_BACKFILL)?.map(BackfillId::from_bytes);
-    let store = state.affiliate.ledger.context.store();
+    let store = state.affiliate.ledger.store();
     let mut found = store::affiliate::backfill::list(store, program.account, before, page.limit + 1).await?;
     let next = page.cut(&mut found, |last| paging::after_id(KIND_BACKFILL, last.id.to_bytes()));
     Ok(ListResponse::new(found.into_iter().map(BackfillObject::from_backfill).collect(), next))

@@ -45,13 +45,13 @@ pub async fn list(
     request: ReadRequest<ListCampaigns>,
 ) -> Result<ListResponse<CampaignObject>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let found = state.affiliate.campaigns.list_campaigns(program.account).await;
+    let found = state.affiliate.context.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
     for campaign in found.or_problem(&state)? {
         if campaign.archived_at.is_some() && !input.with_archived {
             continue;
         }
-        let partners = state.affiliate.campaigns.count_partners(&campaign).await.or_problem(&state)?;
+        let partners = state.affiliate.context.count_partners(&campaign).await.or_problem(&state)?;
         campaigns.push(CampaignObject::of(&campaign, &program, Some(partners)));
     }
     Ok(ListResponse::new(campaigns, None))
@@ -64,7 +64,7 @@ pub async fn get(
     request: ReadRequest<CampaignPath>,
 ) -> Result<VersionedResponse<CampaignResponse>> {
     let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let found = state.affiliate.campaigns.campaign(program.account, input.id()?).await;
+    let found = state.affiliate.context.get_campaign(program.account, input.id()?).await;
     found.map(|campaign| campaign_response(&(campaign, program))).or_problem(&state)
 }
 
@@ -81,7 +81,7 @@ pub async fn create(
     let service = &state.affiliate;
     let account = tenant.account().id;
     let change =
-        |store: ResponseWriter<_>| async move { service.campaigns.create_campaign(account, input.0, &store).await };
+        |store: ResponseWriter<_>| async move { service.context.create_campaign(account, input.0, &store).await };
     once(&state, &tenant, (IdempotencyScope::CreateCampaign, claim), created_campaign_response, change).await
 }
 
@@ -99,7 +99,7 @@ pub async fn update(
     let (account, id) = (tenant.account().id, target.id()?);
     let changed = state
         .affiliate
-        .campaigns
+        .context
         .change_campaign(account, id, if_match.as_ref(), &|before| fields.update_draft(before))
         .await;
     changed.map(|changed| campaign_response(&changed)).or_problem(&state)
@@ -118,6 +118,6 @@ pub async fn set_default(
         request.require_program(&state, owner.tenant()).await?;
     let new: &::affiliate::program::campaigns::NewCampaign<'_> = &|| fields.create_draft("Default");
     let change: ::affiliate::program::campaigns::CampaignChange<'_> = &|before| fields.update_draft(before);
-    let set = state.affiliate.campaigns.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
+    let set = state.affiliate.context.set_default_campaign(program.account, if_match.as_ref(), new, change).await;
     set.map(|set| campaign_response(&set)).or_problem(&state)
 }

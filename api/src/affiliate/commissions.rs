@@ -72,13 +72,9 @@ pub async fn list(
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
-    let found = store::affiliate::commission::list(
-        state.affiliate.ledger.context.store(),
-        account,
-        &input.filter,
-        page_request,
-    )
-    .await?;
+    let found =
+        store::affiliate::commission::list(state.affiliate.ledger.store(), account, &input.filter, page_request)
+            .await?;
     let next = found.next.map(|id| paging::after_id(KIND_COMMISSION, id));
     Ok(ListResponse::new(found.rows.iter().map(CommissionObject::from).collect(), next))
 }
@@ -94,8 +90,7 @@ pub async fn get(
     request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionDetail>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
-    let found =
-        store::affiliate::commission::get(state.affiliate.ledger.context.store(), tenant.account().id, id).await?;
+    let found = store::affiliate::commission::get(state.affiliate.ledger.store(), tenant.account().id, id).await?;
     let line = found.ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.word()))?;
     Ok(VersionedResponse::new(&CommissionDetail::from_line(&line)).with_etag(line.rev))
 }
@@ -150,7 +145,7 @@ pub async fn reverse(
     let note = note.flatten().filter(|note| !note.trim().is_empty());
     let id = target.id()?;
     let reversal = CommissionReversal { reason, note, seen };
-    let done = state.affiliate.ledger.actions.reverse(program.account, id, &reversal, &no_extension).await;
+    let done = state.affiliate.ledger.reverse_commission(program.account, id, &reversal, &no_extension).await;
     done.map(|line| commission_response(&line)).or_problem(&state)
 }
 
@@ -167,7 +162,7 @@ pub async fn reinstate(
     let id = input.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
-        service.ledger.actions.reinstate(program.account, id, if_match.as_ref(), &store).await
+        service.ledger.reinstate_commission(program.account, id, if_match.as_ref(), &store).await
     };
     once(&state, owner.tenant(), owner_claim("reinstate_affiliate_commission", claim), commission_response, change)
         .await

@@ -83,14 +83,14 @@ pub async fn list(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (partner, page) = input;
     let (account, partner) = (program.account, partner.id()?);
-    state.affiliate.lookup.get_partner_view(account, partner).await.or_problem(&state)?;
+    state.affiliate.context.get_partner_view(account, partner).await.or_problem(&state)?;
     let (before, mut sums) = match page.bytes_after(KIND_LEDGER)? {
         Some(bytes) => {
             let (last, sums) = EarnedSums::from_cursor(&bytes).ok_or_else(paging::invalid_cursor)?;
             (Some(last), sums)
         }
         None => {
-            let balances = state.affiliate.ledger.sums.balances((account, partner)).await;
+            let balances = state.affiliate.ledger.balances((account, partner)).await;
             let balances = balances.map_err(AffiliateError::from).or_problem(&state)?;
             let earned = balances.into_iter().map(|(currency, balance)| {
                 let parts = [balance.pending, balance.earned, balance.in_payout, balance.paid];
@@ -101,8 +101,7 @@ pub async fn list(
     };
     let filter = CommissionFilter { partner: Some(partner), ..CommissionFilter::default() };
     let wanted = ListPageRequest { before, limit: page.limit, from: None };
-    let found =
-        store::affiliate::commission::list(state.affiliate.ledger.context.store(), account, &filter, wanted).await?;
+    let found = store::affiliate::commission::list(state.affiliate.ledger.store(), account, &filter, wanted).await?;
     let lines = found.rows.iter().map(|line| LedgerLine {
         commission: CommissionObject::from(line),
         formula: line.formula(),

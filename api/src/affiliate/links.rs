@@ -24,7 +24,7 @@ pub async fn list(
     request: ReadRequest<(PartnerPath, PageParameters)>,
 ) -> Result<ListResponse<LinkObject>> {
     let ResolvedRequest { input: (target, page), .. } = request.require_set_up_program(&state, &tenant).await?;
-    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, target.id()?).await;
+    let view = state.affiliate.context.get_partner_view(tenant.account().id, target.id()?).await;
     let view = view.or_problem(&state)?;
     let (links, next) = page.paginate(view.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &view.partner, &view.program);
@@ -70,7 +70,8 @@ pub async fn create(
     let id = target.id()?;
     let service = &state.affiliate;
     let account = tenant.account().id;
-    let change = |store: ResponseWriter<_>| async move { service.links.create_link(account, id, &draft, &store).await };
+    let change =
+        |store: ResponseWriter<_>| async move { service.context.create_link(account, id, &draft, &store).await };
     once(&state, &tenant, (IdempotencyScope::CreateLink, claim), created_link_response, change).await
 }
 
@@ -86,6 +87,6 @@ pub async fn delete(
     let ResolvedRequest { input: (target, link), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
     let id = target.id()?;
-    let deleted = state.affiliate.links.delete_link(tenant.account().id, id, link.id()?, if_match.as_ref()).await;
+    let deleted = state.affiliate.context.delete_link(tenant.account().id, id, link.id()?, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).or_problem(&state)
 }

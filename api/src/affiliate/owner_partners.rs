@@ -21,7 +21,7 @@ pub async fn get(
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<OwnerPartnerDetail>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let view = state.affiliate.lookup.get_partner_view(program.account, input.id()?).await;
+    let view = state.affiliate.context.get_partner_view(program.account, input.id()?).await;
     let view = view.or_problem(&state)?;
     let secret = state.affiliate.partners.postback_secret(&view.partner);
     let detail = OwnerPartnerDetail::from_partner(&view, secret);

@@ -72,7 +72,7 @@ pub async fn get(
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
-    let view = state.affiliate.lookup.get_partner_view(tenant.account().id, id).await;
+    let view = state.affiliate.context.get_partner_view(tenant.account().id, id).await;
     view.map(|view| partner_response(&view)).or_problem(&state)
 }
 

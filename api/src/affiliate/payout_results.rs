@@ -48,5 +48,5 @@ pub async fn mark_payouts(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, PayoutResultsFile(rows)) = input;
     let id = run.id()?;
-    apply_result_file(&state.affiliate.ledger.payouts, program.account, id, rows).await.or_problem(&state)
+    apply_result_file(&state.affiliate.ledger, program.account, id, rows).await.or_problem(&state)
 }

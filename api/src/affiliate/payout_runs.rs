@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
+use ::affiliate::context::Context;
 use ::affiliate::payouts::files::FileSelection;
 use ::affiliate::payouts::runs::DraftResult;
-use ::affiliate::payouts::runs::PayoutRuns;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
 use httpd::paging::KIND_PAYOUT_RUN;
 use httpd::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
@@ -92,7 +92,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
 
 /// Renders a run chunk by chunk.
 struct RunWriter {
-    runs: PayoutRuns,
+    ledger: Context,
     run: PayoutRun,
     position: WritePosition,
     is_first: bool,
@@ -121,7 +121,7 @@ impl RunWriter {
                 self.position = WritePosition::Payouts(None);
             }
             WritePosition::Payouts(after) => {
-                let (found, next) = self.runs.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
+                let (found, next) = self.ledger.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
                 for draft in &found {
                     self.append_object(&mut out, &DraftPayoutObject::from(draft));
                 }
@@ -132,7 +132,7 @@ impl RunWriter {
                 }
             }
             WritePosition::Skipped(after) => {
-                let found = self.runs.list_skipped(&self.run, after.as_ref(), CHUNK_ROWS).await?;
+                let found = self.ledger.list_skipped(&self.run, after.as_ref(), CHUNK_ROWS).await?;
                 for skipped in &found {
                     self.append_object(&mut out, &SkippedPartnerObject::from(skipped));
                 }
@@ -158,12 +158,8 @@ impl RunWriter {
 
 async fn stream_run<const DRAFTED: bool>(state: &State, run: PayoutRun) -> Result<StreamedRun<DRAFTED>> {
     let rev = Some(run.rev);
-    let mut writer = RunWriter {
-        runs: state.affiliate.ledger.runs.clone(),
-        run,
-        position: WritePosition::Beginning,
-        is_first: true,
-    };
+    let mut writer =
+        RunWriter { ledger: state.affiliate.ledger.clone(), run, position: WritePosition::Beginning, is_first: true };
     let mut first_chunk = String::new();
     let status = StreamedRun::<DRAFTED>::STATUS;
     while first_chunk.len() < BUFFERED_BYTES_MAX {
@@ -250,7 +246,7 @@ async fn begin_draft(
             guard.record_outcome(batch, IdempotentResult::Partly(partial), now);
         }
     };
-    let refusal = match state.affiliate.ledger.runs.begin_run(account, cutoff, &record_run).await {
+    let refusal = match state.affiliate.ledger.begin_run(account, cutoff, &record_run).await {
         Ok(run) => return Ok(Ok(run)),
         Err(refusal) => refusal,
     };
@@ -314,7 +310,7 @@ pub async fn list(
 ) -> Result<ListResponse<PayoutRunObject>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input, KIND_PAYOUT_RUN)?;
-    let found = state.affiliate.ledger.runs.list_runs(program.account, page_request).await?;
+    let found = state.affiliate.ledger.list_runs(program.account, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
@@ -322,7 +318,7 @@ pub async fn list(
 /// `GET …/payout-runs/{id}`.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<PayoutRunPath>) -> Result<PayoutRunDetailResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.ledger.runs.get_run(program.account, input.id()?).await;
+    let found = state.affiliate.ledger.get_run(program.account, input.id()?).await;
     stream_run(&state, found.or_problem(&state)?).await
 }
 
@@ -382,7 +378,7 @@ pub async fn approve(
     let id = run.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
-        service.ledger.runs.approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store).await
+        service.ledger.approve_run(program.account, id, reviewed.rev, &reviewed.totals, &store).await
     };
     once(&state, owner.tenant(), owner_claim("approve_affiliate_payout_run", claim), run_response, change).await
 }
@@ -400,7 +396,7 @@ pub async fn cancel(
     let id = input.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
-        service.ledger.runs.cancel_run(program.account, id, if_match.as_ref(), &store).await
+        service.ledger.cancel_run(program.account, id, if_match.as_ref(), &store).await
     };
     once(&state, owner.tenant(), owner_claim("cancel_affiliate_payout_run", claim), run_response, change).await
 }
@@ -472,7 +468,7 @@ pub async fn get_file(
 ) -> Result<CsvFile> {
     let ResolvedRequest { program, input: (run, input), .. } = request.require_program(&state, owner.tenant()).await?;
     let id = run.id()?;
-    let file = state.affiliate.ledger.files.get_file(program.account, id, &input.selection, input.part).await;
+    let file = state.affiliate.ledger.get_payout_file(program.account, id, &input.selection, input.part).await;
     let file = file.or_problem(&state)?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
@@ -489,6 +485,6 @@ pub async fn list_files(
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let (run, ListPayoutFiles(selection)) = input;
     let id = run.id()?;
-    let files = state.affiliate.ledger.files.list_files(program.account, id, &selection).await.or_problem(&state)?;
+    let files = state.affiliate.ledger.list_payout_files(program.account, id, &selection).await.or_problem(&state)?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

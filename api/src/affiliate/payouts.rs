@@ -47,7 +47,7 @@ pub async fn list(
 ) -> Result<ListResponse<PayoutObject>> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_PAYOUT)?;
-    let found = state.affiliate.ledger.payouts.list_payouts(tenant.account().id, &input.query, page_request).await?;
+    let found = state.affiliate.ledger.list_payouts(tenant.account().id, &input.query, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutObject::from).collect(), next))
 }
@@ -63,7 +63,7 @@ pub async fn get(
     request: ReadRequest<PayoutPath>,
 ) -> Result<VersionedResponse<PayoutResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
-    let found = state.affiliate.ledger.payouts.get_payout(tenant.account().id, id).await;
+    let found = state.affiliate.ledger.get_payout(tenant.account().id, id).await;
     found.map(|view| payout_response(&view)).or_problem(&state)
 }
 
@@ -118,9 +118,9 @@ pub async fn mark_paid(
     let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
     let (payout, PaymentProof { reference }) = input;
     let id = payout.id()?;
-    let payouts = &state.affiliate.ledger.payouts;
+    let ledger = &state.affiliate.ledger;
     let change = |store: ResponseWriter<_>| async move {
-        payouts.mark_paid(program.account, id, &reference, if_match.as_ref(), &store).await
+        ledger.mark_payout_paid(program.account, id, &reference, if_match.as_ref(), &store).await
     };
     once(&state, &tenant, (IdempotencyScope::MarkPaid, claim), payout_response, change).await
 }
@@ -139,7 +139,7 @@ pub async fn fail(
     let id = payout.id()?;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
-        service.ledger.payouts.fail_payout(program.account, id, &reason, if_match.as_ref(), &store).await
+        service.ledger.fail_payout(program.account, id, &reason, if_match.as_ref(), &store).await
     };
     once(&state, owner.tenant(), owner_claim("fail_affiliate_payout", claim), payout_response, change).await
 }

@@ -50,7 +50,7 @@ pub async fn list(
     let ResolvedRequest { program, input: (target, page), .. } =
         request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let partner = state.affiliate.lookup.get_partner_view(program.account, target.id()?).await;
+    let partner = state.affiliate.context.get_partner_view(program.account, target.id()?).await;
     let partner = partner.or_problem(&state)?.partner;
     let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
     let (sent, next) = sent.or_problem(&state)?;

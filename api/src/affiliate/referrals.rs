@@ -52,7 +52,7 @@ pub async fn list(
 ) -> Result<ListResponse<ReferralObject>> {
     let input = request.require_set_up_program(&state, &tenant).await?.input;
     let page_request = page_query(&input.page, KIND_REFERRAL)?;
-    let found = state.affiliate.ledger.referrals.list_referrals(tenant.account().id, &input.filter, page_request).await;
+    let found = state.affiliate.ledger.list_referrals(tenant.account().id, &input.filter, page_request).await;
     let found = found.or_problem(&state)?;
     let next = found.next.map(|id| paging::after_id(KIND_REFERRAL, id));
     Ok(ListResponse::new(found.rows.iter().map(ReferralObject::from).collect(), next))
@@ -65,7 +65,7 @@ pub async fn get(
     request: ReadRequest<ReferralPath>,
 ) -> Result<VersionedResponse<ReferralResponse>> {
     let id = request.require_set_up_program(&state, &tenant).await?.input.id()?;
-    let referral = state.affiliate.ledger.referrals.get_referral(tenant.account().id, id).await.or_problem(&state)?;
+    let referral = state.affiliate.ledger.get_referral(tenant.account().id, id).await.or_problem(&state)?;
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
 
@@ -152,8 +152,7 @@ pub async fn create(state: State, tenant: Tenant, request: CreateRequest<CreateR
     let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
     let service = &state.affiliate;
     let account = tenant.account().id;
-    let change =
-        |store: ResponseWriter<_>| async move { service.ledger.referrals.refer(account, &input.0, &store).await };
+    let change = |store: ResponseWriter<_>| async move { service.ledger.refer(account, &input.0, &store).await };
     let response = once(&state, &tenant, (IdempotencyScope::CreateReferral, claim), created_referral_response, change);
     response.await.map(VersionedReferral)
 }

@@ -47,7 +47,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// # Errors
     /// 404 if there is no program or set-up steps are missing; then the error of the input.
     pub async fn require_set_up_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
-        let program = state.affiliate.programs.require_set_up(tenant.account().id).await;
+        let program = state.affiliate.context.require_set_up(tenant.account().id).await;
         self.validate(program.or_problem(state)?)
     }
 
@@ -56,7 +56,7 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// # Errors
     /// 404 if there is no program; then the error of the input.
     pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>> {
-        let program = state.affiliate.programs.get_program(tenant.account().id).await;
+        let program = state.affiliate.context.get_program(tenant.account().id).await;
         self.validate(program.or_problem(state)?)
     }
 

@@ -64,7 +64,7 @@ impl RequestQuery for ListReviews {
 pub async fn list(state: State, owner: Owner, request: ReadRequest<ListReviews>) -> Result<ListResponse<ReviewObject>> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let page_request = page_query(&input.page, KIND_REVIEW)?;
-    let store = state.affiliate.ledger.context.store();
+    let store = state.affiliate.ledger.store();
     let found = store::affiliate::referral::list_reviews(store, program.account, &input.statuses, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_REVIEW, id));
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
@@ -79,7 +79,7 @@ object_response! { "A response with a single object", pub ReviewResponse { revie
 pub async fn get(state: State, owner: Owner, request: ReadRequest<ReferralPath>) -> Result<ReviewResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id()?;
-    let found = store::affiliate::referral::get(state.affiliate.ledger.context.store(), program.account, id).await?;
+    let found = store::affiliate::referral::get(state.affiliate.ledger.store(), program.account, id).await?;
     let review = found.as_ref().and_then(ReviewObject::from_referral);
     review.map(|review| ReviewResponse { review }).ok_or_else(|| Problem::not_found("review"))
 }
@@ -116,7 +116,6 @@ async fn decide(
     let referral = state
         .affiliate
         .ledger
-        .actions
         .decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension)
         .await
         .or_problem(state)?;

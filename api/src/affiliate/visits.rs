@@ -155,7 +155,7 @@ pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<V
     let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
     let now = state.services.clock.now();
     state.visits.referrals.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
-    let Some(program) = state.affiliate.programs.find_program_by_key(&key).await.or_problem(&state)? else {
+    let Some(program) = state.affiliate.context.find_program_by_key(&key).await.or_problem(&state)? else {
         return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
     if !caller.is_from_program_page(&program) {
@@ -169,7 +169,7 @@ pub async fn record_visit(state: State, report: ReportReferralVisit) -> Result<V
     state.visits.referrals.check_site(program.account, now).map_err(rate_limited_problem)?;
     let arrival =
         VisitRequest { brought: source, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
-    match state.affiliate.ledger.visits.capture(program.account, &arrival).await {
+    match state.affiliate.ledger.capture_visit(program.account, &arrival).await {
         Ok(Some(captured)) => {
             let for_cookies = caller.origin.as_deref().filter(|origin| web_origin::can_set_cookie(&domain, origin));
             let cookies = for_cookies.map(|origin| (domain.as_str(), origin.starts_with("https:")));

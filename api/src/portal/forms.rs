@@ -103,12 +103,12 @@ async fn apply_form(
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            service.links.create_link(account, id, &read_link(form)?, &no_extension).await?;
+            service.context.create_link(account, id, &read_link(form)?, &no_extension).await?;
             FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
             let link = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
-            service.links.change_link(account, id, link, &read_link(form)?).await?;
+            service.context.change_link(account, id, link, &read_link(form)?).await?;
             FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {

@@ -19,11 +19,10 @@ use crate::state::AppState;
 pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let service = &state.affiliate;
-    let partner_balances = service.portal.statistics.partner_balances(partner).await?;
-    let all = service.lookup.list_links(partner.account, partner.id).await?;
-    let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
-    let corrections =
-        service.portal.receipts.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
+    let partner_balances = service.ledger.partner_balances(partner).await?;
+    let all = service.context.list_links(partner.account, partner.id).await?;
+    let clicks = service.ledger.click_statistics(partner, &all).await?;
+    let corrections = service.ledger.pending_corrections(partner, partner_balances.balances.keys().copied()).await?;
     let link = match all.into_iter().find(|link| link.id == partner.primary_link) {
         Some(link) => link_card(state, view, &link).await,
         None => Fragment::default(),
@@ -72,7 +71,7 @@ fn correction_notice(sum: i64, currency: Currency) -> impl Renderable {
 async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink) -> Fragment {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let address = link_url(&program.settings.website_url, link);
-    let campaign = state.affiliate.campaigns.campaign(partner.account, partner.campaign).await.ok();
+    let campaign = state.affiliate.context.get_campaign(partner.account, partner.campaign).await.ok();
     let rate = partner.commission_override.map(|rate| f64::from(rate.get()) / 100.0);
     Fragment::new(maud! {
         section.card {

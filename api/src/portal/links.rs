@@ -17,9 +17,9 @@ use crate::state::AppState;
 pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<RenderedPage, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let service = &state.affiliate;
-    let all = service.lookup.list_links(partner.account, partner.id).await?;
-    let referrals = service.ledger.sums.referral_counts((partner.account, partner.id)).await?;
-    let clicks = service.portal.statistics.click_statistics(partner, &all).await?;
+    let all = service.context.list_links(partner.account, partner.id).await?;
+    let referrals = service.ledger.referral_counts((partner.account, partner.id)).await?;
+    let clicks = service.ledger.click_statistics(partner, &all).await?;
     let recruiting = recruiting_link(state, view, &all).await?;
     let content = maud! {
         @if view.can_edit() && all.len() < LINKS_MAX { (add_link_form(view)) }
@@ -117,7 +117,7 @@ async fn recruiting_link(
     all: &[PartnerLink],
 ) -> Result<Fragment, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let campaign = match state.affiliate.campaigns.campaign(partner.account, partner.campaign).await {
+    let campaign = match state.affiliate.context.get_campaign(partner.account, partner.campaign).await {
         Ok(campaign) => campaign,
         Err(AffiliateError::NotFound(_)) => return Ok(Fragment::default()),
         Err(refusal) => return Err(refusal),

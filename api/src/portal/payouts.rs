@@ -25,7 +25,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let partner = &view.session.partner;
     let before = view.request.query.get("before").parse::<PayoutId>().ok();
     let page_request = ListPageRequest { before: before.map(PayoutId::to_bytes), limit: ENTRIES, from: None };
-    let page = state.affiliate.portal.receipts.list_partner_payouts(partner, page_request).await?;
+    let page = state.affiliate.ledger.list_partner_payouts(partner, page_request).await?;
     let next = page.next.map(|id| PayoutId::from_bytes(id).to_string());
     let content = maud! {
         @if page.rows.is_empty() {
@@ -107,7 +107,7 @@ pub(super) async fn receipt(
     id: &str,
 ) -> Result<Option<RenderedPage>, AffiliateError> {
     let Ok(id) = id.parse::<PayoutId>() else { return Ok(None) };
-    let found = state.affiliate.portal.receipts.get_receipt(&view.session.partner, id).await?;
+    let found = state.affiliate.ledger.get_receipt(&view.session.partner, id).await?;
     Ok(found.map(|receipt| {
         let content = maud! {
             section.card { (receipt_facts(view, &receipt.shown)) }

@@ -14,7 +14,7 @@ pub(super) async fn find_program(
     key: &str,
 ) -> Result<Option<AffiliateProgram>> {
     if !key.is_empty() {
-        return state.affiliate.programs.find_portal_by_key(key).await.or_problem(state);
+        return state.affiliate.context.find_portal_by_key(key).await.or_problem(state);
     }
     match &request.host {
         Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.or_problem(state),

@@ -28,12 +28,12 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let before = view.request.query.get("before").parse::<ReferralId>().ok();
     let page_request = ListPageRequest { before: before.map(ReferralId::to_bytes), limit: ENTRIES, from: None };
     let filter = ReferralFilter { partner: Some(partner.id), ..ReferralFilter::default() };
-    let page = service.ledger.referrals.list_referrals(partner.account, &filter, page_request).await?;
+    let page = service.ledger.list_referrals(partner.account, &filter, page_request).await?;
     let next = page.next.map(|id| ReferralId::from_bytes(id).to_string());
     let tags = if before.is_none() {
-        let links = service.lookup.list_links(partner.account, partner.id).await?;
-        let clicks = service.portal.statistics.click_statistics(partner, &links).await?;
-        tag_section(&service.portal.statistics.referral_statistics(partner).await?, &clicks.by_tag)
+        let links = service.context.list_links(partner.account, partner.id).await?;
+        let clicks = service.ledger.click_statistics(partner, &links).await?;
+        tag_section(&service.ledger.referral_statistics(partner).await?, &clicks.by_tag)
     } else {
         Fragment::default()
     };

@@ -3,6 +3,7 @@
 
 use ::affiliate::context::no_extension;
 use ::affiliate::error::AffiliateError;
+use ::affiliate::ledger::ingest::FactIngest;
 use ::affiliate::partners::changes::PartnerChange;
 use ::affiliate::partners::links::LinkDraft;
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
@@ -51,7 +52,7 @@ impl Shop {
     }
 
     async fn audit(&self) {
-        let audit = ::affiliate::audit::audit(&self.service.ledger.context, self.account).await.unwrap();
+        let audit = ::affiliate::audit::audit(&self.service.ledger, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
     }
 
@@ -79,14 +80,14 @@ async fn concurrent_links_stay_within_the_limit() {
     let link = async |number: usize| {
         let token = PartnerLinkToken::parse(&format!("ada-{number}")).unwrap();
         let draft = LinkDraft { token, destination_url: None, label: None };
-        shop.service.links.create_link(shop.account, ada, &draft, &no_extension).await
+        shop.service.context.create_link(shop.account, ada, &draft, &no_extension).await
     };
     let made = join_all((0..75).map(link)).await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
         assert!(matches!(refused, AffiliateError::Fields(_)), "{refused:?}");
     }
-    assert_eq!(shop.service.lookup.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
+    assert_eq!(shop.service.context.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
     shop.close().await;
 }
 
@@ -110,7 +111,7 @@ async fn concurrent_leads_over_the_velocity_are_held_for_review() {
                 customer: None,
                 sub_id: None,
             };
-            shop.service.ledger.referrals.refer(shop.account, &draft, &no_extension).await.unwrap().referral
+            shop.service.ledger.refer(shop.account, &draft, &no_extension).await.unwrap().referral
         };
         let leads = join_all((0..75).map(lead)).await;
         let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
@@ -132,7 +133,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
             customer: Some(format!("cus_{name}")),
             sub_id: None,
         };
-        shop.service.ledger.referrals.refer(shop.account, &draft, &no_extension).await.unwrap();
+        shop.service.ledger.refer(shop.account, &draft, &no_extension).await.unwrap();
         let now = shop.world.services.clock.now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
@@ -140,7 +141,7 @@ async fn invoice_during_partner_deletion_is_reversed() {
             "status_transitions": {"paid_at": now},
         });
         let paid = event(&shop.world, &format!("evt_{name}"), "invoice.paid", &invoice).to_string();
-        let ingest = &shop.service.ledger.ingest;
+        let ingest = FactIngest::new(&shop.service.ledger, None);
         let hear = ingest.ingest(shop.account, paid.as_bytes());
         let delete = shop.service.partners.delete_partner(shop.account, partner, None);
         // While the first commit is in progress, the second operation reads the earlier state.

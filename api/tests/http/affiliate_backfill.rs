@@ -478,7 +478,7 @@ async fn charges_are_reconciled_before_a_draft() {
     let reasons: Vec<_> = lines.iter().map(|line| line["reverse_reason"].clone()).collect();
     assert_eq!(reasons, [json!("refund"), json!("dispute"), Value::Null, json!("refund")]);
     let account = world.tenant().await.account().id;
-    let audit = affiliate::audit::audit(&service.ledger.context, account).await.unwrap();
+    let audit = affiliate::audit::audit(&service.ledger, account).await.unwrap();
     assert!(audit.ok, "{:#?}", audit.broken);
     world.end().await;
 }

@@ -380,8 +380,8 @@ async fn link_works_without_a_script() {
     let service = shop.world.affiliate.clone();
     let partner: model::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
-    let links = service.lookup.list_links(account, partner).await.unwrap();
-    let counts = service.ledger.clicks.count_clicks_of_links(partner, &links).await.unwrap();
+    let links = service.context.list_links(account, partner).await.unwrap();
+    let counts = service.ledger.count_clicks_of_links(partner, &links).await.unwrap();
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     shop.world.end().await;
 }

@@ -40,14 +40,12 @@ async fn partner_with_commission(world: &World) -> (TestSession, Value) {
 /// Drafts and approves a run of everything earned, and returns its only payout.
 async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
     let ledger = affiliate_service(world).ledger;
-    let run = ledger.runs.begin_run(account, None, &no_extension).await.unwrap();
-    let run = ledger.runs.finish_draft(account, run).await.unwrap().run.unwrap();
-    ledger.runs.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
+    let run = ledger.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.finish_draft(account, run).await.unwrap().run.unwrap();
+    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
     let expected = ListPageRequest { before: None, limit: 9, from: None };
-    let [only] = &ledger.payouts.list_payouts(account, &query, expected).await.unwrap().rows[..] else {
-        panic!("{run:?}")
-    };
+    let [only] = &ledger.list_payouts(account, &query, expected).await.unwrap().rows[..] else { panic!("{run:?}") };
     only.payout.id
 }
 
@@ -80,7 +78,7 @@ async fn payout_has_a_receipt_and_an_email() {
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd class=\"tile-value\">256.60"));
-    ledger.payouts.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
+    ledger.mark_payout_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
     for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1,234.00 USD", "https://shop.example", "paid"] {
         assert!(page.contains(expected), "{expected}: {page}");
@@ -98,7 +96,7 @@ async fn payout_has_a_receipt_and_an_email() {
         "{email_text}"
     );
     // Marking it as paid again sends no second email.
-    ledger.payouts.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
+    ledger.mark_payout_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     assert_eq!(sent_emails(&world).await.len(), 1);
     world.end().await;
 }
@@ -119,7 +117,7 @@ async fn deductions_are_announced_and_counted_in_what_was_paid() {
     let ledger = affiliate_service(&world).ledger;
     let pay = async |reference: &str| {
         let payout = approve_payout(&world, account).await;
-        ledger.payouts.mark_paid(account, payout, reference, None, &no_extension).await.unwrap();
+        ledger.mark_payout_paid(account, payout, reference, None, &no_extension).await.unwrap();
         payout
     };
     let browser = Browser::of(&world, &ada).await;
@@ -134,7 +132,7 @@ async fn deductions_are_announced_and_counted_in_what_was_paid() {
     let payout = approve_payout(&world, account).await;
     let page = home().await;
     assert!(page.contains("<dt>Being paid</dt><dd class=\"tile-value\">10.20 "), "{page}");
-    ledger.payouts.mark_paid(account, payout, "r2", None, &no_extension).await.unwrap();
+    ledger.mark_payout_paid(account, payout, "r2", None, &no_extension).await.unwrap();
     // 256.60 and 20.00 − 9.80, not the sum of the commissions.
     let page = home().await;
     assert!(page.contains("<dt>Paid</dt><dd class=\"tile-value\">266.80 "), "{page}");
@@ -163,7 +161,6 @@ async fn two_failed_payouts_notify_the_partner() {
         let payout = approve_payout(&world, account).await;
         affiliate_service(&world)
             .ledger
-            .payouts
             .fail_payout(account, payout, "no such account", None, &no_extension)
             .await
             .unwrap();

@@ -379,7 +379,7 @@ async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
     let ada = partner(&world, ada).await;
     let (account, id) = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
     let affiliate = affiliate_service(&world);
-    let before = affiliate.lookup.get_partner(account, id).await.unwrap();
+    let before = affiliate.context.get_partner(account, id).await.unwrap();
     let payout = before.payout.clone().unwrap();
     let stale = Partner { rev: before.rev + 1, ..before };
     let conflict = |batch: &mut Batch, _: &PartnerView| store::affiliate::partner::check_unchanged(batch, &stale);

@@ -106,7 +106,7 @@ impl IntoResponse for LinkRedirect {
 
 async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>> {
     let found = match (&request.key, &request.host) {
-        (Some(key), _) => state.affiliate.programs.find_program_by_key(key).await,
+        (Some(key), _) => state.affiliate.context.find_program_by_key(key).await,
         (None, Some(host)) => state.affiliate.portal.hosts.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
@@ -138,7 +138,7 @@ pub async fn follow(state: State, request: FollowLink) -> Result<LinkRedirect> {
         sub_id: request.sub_id,
         from: request.caller.client_ip,
     });
-    let found = state.affiliate.ledger.visits.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
+    let found = state.affiliate.ledger.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
     let LinkTarget { location, .. } = found.or_problem(&state)?;
     Ok(LinkRedirect::Location(HeaderValue::from_str(&location).map_err(Problem::internal)?))
 }

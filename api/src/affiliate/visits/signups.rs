@@ -111,7 +111,7 @@ pub async fn report_identity(state: State, person: ReportPerson) -> Result<Repor
 async fn accept_report(state: State, person: ReportPerson, kind: PersonReportKind) -> Result<ReportAccepted> {
     let delay = tokio::time::sleep(RESPONSE_DELAY);
     let permit = Arc::clone(&state.visits.signup_reports).try_acquire_owned().map_err(|_| Problem::busy())?;
-    let found = state.affiliate.programs.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
+    let found = state.affiliate.context.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot look up the program of a sign-up report");
         None
     });
@@ -146,7 +146,7 @@ async fn apply_report(
     let (ledger, account) = (&state.affiliate.ledger, program.account);
     let from: Option<IpAddr> = person.caller.client_ip;
     match kind {
-        PersonReportKind::SignUp => ledger.statements.sign_up(account, visit, email, from).await.map(drop),
-        PersonReportKind::Identify => ledger.statements.identify(account, visit, email).await,
+        PersonReportKind::SignUp => ledger.sign_up_visitor(account, visit, email, from).await.map(drop),
+        PersonReportKind::Identify => ledger.identify_visitor(account, visit, email).await,
     }
 }
