@@ -74,20 +74,8 @@ impl OwnerAlerter {
 
     /// Sends due alerts until shutdown.
     pub async fn run(self) {
-        let (services, appointments) = (&self.services, &self.timers);
-        while !services.stop.is_cancelled() {
-            let (leases, changed) = (services.leases.changed(), appointments.changed());
-            let (due, next) = appointments.due(&services.leases.active(), self.services.clock.now());
-            if due.is_empty() {
-                tokio::select! {
-                    () = self.services.clock.sleep_until(next) => {}
-                    () = changed => {}
-                    () = leases => {}
-                    () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => appointments.reset_all(),
-                    () = services.stop.cancelled() => {}
-                }
-            }
-            for partition in due {
+        while !self.services.stop.is_cancelled() {
+            for partition in self.timers.due_or_wait(&self.services, Some(POLL_INTERVAL)).await {
                 self.send_due_alerts(partition).await;
             }
         }

@@ -96,20 +96,7 @@ impl AutomationRunner {
             // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
             // the backup.
             self.pause.wait_until_released().await;
-            let (leases, changed) = (services.leases.changed(), trigger_index.timers.changed());
-            let (due, next) = trigger_index.timers.due(&services.leases.active(), self.services.clock.now());
-            if due.is_empty() {
-                tokio::select! {
-                    () = self.services.clock.sleep_until(next) => {}
-                    () = changed => {}
-                    () = leases => {}
-                    () = tokio::time::sleep(POLL_INTERVAL), if self.services.store.is_shared() => {
-                        trigger_index.timers.reset_all();
-                    }
-                    () = services.stop.cancelled() => {}
-                }
-                continue;
-            }
+            let due = trigger_index.timers.due_or_wait(services, Some(POLL_INTERVAL)).await;
             self.process_partitions(&due, &mut positions).await;
         }
     }

@@ -62,7 +62,7 @@ impl ScheduledRelease {
     /// Releases due emails until shutdown.
     pub async fn run(self) {
         while !self.services.stop.is_cancelled() {
-            for partition in self.timers.due_or_wait(&self.services).await {
+            for partition in self.timers.due_or_wait(&self.services, None).await {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
                     self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));

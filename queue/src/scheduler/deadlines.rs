@@ -66,7 +66,7 @@ impl DeadlineJob {
         }
         while !self.services.stop.is_cancelled() {
             self.pause.wait_until_released().await;
-            for partition in self.deadlines.0.due_or_wait(&self.services).await {
+            for partition in self.deadlines.0.due_or_wait(&self.services, None).await {
                 self.deadlines.0.begin_scan(partition);
                 let next = self.expire_overdue(partition).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.services.store, %error, partition, "cannot read expired tasks; retrying");

@@ -3,6 +3,7 @@
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -34,22 +35,26 @@ impl PartitionTimers {
     }
 
     /// Partitions of `owned` to scan now, and the time of the next scan. Forgets all other partitions.
-    pub fn due(&self, owned: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
+    fn due(&self, owned: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
         let mut next = self.next_due.lock();
         next.retain(|partition, _| owned.contains(partition));
         let due = owned.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
         (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
     }
 
-    /// Partitions of this node to scan now. If there are none, waits until that may change, or until shutdown.
-    pub(crate) async fn due_or_wait(&self, services: &Services) -> Vec<u16> {
-        let (leases, changed) = (services.leases.changed(), self.changed());
+    /// Partitions of this node to scan now. If there are none, waits until that may change, or until shutdown. On a
+    /// shared store, all are scanned after `poll`, because other nodes may have added rows.
+    pub async fn due_or_wait(&self, services: &Services, poll: Option<Duration>) -> Vec<u16> {
+        let (leases, changed) = (services.leases.changed(), self.changed.notified());
         let (due, next) = self.due(&services.leases.active(), services.clock.now());
         if due.is_empty() {
             tokio::select! {
                 () = services.clock.sleep_until(next) => {}
                 () = changed => {}
                 () = leases => {}
+                () = tokio::time::sleep(poll.unwrap_or_default()), if poll.is_some() && services.store.is_shared() => {
+                    self.next_due.lock().clear();
+                }
                 () = services.stop.cancelled() => {}
             }
         }
@@ -60,16 +65,5 @@ impl PartitionTimers {
     pub fn reset(&self, partition: u16) {
         self.next_due.lock().remove(&partition);
         self.changed.notify_one();
-    }
-
-    /// Forces a scan of all partitions: another node may have added rows.
-    pub fn reset_all(&self) {
-        self.next_due.lock().clear();
-        self.changed.notify_one();
-    }
-
-    /// Completes when a scan is scheduled earlier than before.
-    pub fn changed(&self) -> impl Future<Output = ()> + '_ {
-        self.changed.notified()
     }
 }
