@@ -17,30 +17,16 @@ use crate::ledger::ingest::FactIngest;
 use crate::partner_emails::PartnerEmails;
 use crate::partner_emails::sender::SenderRouting;
 use crate::partners::changes::Partners;
-use crate::partners::imports::PartnerImports;
-use crate::partners::postbacks::Postbacks;
 use crate::payouts::jobs::PayoutJobs;
 use crate::payouts::reconcile::finish_and_reconcile;
 use crate::payouts::runs::DraftResult;
-use crate::portal::application::Applications;
 use crate::portal::host::PortalHosts;
-use crate::portal::login::PortalSessions;
-use crate::portal::payout_destination::DestinationChanges;
 use crate::program::onboarding::Onboarding;
 use crate::reconciliation::Reconciliation;
 use crate::stripe::backfill::Backfills;
 use crate::stripe::client::StripeProcessor;
 use crate::stripe::enrichment::Enrichment;
 use crate::stripe::events::ProcessorEvents;
-
-/// The pages of partners.
-#[derive(Clone)]
-pub struct Portal {
-    pub hosts: PortalHosts,
-    pub sessions: PortalSessions,
-    pub applications: Applications,
-    pub destinations: DestinationChanges,
-}
 
 /// All subsystems of the affiliate program.
 #[derive(Clone)]
@@ -51,10 +37,8 @@ pub struct AffiliateService {
     pub context: Context,
     pub onboarding: Onboarding,
     pub partners: Partners,
-    pub imports: PartnerImports,
-    pub postbacks: Postbacks,
     pub emails: PartnerEmails,
-    pub portal: Portal,
+    pub hosts: PortalHosts,
     pub events: ProcessorEvents,
     pub backfills: Backfills,
     pub audits: Arc<AuditRunner>,
@@ -86,8 +70,8 @@ impl AffiliateService {
             storage_quotas: Arc::clone(&limits.storage),
             senders: senders.clone(),
             processor: processor.clone(),
+            owner_alerts: queue.events.owner_alerts.clone(),
         };
-        let sessions = PortalSessions { context: of(), vault: sealing(), hosts: hosts.clone() };
         Self {
             onboarding: Onboarding {
                 context: of(),
@@ -95,24 +79,12 @@ impl AffiliateService {
                 hosts: hosts.clone(),
                 processor: processor.clone(),
             },
-            imports: PartnerImports { partners: partners.clone() },
-            postbacks: Postbacks { context: of(), webhooks: Arc::clone(webhooks), vault: sealing() },
             emails: PartnerEmails {
                 context: of(),
                 intake: Arc::clone(&accounts.intake),
                 wakeup: emails_wakeup,
                 senders,
                 hosts: hosts.clone(),
-            },
-            portal: Portal {
-                hosts,
-                applications: Applications {
-                    partners: partners.clone(),
-                    sessions: sessions.clone(),
-                    owner_alerts: queue.events.owner_alerts.clone(),
-                },
-                destinations: DestinationChanges { partners: partners.clone(), sessions: sessions.clone() },
-                sessions,
             },
             events: ProcessorEvents {
                 context: of(),
@@ -123,8 +95,9 @@ impl AffiliateService {
             backfills: Backfills { context: of(), processor: processor.clone() },
             audits: Arc::default(),
             ledger,
-            partners,
             context,
+            partners,
+            hosts,
             processor,
         }
     }

@@ -88,12 +88,12 @@ async fn require_partner_session(
     request: &PortalRequest,
 ) -> Result<Result<(PartnerSession, PortalToken), PortalPage>> {
     let at_host = match &request.host {
-        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.or_problem(state)?,
+        Some(host) => state.affiliate.hosts.find_program_by_host(host).await.or_problem(state)?,
         None => None,
     };
     let token = cookie::token(&request.headers, is_secure(state));
     if let Some(token) = &token {
-        let partner_session = state.affiliate.portal.sessions.authenticate(token).await.or_problem(state)?;
+        let partner_session = state.affiliate.context.authenticate_partner(token).await.or_problem(state)?;
         // A program's own host serves only that program's partners.
         let is_of_program = |partner_session: &PartnerSession| {
             at_host.as_ref().is_none_or(|program| program.account == partner_session.program.account)
@@ -204,7 +204,7 @@ async fn sign_in_with_link(
 ) -> Result<PortalPage> {
     let visitor = cookie::values(&request.headers, VISITOR_COOKIE).next().map(str::to_owned);
     let context = SignInContext { visitor, from: request.client_ip };
-    match state.affiliate.portal.sessions.sign_in(secret, &context).await {
+    match state.affiliate.context.sign_in_partner(secret, &context).await {
         Ok((token, partner_session)) => {
             let (now, email) = (state.services.clock.now(), partner_session.partner.email.to_string());
             state.sign_in.limiter.remember_partner_network(request.client_ip, partner_session.program.id, &email, now);
@@ -227,7 +227,7 @@ fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
 /// does not use up the link.
 pub async fn enter_by_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.or_problem(&state)?;
+    let found = state.affiliate.context.find_login_target(&secret).await.or_problem(&state)?;
     if !request.is_prefetch {
         // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
@@ -248,7 +248,7 @@ pub async fn enter_by_link(state: State, PortalLinkPath(request): PortalLinkPath
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
 pub async fn show_link(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = state.affiliate.portal.sessions.find_login_target(&secret).await.or_problem(&state)?;
+    let found = state.affiliate.context.find_login_target(&secret).await.or_problem(&state)?;
     Ok(match found.filter(|target| target.link.purpose.signs_in()) {
         Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
@@ -267,7 +267,7 @@ pub async fn use_link(state: State, UsePortalLink(request): UsePortalLink) -> Re
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
 pub async fn show_payout(state: State, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let change = state.affiliate.portal.destinations.find_payout_change(&secret).await.or_problem(&state)?;
+    let change = state.affiliate.partners.find_payout_change(&secret).await.or_problem(&state)?;
     Ok(match change {
         Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),
@@ -280,7 +280,7 @@ pub async fn confirm_payout(state: State, UsePortalLink(request): UsePortalLink)
         return Ok(forged_form_page(PARENT_PATH));
     }
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    match state.affiliate.portal.destinations.confirm_payout_change(&secret).await {
+    match state.affiliate.partners.confirm_payout_change(&secret).await {
         Ok(view) => Ok(PortalPage::new(StatusCode::OK, settings::payout_changed_page(&view))),
         Err(refusal) => match refusal_text(&state, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),

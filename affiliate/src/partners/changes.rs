@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dns::secrets::Vault;
+use events::owner_alert_queue::OwnerAlertQueue;
 use message::address::Address;
 use model::affiliate::money::BasisPoints;
 use model::affiliate::partner::{
@@ -18,7 +19,7 @@ use model::quota::Noun as Quota;
 use queue::intake::storage_quota::{StorageQuotaTracker, StorageReservation};
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::payout_job::PayoutJob;
-use store::affiliate::{partner, partner_link, payout, portal_link};
+use store::affiliate::{partner, partner_link, payout, portal_link, portal_session};
 use store::engine::{Batch, Key};
 use store::retry_on_conflict;
 use tokio::sync::OnceCell;
@@ -33,7 +34,6 @@ use crate::partner_emails::sender::{SenderRouting, log_warning, queue_email};
 use crate::partners::links::{choose_free_token, free_token_for_rename};
 use crate::partners::lookup::PartnerView;
 use crate::payouts::deleted_partner::{clean_up_deleted_partner, retire_links, reverse_partner_lines};
-use crate::portal::login::revoke_portal_access;
 use crate::secrets;
 use crate::stripe::client::StripeProcessor;
 
@@ -116,6 +116,7 @@ pub struct Partners {
     pub(crate) storage_quotas: Arc<StorageQuotaTracker>,
     pub senders: SenderRouting,
     pub(crate) processor: StripeProcessor,
+    pub(crate) owner_alerts: OwnerAlertQueue,
 }
 
 impl Partners {
@@ -554,4 +555,13 @@ impl Partners {
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
         secrets::open(&self.vault, &partner.id.to_bytes(), &partner.postback_secret)
     }
+}
+
+/// Deletes the links and sessions of a deleted partner.
+async fn revoke_portal_access(context: &Context, account: AccountId, partner: PartnerId) -> Result<()> {
+    let mut batch = Batch::progress();
+    portal_link::purge_by_partner(&context.store, &mut batch, account, partner).await?;
+    portal_session::delete_by_partner(&context.store, &mut batch, account, partner).await?;
+    context.commit(batch).await?;
+    Ok(())
 }

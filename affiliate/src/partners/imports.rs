@@ -124,12 +124,7 @@ fn email_key(email: &Address) -> String {
     email.to_string().to_lowercase()
 }
 
-#[derive(Clone)]
-pub struct PartnerImports {
-    pub(crate) partners: Partners,
-}
-
-impl PartnerImports {
+impl Partners {
     /// Imports a list of partners, or previews the import in a dry run.
     ///
     /// # Errors
@@ -179,7 +174,7 @@ impl PartnerImports {
     }
 
     async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan> {
-        let program = self.partners.context.require_set_up(account).await?;
+        let program = self.context.require_set_up(account).await?;
         let (mut plan, mut emails, mut tokens) = (ImportPlan::default(), BTreeSet::new(), BTreeSet::new());
         let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
         for PartnerImportRow { number, email, partner } in rows {
@@ -194,14 +189,14 @@ impl PartnerImports {
                 plan.skip(number, email, "duplicate_in_file");
                 continue;
             }
-            if partner::find_by_email(&self.partners.context.store, account, &listed.draft.email).await?.is_some() {
+            if partner::find_by_email(&self.context.store, account, &listed.draft.email).await?.is_some() {
                 plan.skip(number, email, "already_partner");
                 continue;
             }
             if let Some(named) = &listed.draft.campaign {
                 let is_known = match campaigns.get(named) {
                     Some(exists) => *exists,
-                    None => match self.partners.context.find_campaign_for_partners(&program, Some(named)).await {
+                    None => match self.context.find_campaign_for_partners(&program, Some(named)).await {
                         Ok(_) => true,
                         Err(AffiliateError::Fields(_)) => false,
                         Err(refusal) => return Err(refusal),
@@ -227,19 +222,19 @@ impl PartnerImports {
         listed: &ImportedPartner,
         tokens: &mut BTreeSet<String>,
     ) -> Result<PartnerLinkToken> {
-        let first = listed.draft.token.clone().unwrap_or_else(|| self.partners.default_token(&listed.draft));
-        let now = self.partners.context.now();
+        let first = listed.draft.token.clone().unwrap_or_else(|| self.default_token(&listed.draft));
+        let now = self.context.now();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
             if !tokens.contains(&token.as_str().to_lowercase())
-                && partner_link::find_free_token(&self.partners.context.store, account, &token, now).await?.is_some()
+                && partner_link::find_free_token(&self.context.store, account, &token, now).await?.is_some()
             {
                 tokens.insert(token.as_str().to_lowercase());
                 return Ok(token);
             }
         }
         // All numbered variants are taken: use a random suffix.
-        Ok(first.variant(u32::try_from(self.partners.context.random() % 1_000_000_000).unwrap_or(u32::MAX)))
+        Ok(first.variant(u32::try_from(self.context.random() % 1_000_000_000).unwrap_or(u32::MAX)))
     }
 
     /// Skips rows whose recruiter is neither a partner nor in the list, whose recruiters form a cycle, or whose chain
@@ -258,7 +253,7 @@ impl PartnerImports {
             let key = email_key(parent);
             if !listed.contains(key.as_str())
                 && known.insert(key.clone())
-                && let Some(found) = partner::find_by_email(&self.partners.context.store, account, parent).await?
+                && let Some(found) = partner::find_by_email(&self.context.store, account, parent).await?
             {
                 depths.insert(key, self.count_recruiters_above(&found).await?);
             }
@@ -278,9 +273,7 @@ impl PartnerImports {
         let mut next = partner.parent;
         for above in 0..=PARENTS_MAX {
             let Some(parent) = next else { return Ok(above) };
-            next = partner::get(&self.partners.context.store, partner.account, parent)
-                .await?
-                .and_then(|found| found.parent);
+            next = partner::get(&self.context.store, partner.account, parent).await?.and_then(|found| found.parent);
         }
         Ok(PARENTS_MAX + 1)
     }
@@ -296,16 +289,14 @@ impl PartnerImports {
             None => None,
             Some(email) => match ids.get(&email_key(email)) {
                 Some(id) => Some(*id),
-                None => partner::find_by_email(&self.partners.context.store, account, email)
-                    .await?
-                    .map(|partner| partner.id),
+                None => partner::find_by_email(&self.context.store, account, email).await?.map(|partner| partner.id),
             },
         };
         let token = Some(planned_partner.token.clone());
         let draft = planned_partner.listed.draft.clone();
         let mut draft = PartnerDraft { parent, token, send_invite: options.send_invites, ..draft };
         for number in 2..=VARIANTS_MAX {
-            match self.partners.create_partner_unlogged(account, &draft, &no_extension).await {
+            match self.create_partner_unlogged(account, &draft, &no_extension).await {
                 Ok(view) => {
                     let token = view.links.first().map(|link| link.token.as_str().to_owned());
                     return Ok(CreatedPartner {

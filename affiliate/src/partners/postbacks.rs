@@ -6,10 +6,7 @@
 //!                                                            └─► the log
 //! ```
 
-use std::sync::Arc;
-
-use dns::secrets::Vault;
-use events::webhooks::{WebhookError, WebhookService};
+use events::webhooks::WebhookError;
 use jiff::Timestamp;
 use model::affiliate::partner::Partner;
 use model::affiliate::postback;
@@ -21,8 +18,8 @@ use store::affiliate::partner;
 use store::engine::Batch;
 use store::retry_on_conflict;
 
-use crate::context::Context;
 use crate::error::{AffiliateError, ConflictReason, Result};
+use crate::partners::changes::Partners;
 use crate::partners::lookup::PartnerView;
 use crate::secrets;
 
@@ -35,15 +32,7 @@ pub struct PostbackDelivery {
     pub attempts: Vec<WebhookDeliveryAttempt>,
 }
 
-/// Postbacks to the addresses of partners.
-#[derive(Clone)]
-pub struct Postbacks {
-    pub(crate) context: Context,
-    pub(crate) webhooks: Arc<WebhookService>,
-    pub(crate) vault: Arc<Vault>,
-}
-
-impl Postbacks {
+impl Partners {
     /// Lists the deliveries to a partner's address in the last 30 days, newest first, at most `limit`. Returns the
     /// cursor of the next page as well.
     pub async fn list_postbacks(
@@ -53,7 +42,7 @@ impl Postbacks {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>)> {
-        let (found, next) = self.webhooks.list_postbacks(account, partner, before, limit).await?;
+        let (found, next) = self.processor.webhooks.list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(&self.context.store, &delivery).await?;
@@ -75,7 +64,7 @@ impl Postbacks {
         let now = self.context.now();
         let event = example_event(account, program.id, id, now, self.context.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let attempt = self.webhooks.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
+        let attempt = self.processor.webhooks.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),

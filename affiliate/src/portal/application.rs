@@ -3,7 +3,6 @@
 //! The form does not reveal whether an email is a partner's: an existing partner is mailed a sign-in link, and the page
 //! shows the same text. The owner is mailed about each application that needs a decision.
 
-use events::owner_alert_queue::OwnerAlertQueue;
 use model::affiliate::campaign::{Campaign, Visibility};
 use model::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
 use model::affiliate::partner_fields::{PartnerDraft, PartnerOrigin};
@@ -13,8 +12,7 @@ use model::owner_alert::AlertSubject;
 use store::affiliate::campaign;
 use store::engine::Batch;
 
-use super::login::PortalSessions;
-use crate::context::no_extension;
+use crate::context::{Context, no_extension};
 use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partners::changes::{PartnerStatusChange, Partners};
 use crate::partners::lookup::{PartnerView, find_active_partner};
@@ -29,14 +27,7 @@ pub struct PartnerApplication {
     pub accepts_terms: bool,
 }
 
-#[derive(Clone)]
-pub struct Applications {
-    pub(crate) partners: Partners,
-    pub(crate) sessions: PortalSessions,
-    pub(crate) owner_alerts: OwnerAlertQueue,
-}
-
-impl Applications {
+impl Context {
     /// Returns the campaign that the form joins: the named one unless it is private, else the default one if it is
     /// public, else the newest public one. `None` if the program is not open to applications.
     pub async fn campaign_to_join(
@@ -46,12 +37,12 @@ impl Applications {
     ) -> Result<Option<Campaign>> {
         let account = program.account;
         if let Some(id) = named {
-            let found = campaign::get(&self.partners.context.store, account, id).await?;
+            let found = campaign::get(&self.store, account, id).await?;
             let is_open =
                 |campaign: &Campaign| campaign.visibility != Visibility::Private && campaign.archived_at.is_none();
             return Ok(found.filter(is_open));
         }
-        let all = campaign::list(&self.partners.context.store, account).await?;
+        let all = campaign::list(&self.store, account).await?;
         let mut open = all
             .into_iter()
             .filter(|campaign| campaign.visibility == Visibility::Public && campaign.archived_at.is_none());
@@ -62,7 +53,9 @@ impl Applications {
             first => Ok(first),
         }
     }
+}
 
+impl Partners {
     /// Creates the applicant as a partner: active, or pending if the campaign requires approval.
     ///
     /// # Errors
@@ -75,9 +68,7 @@ impl Applications {
     ) -> Result<()> {
         let account = program.account;
         let parent = match &application.via {
-            Some(token) => {
-                find_active_partner(&self.partners.context, account, token).await?.map(|(_, partner)| partner.id)
-            }
+            Some(token) => find_active_partner(&self.context, account, token).await?.map(|(_, partner)| partner.id),
             None => None,
         };
         let draft = PartnerDraft {
@@ -97,13 +88,13 @@ impl Applications {
                 self.owner_alerts.put(batch, partition, account, subject);
             }
         };
-        match self.partners.create_partner(account, &draft, &alert_owner).await {
+        match self.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
                 self.owner_alerts.notify(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {
-                self.sessions.request_login_link(program, &draft.email).await
+                self.context.request_login_link(program, &draft.email).await
             }
             Err(refusal) => Err(refusal),
         }
@@ -116,6 +107,6 @@ impl Applications {
     pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView> {
         let status_change =
             PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
-        self.partners.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await
+        self.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await
     }
 }

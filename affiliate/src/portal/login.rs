@@ -6,9 +6,7 @@
 //! ```
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use dns::secrets::Vault;
 use jiff::Timestamp;
 use message::address::Address;
 use model::affiliate::partner::{Partner, PartnerStatus};
@@ -28,6 +26,7 @@ use super::host::PortalHosts;
 use crate::context::{Context, ExtendCommit};
 use crate::error::{AffiliateError, ConflictReason, ForbiddenReason, Result};
 use crate::partner_emails::sender::queue_email;
+use crate::partners::changes::Partners;
 use crate::secrets;
 
 /// A new sign-in link.
@@ -62,15 +61,7 @@ pub struct LoginTarget {
     pub program: AffiliateProgram,
 }
 
-/// Sign-in links and sessions of partners.
-#[derive(Clone)]
-pub struct PortalSessions {
-    pub(crate) context: Context,
-    pub(crate) vault: Arc<Vault>,
-    pub(crate) hosts: PortalHosts,
-}
-
-impl PortalSessions {
+impl PortalHosts {
     /// Creates a sign-in link that works once within [`LOGIN_LINK_TTL`] and invalidates earlier ones.
     ///
     /// # Errors
@@ -95,14 +86,16 @@ impl PortalSessions {
             // Conflicts if the partner is rejected or deleted meanwhile.
             partner::check_unchanged(&mut batch, &partner);
             prepared.write(&mut batch);
-            let origin = self.hosts.portal_origin(&program).await?.unwrap_or_default();
+            let origin = self.portal_origin(&program).await?.unwrap_or_default();
             let login_link = NewLink { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at };
             extend_commit(&mut batch, &login_link);
             Ok(self.context.commit_request(batch).await?.then_some(login_link))
         })
         .await
     }
+}
 
+impl Partners {
     /// Serializes a link for its idempotency record. It is sealed, because whoever has the link can sign in.
     ///
     /// # Errors
@@ -122,15 +115,17 @@ impl PortalSessions {
         let login_link: NewLink = serde_json::from_str(&text).map_err(|_| AffiliateError::Seal)?;
         let secret = login_link.url.rsplit('/').next().and_then(PortalLinkSecret::parse);
         match secret {
-            Some(secret) if self.find_login_target(&secret).await?.is_some() => Ok(login_link),
+            Some(secret) if self.context.find_login_target(&secret).await?.is_some() => Ok(login_link),
             _ => Err(ConflictReason::LoginLinkExpired.into()),
         }
     }
+}
 
+impl Context {
     /// Returns the target of a valid link, without consuming the link.
     pub async fn find_login_target(&self, secret: &PortalLinkSecret) -> Result<Option<LoginTarget>> {
-        let Some(link) = portal_link::get(&self.context.store, secret).await? else { return Ok(None) };
-        if link.expires_at <= self.context.now() {
+        let Some(link) = portal_link::get(&self.store, secret).await? else { return Ok(None) };
+        if link.expires_at <= self.now() {
             return Ok(None);
         }
         let found = self.find_portal_partner(link.account, link.partner).await?;
@@ -143,12 +138,12 @@ impl PortalSessions {
         account: AccountId,
         id: PartnerId,
     ) -> Result<Option<(Partner, AffiliateProgram)>> {
-        let program = match self.context.require_set_up(account).await {
+        let program = match self.require_set_up(account).await {
             Ok(program) => program,
             Err(AffiliateError::NotSetUp) => return Ok(None),
             Err(refusal) => return Err(refusal),
         };
-        let found = partner::get(&self.context.store, account, id).await?;
+        let found = partner::get(&self.store, account, id).await?;
         let found = found.filter(|partner| partner.status != PartnerStatus::Rejected);
         Ok(found.map(|partner| (partner, program)))
     }
@@ -157,7 +152,7 @@ impl PortalSessions {
     ///
     /// # Errors
     /// `PortalLinkExpired` if the link was used or has expired; the store failed.
-    pub async fn sign_in(
+    pub async fn sign_in_partner(
         &self,
         secret: &PortalLinkSecret,
         context: &SignInContext,
@@ -168,14 +163,14 @@ impl PortalSessions {
             if !link.purpose.signs_in() {
                 return Err(over());
             }
-            let (now, account, id) = (self.context.now(), partner.account, partner.id);
-            let session = SessionId::new(now, self.context.random());
-            let token = PortalToken::new(account, id, session, self.context.entropy.secret());
+            let (now, account, id) = (self.now(), partner.account, partner.id);
+            let session = SessionId::new(now, self.random());
+            let token = PortalToken::new(account, id, session, self.entropy.secret());
             let session = PortalSession::new(&token, now);
             let mut batch = Batch::intake();
             portal_link::consume(&mut batch, secret, &link);
             partner::check_unchanged(&mut batch, &partner);
-            portal_session::evict_oldest(&self.context.store, &mut batch, account, id, now).await?;
+            portal_session::evict_oldest(&self.store, &mut batch, account, id, now).await?;
             portal_session::create(&mut batch, &session);
             self_referral_guard::record_portal_visit(
                 &mut batch,
@@ -187,7 +182,6 @@ impl PortalSessions {
             );
             // A concurrent request may have consumed the link.
             Ok(self
-                .context
                 .commit_unless(batch, |key| portal_link::caused_conflict(key).then(over))
                 .await?
                 .then_some((token, PartnerSession { session, partner, program })))
@@ -196,8 +190,8 @@ impl PortalSessions {
     }
 
     /// Returns the session of a token; `None` if it has ended or the partner was rejected.
-    pub async fn authenticate(&self, token: &PortalToken) -> Result<Option<PartnerSession>> {
-        let Some(session) = portal_session::get(&self.context.store, token, self.context.now()).await? else {
+    pub async fn authenticate_partner(&self, token: &PortalToken) -> Result<Option<PartnerSession>> {
+        let Some(session) = portal_session::get(&self.store, token, self.now()).await? else {
             return Ok(None);
         };
         let found = self.find_portal_partner(session.account, session.partner).await?;
@@ -205,32 +199,23 @@ impl PortalSessions {
     }
 
     /// Ends a session.
-    pub async fn sign_out(&self, session: &PortalSession) -> Result<()> {
+    pub async fn sign_out_partner(&self, session: &PortalSession) -> Result<()> {
         let mut batch = Batch::progress();
         portal_session::delete(&mut batch, session);
-        self.context.commit(batch).await?;
+        self.commit(batch).await?;
         Ok(())
     }
 
     /// Mails a sign-in link to the partner with this email, if there is one who may sign in. The page must not reveal
     /// whether there is.
     pub async fn request_login_link(&self, program: &AffiliateProgram, email: &Address) -> Result<()> {
-        let found = partner::find_by_email(&self.context.store, program.account, email).await?;
+        let found = partner::find_by_email(&self.store, program.account, email).await?;
         let Some(partner) = found.filter(|partner| partner.status != PartnerStatus::Rejected) else {
             return Ok(());
         };
         let mut batch = Batch::intake();
-        queue_email(&self.context, &mut batch, &partner, PartnerEmailKind::SignIn);
-        self.context.commit(batch).await?;
+        queue_email(self, &mut batch, &partner, PartnerEmailKind::SignIn);
+        self.commit(batch).await?;
         Ok(())
     }
-}
-
-/// Deletes the links and sessions of a deleted partner.
-pub(crate) async fn revoke_portal_access(context: &Context, account: AccountId, partner: PartnerId) -> Result<()> {
-    let mut batch = Batch::progress();
-    portal_link::purge_by_partner(&context.store, &mut batch, account, partner).await?;
-    portal_session::delete_by_partner(&context.store, &mut batch, account, partner).await?;
-    context.commit(batch).await?;
-    Ok(())
 }

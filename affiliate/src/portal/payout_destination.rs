@@ -11,7 +11,7 @@ use model::affiliate::program::{AffiliateProgram, PayoutMethod};
 use store::affiliate::{partner, portal_link};
 use store::engine::Batch;
 
-use super::login::{LoginTarget, PortalSessions};
+use super::login::LoginTarget;
 use crate::error::{AffiliateError, ConflictReason, Result};
 use crate::partner_emails::sender::queue_email;
 use crate::partners::changes::Partners;
@@ -38,14 +38,7 @@ pub fn parse_payout_destination(
     PayoutDestination::new(method, destination).map_err(|reason| AffiliateError::field("destination", reason))
 }
 
-/// Changes of payout destinations by partners.
-#[derive(Clone)]
-pub struct DestinationChanges {
-    pub(crate) partners: Partners,
-    pub(crate) sessions: PortalSessions,
-}
-
-impl DestinationChanges {
+impl Partners {
     /// Mails the partner a link that confirms a new payout destination.
     ///
     /// # Errors
@@ -56,19 +49,14 @@ impl DestinationChanges {
         program: &AffiliateProgram,
         payout: PayoutDestination,
     ) -> Result<()> {
-        if !self.partners.senders.answers_by_mail(program).await? {
+        if !self.senders.answers_by_mail(program).await? {
             return Err(ConflictReason::NoMail.into());
         }
         let PayoutDestination { method, destination, .. } = payout;
         let mut batch = Batch::intake();
         partner::check_unchanged(&mut batch, partner);
-        queue_email(
-            &self.partners.context,
-            &mut batch,
-            partner,
-            PartnerEmailKind::ConfirmPayout { method, destination },
-        );
-        self.partners.context.commit_unless(batch, |_| Some(ConflictReason::Changed)).await.map(drop)
+        queue_email(&self.context, &mut batch, partner, PartnerEmailKind::ConfirmPayout { method, destination });
+        self.context.commit_unless(batch, |_| Some(ConflictReason::Changed)).await.map(drop)
     }
 
     /// Returns the destination that a link would confirm, if the link is valid.
@@ -76,7 +64,7 @@ impl DestinationChanges {
         &self,
         secret: &PortalLinkSecret,
     ) -> Result<Option<(LoginTarget, PayoutDestination)>> {
-        let Some(target) = self.sessions.find_login_target(secret).await? else { return Ok(None) };
+        let Some(target) = self.context.find_login_target(secret).await? else { return Ok(None) };
         let PortalLinkPurpose::Payout { method, destination } = target.link.purpose.clone() else {
             return Ok(None);
         };
@@ -100,6 +88,6 @@ impl DestinationChanges {
             return Err(ConflictReason::MethodNotOffered.into());
         }
         let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
-        self.partners.set_payout_destination(link.account, link.partner, &payout, None, &using).await
+        self.set_payout_destination(link.account, link.partner, &payout, None, &using).await
     }
 }

@@ -62,5 +62,5 @@ impl FromRequest for ImportPartners {
 pub async fn import(state: State, owner: Owner, request: ReadRequest<ImportPartners>) -> Result<PartnerImportResult> {
     let ResolvedRequest { program, input: ImportPartners { list, options }, .. } =
         request.require_program(&state, owner.tenant()).await?;
-    state.affiliate.imports.import_partners(program.account, list, options).await.or_problem(&state)
+    state.affiliate.partners.import_partners(program.account, list, options).await.or_problem(&state)
 }

@@ -48,7 +48,7 @@ pub async fn create(
         request.require_set_up_program(&state, &tenant).await?;
     let (account, partner) = (tenant.account().id, target.id()?);
     let again = async |sealed: &str| {
-        let link = state.affiliate.portal.sessions.open_login_link(partner, sealed).await;
+        let link = state.affiliate.partners.open_login_link(partner, sealed).await;
         Ok::<_, Problem>(login_link_response(&link.or_problem(&state)?).as_replayed())
     };
     let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
@@ -58,14 +58,14 @@ pub async fn create(
     let now = state.services.clock.now();
     let store_response = |batch: &mut Batch, link: &NewLink| {
         let Some(guard) = &guard else { return };
-        match state.affiliate.portal.sessions.seal_login_link(partner, link) {
+        match state.affiliate.partners.seal_login_link(partner, link) {
             Ok(sealed) => guard.record_outcome(batch, IdempotentResult::Done(sealed), now),
             Err(refusal) => {
                 tracing::warn!(%refusal, "cannot encrypt the login link: a repeated request will create a new one")
             }
         }
     };
-    let refusal = match state.affiliate.portal.sessions.create_login_link(account, partner, &store_response).await {
+    let refusal = match state.affiliate.hosts.create_login_link(account, partner, &store_response).await {
         Ok(link) => return Ok(login_link_response(&link)),
         Err(refusal) => refusal,
     };

@@ -52,7 +52,7 @@ pub async fn list(
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
     let partner = state.affiliate.context.get_partner_view(program.account, target.id()?).await;
     let partner = partner.or_problem(&state)?.partner;
-    let sent = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, before, page.limit).await;
+    let sent = state.affiliate.partners.list_postbacks(partner.account, partner.id, before, page.limit).await;
     let (sent, next) = sent.or_problem(&state)?;
     let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
     Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from_delivery).collect(), next))

@@ -31,7 +31,7 @@ async fn program_response(
 }
 
 async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject> {
-    let portal_fault = state.affiliate.portal.hosts.portal_host_error(program).await?;
+    let portal_fault = state.affiliate.hosts.portal_host_error(program).await?;
     Ok(ProgramObject::of(program, portal_fault, state.affiliate.partners.senders.mail_fault(program).await?))
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn submit(
 ) -> Result<PortalPage> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
-        state.affiliate.portal.sessions.sign_out(&partner_session.session).await.or_problem(state)?;
+        state.affiliate.context.sign_out_partner(&partner_session.session).await.or_problem(state)?;
         let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
         return Ok(to.with_cookie(cookie::clear_cookie(is_secure(state))));
@@ -66,7 +66,7 @@ pub(super) async fn submit(
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(notice)) => {
-            let changed = state.affiliate.portal.sessions.authenticate(token).await.or_problem(state)?;
+            let changed = state.affiliate.context.authenticate_partner(token).await.or_problem(state)?;
             let partner_session = changed.as_ref().unwrap_or(partner_session);
             let view = PageContext::new(partner_session, token, request).with_notice(notice);
             Ok(PortalPage::new(StatusCode::OK, render_page(state, page, &view).await?))
@@ -99,7 +99,7 @@ async fn apply_form(
             if partner_session.program.settings.terms_url.is_some() && !form.is_checked("terms") {
                 return Err(form_error("Please accept the terms of the program"));
             }
-            service.portal.applications.accept_invitation(partner).await?;
+            service.partners.accept_invitation(partner).await?;
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
@@ -117,7 +117,7 @@ async fn apply_form(
             if let Some(page) = check_rate_limit(state, partner_session, request, "payout-method") {
                 return Ok(page);
             }
-            service.portal.destinations.request_payout_change(partner, &partner_session.program, payout).await?;
+            service.partners.request_payout_change(partner, &partner_session.program, payout).await?;
             FormOutcome::Done("settings?done=payout-asked")
         }
         "profile" => {
@@ -137,11 +137,11 @@ async fn apply_form(
             if let Some(page) = check_rate_limit(state, partner_session, request, "postback-test") {
                 return Ok(page);
             }
-            service.postbacks.send_test_postback(account, id).await?;
+            service.partners.send_test_postback(account, id).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => FormOutcome::ShowOnce(postbacks::new_secret_notice(
-            &service.postbacks.rotate_postback_secret(account, id).await?,
+            &service.partners.rotate_postback_secret(account, id).await?,
         )),
         _ => {
             let opt_out_change =

@@ -46,7 +46,7 @@ async fn find_open_campaign(
         text => text.parse().map(Some),
     };
     let found = match id {
-        Ok(id) => state.affiliate.portal.applications.campaign_to_join(&program, id).await,
+        Ok(id) => state.affiliate.context.campaign_to_join(&program, id).await,
         Err(_) => Ok(None),
     };
     let found = found.or_problem(state)?;
@@ -154,7 +154,7 @@ async fn submit_application(
 ) -> Result<(), AffiliateError> {
     let (email, now) = (application.draft.email.to_string(), state.services.clock.now());
     let Some(attempt) = state.sign_in.limiter.try_join(program.id, &email, now) else { return Ok(()) };
-    let applied = state.affiliate.portal.applications.apply_by_form(program, campaign, application).await;
+    let applied = state.affiliate.partners.apply_by_form(program, campaign, application).await;
     if applied.is_err() {
         // No email was sent.
         attempt.discard();

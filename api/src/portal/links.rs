@@ -125,10 +125,10 @@ async fn recruiting_link(
     let share = campaign.terms.second_tier.get();
     let link = all.iter().find(|link| link.id == partner.primary_link);
     let Some(link) = link else { return Ok(Fragment::default()) };
-    let Some(address) = state.affiliate.portal.hosts.recruiting_address(program, link).await? else {
+    let Some(address) = state.affiliate.hosts.recruiting_address(program, link).await? else {
         return Ok(Fragment::default());
     };
-    if share == 0 || state.affiliate.portal.applications.campaign_to_join(program, None).await?.is_none() {
+    if share == 0 || state.affiliate.context.campaign_to_join(program, None).await?.is_none() {
         return Ok(Fragment::default());
     }
     let share = (f64::from(share) / 100.0).to_string();

@@ -69,7 +69,7 @@ fn secret_form<'a>(view: &'a PageContext<'a>) -> impl Renderable + use<'a> {
 /// The most recent postbacks, and the button that sends a test.
 async fn log(state: &AppState, view: &PageContext<'_>) -> Result<Fragment, AffiliateError> {
     let partner = &view.session.partner;
-    let (sent, _) = state.affiliate.postbacks.list_postbacks(partner.account, partner.id, None, SHOWN_MAX).await?;
+    let (sent, _) = state.affiliate.partners.list_postbacks(partner.account, partner.id, None, SHOWN_MAX).await?;
     Ok(Fragment::new(maud! {
         @if partner.postback_url.is_some() {
             form method="post" action="postback-test" {

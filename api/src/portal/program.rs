@@ -17,7 +17,7 @@ pub(super) async fn find_program(
         return state.affiliate.context.find_portal_by_key(key).await.or_problem(state);
     }
     match &request.host {
-        Some(host) => state.affiliate.portal.hosts.find_program_by_host(host).await.or_problem(state),
+        Some(host) => state.affiliate.hosts.find_program_by_host(host).await.or_problem(state),
         None => Ok(None),
     }
 }

@@ -79,10 +79,8 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
         return Ok(PortalPage::new(StatusCode::CONFLICT, layout::message_page("", "Email unavailable", &text)));
     }
     // Runs concurrently with the delay, so that the duration does not depend on the result.
-    let (sent, ()) = tokio::join!(
-        state.affiliate.portal.sessions.request_login_link(&program, &email),
-        tokio::time::sleep(RESPONSE_DELAY)
-    );
+    let (sent, ()) =
+        tokio::join!(state.affiliate.context.request_login_link(&program, &email), tokio::time::sleep(RESPONSE_DELAY));
     sent.or_problem(state)?;
     let content = maud! {
         p {

@@ -56,7 +56,7 @@ impl Program {
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
             let settled = self.world.services.next_outcome();
-            let (log, _) = self.service.postbacks.list_postbacks(self.account, partner, None, 50).await.unwrap();
+            let (log, _) = self.service.partners.list_postbacks(self.account, partner, None, 50).await.unwrap();
             if passes(&log) {
                 return log;
             }
@@ -172,7 +172,7 @@ async fn postback_url_is_tested_and_removed() {
     let program = Program::start().await;
     let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
     let (ada, secret) = program.partner("ada", &adas.url()).await;
-    program.service.postbacks.send_test_postback(program.account, ada).await.unwrap();
+    program.service.partners.send_test_postback(program.account, ada).await.unwrap();
     let postback = adas.next().await;
     assert!(postback.is_signed_with(&secret));
     assert_eq!(
@@ -182,11 +182,11 @@ async fn postback_url_is_tested_and_removed() {
     let log = program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     assert_eq!((log[0].attempts.len(), log[0].attempts[0].response_status), (1, Some(302)), "no redirects");
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
-    assert!(program.service.postbacks.send_test_postback(program.account, ada).await.is_err());
+    assert!(program.service.partners.send_test_postback(program.account, ada).await.is_err());
     program.create_referral("ada", "grace@example.net").await;
     program.world.queue.events.outbox.dispatch_outbox().await.unwrap();
     assert_eq!(
-        program.service.postbacks.list_postbacks(program.account, ada, None, 50).await.unwrap().0.len(),
+        program.service.partners.list_postbacks(program.account, ada, None, 50).await.unwrap().0.len(),
         1,
         "no delivery is created"
     );

@@ -107,7 +107,7 @@ impl IntoResponse for LinkRedirect {
 async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>> {
     let found = match (&request.key, &request.host) {
         (Some(key), _) => state.affiliate.context.find_program_by_key(key).await,
-        (None, Some(host)) => state.affiliate.portal.hosts.find_program_by_host(host).await,
+        (None, Some(host)) => state.affiliate.hosts.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
     found.or_problem(state)
