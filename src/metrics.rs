@@ -51,7 +51,7 @@ fn measure(server: &Server, summary: &QueueSummary) {
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
-        ("postrider_queue_held", f64::from(u8::from(server.queue.delivery.holds.queue_hold().is_some()))),
+        ("postrider_queue_held", f64::from(u8::from(server.queue.delivery.queues.queue_hold().is_some()))),
         ("postrider_nodes", f64::from(server.queue.services.leases.nodes())),
         ("postrider_partitions", server.queue.services.leases.len() as f64),
         ("postrider_store_segments_bytes", health.segments_bytes as f64),

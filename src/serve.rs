@@ -475,7 +475,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         () = signals.stop.wait() => return Ok(()),
     };
     if send {
-        server.queue.delivery.holds.lift_queue_hold().await?;
+        server.queue.delivery.queues.lift_queue_hold().await?;
     }
     let renewer = match AcmeSettings::from_config(&config) {
         Some(settings) => Some(CertificateRenewer::open(settings, &server).await?),

@@ -197,13 +197,13 @@ impl Server {
         }
         let tls_reports = tls_report_settings(config, &resolver)?;
         let inbound = build_inbound(config, &accounts, &resolver)?;
-        let (senders, holds) = (Arc::clone(&accounts.senders), Arc::clone(&queue.delivery.holds));
+        let (senders, queues) = (Arc::clone(&accounts.senders), Arc::clone(&queue.delivery.queues));
         Ok(Self {
             store,
             clock,
             entropy,
             affiliate: AffiliateService::new(&queue, &accounts),
-            provisioning: AccountProvisioning::new(&queue.services, senders, holds),
+            provisioning: AccountProvisioning::new(&queue.services, senders, queues),
             queue,
             accounts,
             inbound,

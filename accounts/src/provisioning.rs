@@ -16,8 +16,8 @@ use model::id::{AccountId, ApiKeyId, SmtpCredentialId};
 use model::user::{SignInLinkKind, UserRole};
 use net::clock::Clock;
 use net::entropy::Entropy;
-use queue::admin::hold_admin::HoldAdmin;
 use queue::intake::sender_authorization::SenderAuthorization;
+use queue::scheduler::destination_queues::DestinationQueues;
 use queue::services::Services;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::queue_hold::{self, Hold, HoldScope};
@@ -67,15 +67,15 @@ pub struct AccountProvisioning {
     clock: Clock,
     entropy: Entropy,
     senders: Arc<SenderAuthorization>,
-    holds: Arc<HoldAdmin>,
+    queues: Arc<DestinationQueues>,
 }
 
 impl AccountProvisioning {
     /// Creates the service. Changes invalidate cached sender authorizations at once.
     #[must_use]
-    pub fn new(services: &Services, senders: Arc<SenderAuthorization>, holds: Arc<HoldAdmin>) -> Self {
+    pub fn new(services: &Services, senders: Arc<SenderAuthorization>, queues: Arc<DestinationQueues>) -> Self {
         let Services { store, clock, entropy, .. } = services.clone();
-        Self { users: UserService::new(services), store, clock, entropy, senders, holds }
+        Self { users: UserService::new(services), store, clock, entropy, senders, queues }
     }
 
     /// Creates an account with its owner, the owner's first sign-in link, an API key and an SMTP credential.
@@ -177,7 +177,7 @@ impl AccountProvisioning {
             self.senders.invalidate(after.id, None);
             match committed {
                 Ok(()) => {
-                    self.holds.reload().await?;
+                    self.queues.reload_holds().await?;
                     return Ok(after);
                 }
                 // Only another hold changed: try again.

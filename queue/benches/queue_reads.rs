@@ -60,9 +60,11 @@ async fn run(rows: u64) {
         queue.delivery.admin.top_destinations(100, |_| {}).await.unwrap().tasks
     })
     .await;
-    measure("mail of a held queue", async { queue.delivery.holds.count_held(None).await.unwrap().recipients }).await;
+    measure("mail of a held queue", async { queue.delivery.queues.count_held_mail(None).await.unwrap().recipients })
+        .await;
     let account = Some(account(1));
-    measure("mail of an account", async { queue.delivery.holds.count_held(account).await.unwrap().recipients }).await;
+    measure("mail of an account", async { queue.delivery.queues.count_held_mail(account).await.unwrap().recipients })
+        .await;
     let nothing = TaskFilter { attempts_min: Some(9), ..TaskFilter::default() };
     measure("a page of a list without a match", walk(&store, nothing.clone(), 100_000)).await;
     let of_domain = TaskFilter { to: Some(domain(7).parse().unwrap()), ..TaskFilter::default() };

@@ -33,6 +33,6 @@ pub fn start(services: &Services, delivery: &DeliverySubsystems) {
     services.spawn(Arc::new(DeadlineJob::new(services.clone(), dispatcher, Arc::clone(&delays))).run());
     services.spawn(delays.run());
     services.spawn(run_queue_counter(services.clone()));
-    services.spawn(Arc::clone(&delivery.holds).log_queue_hold());
+    services.spawn(Arc::clone(&delivery.queues).log_queue_hold());
     services.spawn(Arc::new(QueueLoader::new(services.clone(), Arc::clone(dispatcher))).run());
 }

@@ -12,9 +12,6 @@ use model::id::EmailId;
 use store::engine::{Batch, CommitError, ReadError, StoreError};
 use store::task::PartitionHint;
 
-use crate::admin::destination_admin::DestinationAdmin;
-use crate::admin::hold_admin::HoldAdmin;
-use crate::admin::pool_admin::PoolAdmin;
 use crate::admin::queue_admin::{QueueAdmin, QueueAdminError};
 use crate::admin::queue_command::QueueCommand;
 use crate::cluster::lease::HEARTBEAT_INTERVAL;
@@ -47,9 +44,6 @@ pub struct ClusterMember {
     pub(crate) services: Services,
     /// `None` after this node has left the cluster.
     pub(crate) membership: tokio::sync::Mutex<Option<Membership>>,
-    pub(crate) holds: Arc<HoldAdmin>,
-    pub(crate) destinations: Arc<DestinationAdmin>,
-    pub(crate) pools: Arc<PoolAdmin>,
     pub(crate) queues: Arc<DestinationQueues>,
     pub(crate) deadlines: Arc<DeadlineTimers>,
     pub(crate) pending_dsns: Arc<PendingDsns>,
@@ -67,7 +61,7 @@ impl ClusterMember {
     /// The store cannot be read or written.
     pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.holds.backfill().await?;
+            self.queues.backfill_holds().await?;
             self.poll().await?;
             while self.services.leases.is_empty() && !self.services.stop.is_cancelled() {
                 tokio::time::sleep(HEARTBEAT_INTERVAL).await;
@@ -107,7 +101,7 @@ impl ClusterMember {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Load holds before any task can be sent.
-        self.holds.reload().await?;
+        self.queues.reload_holds().await?;
         let nodes = self.services.leases.nodes();
         let attempting =
             |partition| self.queues.scheduler.in_flight.attempting_in(partition) + self.listener.in_progress(partition);
@@ -128,8 +122,8 @@ impl ClusterMember {
             self.services.leases.mark_loaded(partition);
         }
         polled?;
-        self.destinations.reload().await?;
-        self.pools.reload().await?;
+        self.queues.reload_overrides().await?;
+        self.queues.reload_pools().await?;
         if self.services.store.is_shared() { self.apply_hints().await } else { Ok(()) }
     }
 

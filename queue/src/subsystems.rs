@@ -24,9 +24,6 @@ use net::limit::body_budget::BodyBudget;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::admin::destination_admin::DestinationAdmin;
-use crate::admin::hold_admin::HoldAdmin;
-use crate::admin::pool_admin::PoolAdmin;
 use crate::admin::queue_admin::QueueAdmin;
 use crate::cluster::lease::HEARTBEAT_INTERVAL;
 use crate::cluster::membership::{KnownNodes, Membership};
@@ -93,9 +90,6 @@ pub struct DeliverySubsystems {
     pub scheduler: Arc<Scheduler>,
     pub queues: Arc<DestinationQueues>,
     pub dispatcher: Arc<Dispatcher>,
-    pub holds: Arc<HoldAdmin>,
-    pub destinations: Arc<DestinationAdmin>,
-    pub pools: Arc<PoolAdmin>,
     pub admin: Arc<QueueAdmin>,
     pub router: Arc<MxRouter>,
     pub(crate) tls_stats: Arc<TlsSessionStats>,
@@ -148,9 +142,6 @@ impl DeliverySubsystems {
         let deadlines = Arc::<DeadlineTimers>::default();
         let dispatcher = Arc::new(Dispatcher::new(services.clone(), agent, deadlines, pause));
         Self {
-            holds: Arc::new(HoldAdmin::new(services.clone(), Arc::clone(&queues))),
-            destinations: Arc::new(DestinationAdmin::new(services.clone(), Arc::clone(&queues))),
-            pools: Arc::new(PoolAdmin::new(services.clone(), Arc::clone(&queues))),
             admin: Arc::new(QueueAdmin::new(services.clone(), Arc::clone(&dispatcher))),
             policy,
             scheduler,
@@ -180,9 +171,6 @@ impl DeliverySubsystems {
         ClusterMember {
             services: services.clone(),
             membership: tokio::sync::Mutex::new(Some(membership)),
-            holds: Arc::clone(&self.holds),
-            destinations: Arc::clone(&self.destinations),
-            pools: Arc::clone(&self.pools),
             queues: Arc::clone(&self.queues),
             deadlines: Arc::clone(&self.dispatcher.deadlines),
             pending_dsns: Arc::clone(&self.pending_dsns),

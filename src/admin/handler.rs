@@ -138,7 +138,7 @@ async fn update_account(server: &Server, update: AccountUpdate) -> AdminResult {
     let nearest = nearest_quota(server, &account).await?;
     let mut view = json!({"account": views::account_view(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
-        let held_mail = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
+        let held_mail = server.queue.delivery.queues.count_held_mail(Some(account.id)).await.map_err(error_text)?;
         view[if suspended { "held" } else { "released" }] = views::held_mail_view(held_mail);
     }
     Ok(view)
@@ -152,9 +152,9 @@ async fn nearest_quota(server: &Server, account: &Account) -> AdminResult {
 /// Shows an account, the quota that is nearest to its limit, and its mail in the queue.
 async fn show_account(server: &Server, account: &str) -> AdminResult {
     let account = search::find_account(server, account).await?;
-    let queued = server.queue.delivery.holds.count_held(Some(account.id)).await.map_err(error_text)?;
-    let pool =
-        server.queue.delivery.pools.accounts_by_pool().into_iter().find(|(_, accounts)| accounts.contains(&account.id));
+    let queued = server.queue.delivery.queues.count_held_mail(Some(account.id)).await.map_err(error_text)?;
+    let pools = server.queue.delivery.queues.accounts_by_pool();
+    let pool = pools.into_iter().find(|(_, accounts)| accounts.contains(&account.id));
     Ok(json!({
         "account": views::account_view(&account),
         "nearest_to_full": nearest_quota(server, &account).await?,

@@ -154,8 +154,8 @@ pub(super) async fn list_queue(
 /// JSON of the hold of the whole queue: its start, the number of recipients held and the oldest of them. Null without a
 /// hold.
 pub(super) async fn hold_view(server: &Server) -> Result<Value, String> {
-    let Some(hold) = server.queue.delivery.holds.queue_hold() else { return Ok(Value::Null) };
-    let mut view = views::held_mail_view(server.queue.delivery.holds.count_held(None).await.map_err(error_text)?);
+    let Some(hold) = server.queue.delivery.queues.queue_hold() else { return Ok(Value::Null) };
+    let mut view = views::held_mail_view(server.queue.delivery.queues.count_held_mail(None).await.map_err(error_text)?);
     view["since"] = json!(hold.since);
     view["because"] = json!("the store was restored from a backup; `queue release --all` resumes delivery");
     Ok(view)
@@ -198,9 +198,9 @@ pub(super) async fn run_command(server: &Server, command: &str, email: &str) -> 
 /// Lifts the hold of the whole queue, if there is one. Tasks that the operator holds, and tasks of suspended accounts,
 /// stay held; once the hold is lifted, the same command releases the former.
 async fn release_hold(server: &Server) -> Result<Option<Value>, String> {
-    let Some(hold) = server.queue.delivery.holds.queue_hold() else { return Ok(None) };
-    let held_mail = server.queue.delivery.holds.count_held(None).await.map_err(error_text)?;
-    server.queue.delivery.holds.lift_queue_hold().await.map_err(error_text)?;
+    let Some(hold) = server.queue.delivery.queues.queue_hold() else { return Ok(None) };
+    let held_mail = server.queue.delivery.queues.count_held_mail(None).await.map_err(error_text)?;
+    server.queue.delivery.queues.lift_queue_hold().await.map_err(error_text)?;
     tracing::info!(recipients = held_mail.recipients, "operator: lift the queue hold that the restore set");
     Ok(Some(json!({
         "recipients": held_mail.recipients,
@@ -281,7 +281,7 @@ pub(super) async fn run_command_on_matching(
 /// Lists the operator's overrides of destinations.
 pub(super) fn list_destinations(server: &Server) -> Value {
     let now = server.clock.now();
-    let ordered = server.queue.delivery.destinations.list();
+    let ordered = server.queue.delivery.queues.list_overrides();
     let view: Vec<Value> =
         ordered.iter().map(|(destination, overrides)| views::destination_view(destination, overrides, now)).collect();
     json!({"destinations": view})
@@ -313,7 +313,7 @@ pub(super) async fn change_destination(
         DestinationAction::Route(route) => overrides.route.clone_from(route),
     };
     tracing::info!(%destination, ?order, "operator: override destination");
-    let overrides = server.queue.delivery.destinations.change(destination, change).await.map_err(error_text)?;
+    let overrides = server.queue.delivery.queues.change_override(destination, change).await.map_err(error_text)?;
     Ok(json!({"destination": views::destination_view(destination, &overrides, now)}))
 }
 /// The result of a command on all mail of a filter. In a cluster, the numbers are those of this node.

@@ -274,7 +274,7 @@ async fn count_queue(server: &Server) -> Result<QueueCount, String> {
             if budget.queues.is_multiple_of(QUEUES_AT_ONCE) {
                 tokio::task::yield_now().await;
             }
-            if due <= server.clock.now() || server.queue.delivery.holds.is_account_held(queue.account) {
+            if due <= server.clock.now() || server.queue.delivery.queues.is_account_held(queue.account) {
                 count_due_tasks(server, (&queue, due), (&mut count, &mut budget.tasks)).await?;
             }
             from = Some(next);
@@ -300,7 +300,7 @@ async fn count_due_tasks(
 ) -> Result<(), String> {
     let now = server.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
-    let is_account_held = server.queue.delivery.holds.is_account_held(queue.account);
+    let is_account_held = server.queue.delivery.queues.is_account_held(queue.account);
     if !is_account_held && server.queue.delivery.scheduler.is_deferred(queue) {
         return Ok(());
     }
@@ -338,7 +338,7 @@ async fn count_stored_tasks(server: &Server) -> Result<QueueCount, String> {
         for (task, _) in &page.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
-            if task.held || server.queue.delivery.holds.is_account_held(task.account) {
+            if task.held || server.queue.delivery.queues.is_account_held(task.account) {
                 count.held += 1;
             } else if task.due <= now && !server.queue.delivery.scheduler.is_deferred(&task.queue_name()) {
                 count.due += 1;

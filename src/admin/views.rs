@@ -111,10 +111,10 @@ pub(super) fn task_view(task: &Task, queue: &Subsystems) -> Value {
 fn blocked_by(task: &Task, queue: &Subsystems) -> Option<&'static str> {
     if task.held {
         Some("operator")
-    } else if queue.delivery.holds.is_account_held(task.account) {
+    } else if queue.delivery.queues.is_account_held(task.account) {
         Some("account_suspended")
     } else {
-        queue.delivery.holds.queue_hold().map(|_| "queue_held")
+        queue.delivery.queues.queue_hold().map(|_| "queue_held")
     }
 }
 

@@ -47,7 +47,7 @@ async fn an_email_expires_while_its_destination_is_suspended() {
     let suspension = || Some(OperatorSuspension { since, until: None, because: None });
     let destination = Destination::Domain("dest.example".parse().unwrap());
     let queue = &world.server.queue;
-    queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
+    queue.delivery.queues.change_override(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
     let id = code(&world, "b@dest.example").await;
     world.server.clock.advance(PAST);
     is_expired(&world, id).await;

@@ -101,7 +101,7 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
     }
     assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
-    let waiting = world.server.queue.delivery.holds.count_held(Some(world.account)).await.unwrap();
+    let waiting = world.server.queue.delivery.queues.count_held_mail(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
     // A running attempt finishes.
     world.sink.release_reply();
@@ -186,17 +186,17 @@ async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
     for id in [id, new] {
         assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     }
-    let waiting = world.server.queue.delivery.holds.count_held(None).await.unwrap();
+    let waiting = world.server.queue.delivery.queues.count_held_mail(None).await.unwrap();
     assert_eq!(waiting.recipients, 2);
     assert_eq!(waiting.oldest, Some(world.email(id).await.email.created_at));
     assert_eq!(world.sink.received().len(), 1, "nothing was sent again");
-    assert!(world.server.queue.delivery.holds.lift_queue_hold().await.unwrap().is_some());
+    assert!(world.server.queue.delivery.queues.lift_queue_hold().await.unwrap().is_some());
     for id in [id, new] {
         delivered(&world, id).await;
     }
     assert_eq!(world.sink.received().len(), 3);
     let world = world.restart("").await;
-    assert_eq!(world.server.queue.delivery.holds.queue_hold(), None, "lifting is permanent");
+    assert_eq!(world.server.queue.delivery.queues.queue_hold(), None, "lifting is permanent");
     world.end().await;
 }
 

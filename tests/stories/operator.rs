@@ -191,7 +191,7 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
     for destination in
         [Destination::Domain("dest.example".parse().unwrap()), Destination::MailHost("dest.example".parse().unwrap())]
     {
-        queue.delivery.destinations.change(&destination, suspend("they asked us to")).await.unwrap();
+        queue.delivery.queues.change_override(&destination, suspend("they asked us to")).await.unwrap();
         let id = world.relay(&["a@dest.example"], "later").await;
         let other = world.relay(&["a@other.example"], "now").await;
         world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -209,9 +209,9 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         let because = Some("they asked us to".to_owned());
         assert_eq!(waiting.cause, WaitCause::Suspended { destination: destination.clone(), because });
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-        queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = None).await.unwrap();
+        queue.delivery.queues.change_override(&destination, |overrides| overrides.suspension = None).await.unwrap();
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-        assert_eq!(queue.delivery.destinations.list(), [], "a lifted suspension leaves no override");
+        assert_eq!(queue.delivery.queues.list_overrides(), [], "a lifted suspension leaves no override");
     }
     world.end().await;
 }
@@ -221,20 +221,20 @@ async fn destination_overrides_survive_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
-    world.server.queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    world.server.queue.delivery.queues.change_override(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     let domain = Destination::Domain("other.example".parse().unwrap());
-    world.server.queue.delivery.destinations.change(&domain, suspend("for now")).await.unwrap();
+    world.server.queue.delivery.queues.change_override(&domain, suspend("for now")).await.unwrap();
     let id = world.relay(&["a@other.example"], "later").await;
-    let ordered = world.server.queue.delivery.destinations.list();
+    let ordered = world.server.queue.delivery.queues.list_overrides();
     let world = world.restart("").await;
-    assert_eq!(world.server.queue.delivery.destinations.list(), ordered);
+    assert_eq!(world.server.queue.delivery.queues.list_overrides(), ordered);
     let first = world.relay(&["a@dest.example"], "at once").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let statuses = world.server.queue.delivery.queues.ready_queue_statuses();
     let site = statuses.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
     assert_eq!(site.connections.max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-    world.server.queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    world.server.queue.delivery.queues.change_override(&domain, |overrides| overrides.suspension = None).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -269,7 +269,7 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let partner = || Some(RouteOverride::Smarthost("partner".parse().unwrap()));
     let dest = Destination::Domain("dest.example".parse().unwrap());
     let other = Destination::Domain("other.example".parse().unwrap());
-    queue.delivery.destinations.change(&dest, |overrides| overrides.route = partner()).await.unwrap();
+    queue.delivery.queues.change_override(&dest, |overrides| overrides.route = partner()).await.unwrap();
     queue
         .delivery
         .destinations
@@ -279,8 +279,10 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     assert_eq!(send("two@dest.example").await, Some("relay"));
     assert_eq!(send("two@other.example").await, Some("mx"));
     let unknown = Some(RouteOverride::Smarthost("nobody".parse().unwrap()));
-    assert!(queue.delivery.destinations.change(&dest, |overrides| overrides.route.clone_from(&unknown)).await.is_err());
-    queue.delivery.destinations.change(&dest, |overrides| overrides.route = None).await.unwrap();
+    assert!(
+        queue.delivery.queues.change_override(&dest, |overrides| overrides.route.clone_from(&unknown)).await.is_err()
+    );
+    queue.delivery.queues.change_override(&dest, |overrides| overrides.route = None).await.unwrap();
     assert_eq!(send("three@dest.example").await, Some("mx"));
 
     world.sink.script("four@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
@@ -312,7 +314,7 @@ async fn domains_behind_one_provider_share_its_connections() {
     wait_for_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(2), messages_per_second: None };
-    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    queue.delivery.queues.change_override(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 

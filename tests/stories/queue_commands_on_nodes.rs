@@ -101,17 +101,17 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
         .at(|node| async move {
             let queue = &node.server.queue;
             let pace = PaceOverride { connections_max: None, messages_per_second: Some(400.0) };
-            queue.delivery.destinations.change(&paced, |overrides| overrides.pace = pace).await.unwrap();
-            queue.delivery.destinations.change(&suspended, suspend("until we know")).await.unwrap();
+            queue.delivery.queues.change_override(&paced, |overrides| overrides.pace = pace).await.unwrap();
+            queue.delivery.queues.change_override(&suspended, suspend("until we know")).await.unwrap();
             wait_for_command(
                 queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap(),
             )
             .await;
-            queue.delivery.destinations.list()
+            queue.delivery.queues.list_overrides()
         })
         .await;
     wait_until("the other node has the overrides", async || {
-        second.server.queue.delivery.destinations.list() == ordered
+        second.server.queue.delivery.queues.list_overrides() == ordered
     })
     .await;
     wait_until("the email is held on the other node", async || cause(&second, at_two).await == Some(WaitCause::Held))
@@ -141,7 +141,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     wait_until("the node has the whole rate", async || messages_per_second(&second) == Some(400.0)).await;
 
     let queue = &second.server.queue;
-    queue.delivery.destinations.change(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    queue.delivery.queues.change_override(&domain, |overrides| overrides.suspension = None).await.unwrap();
     assert!(
         wait_for_command(
             queue.delivery.admin.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()

@@ -167,7 +167,7 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
     let queue = &world.server.queue;
     let hosts = Destination::MailHost("outlook.com".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.001) };
-    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = pace).await.unwrap();
+    queue.delivery.queues.change_override(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     for to in ["1@one.example", "2@two.example"] {
         let id = world.relay(&[to], "goes").await;
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -176,7 +176,7 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
     let waiting = queue.delivery.admin.trace_email(slow).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::Rate, "{}", waiting.cause);
     // A changed pace applies to mail that is already waiting.
-    queue.delivery.destinations.change(&hosts, |overrides| overrides.pace = PaceOverride::default()).await.unwrap();
+    queue.delivery.queues.change_override(&hosts, |overrides| overrides.pace = PaceOverride::default()).await.unwrap();
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }

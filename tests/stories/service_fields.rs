@@ -237,11 +237,11 @@ async fn an_expired_email_is_not_sent() {
     let destination = Destination::Domain("dest.example".parse().unwrap());
     let suspended = |now| OperatorSuspension { since: now, until: None, because: None };
     let since = world.server.clock.now();
-    queue.delivery.destinations.change(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
+    queue.delivery.queues.change_override(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
     let code = parse_id(&submit_with_parameters(&world, "BY=600;R").await);
     let patient = parse_id(&submit_with_parameters(&world, "MT-PRIORITY=0").await);
     world.server.clock.advance(Duration::from_secs(900));
-    queue.delivery.destinations.change(&destination, |overrides| overrides.suspension = None).await.unwrap();
+    queue.delivery.queues.change_override(&destination, |overrides| overrides.suspension = None).await.unwrap();
     delivered(&world, patient).await;
     let email = world.wait(code, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].state, RecipientState::Failed);

@@ -46,17 +46,17 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
     assert_eq!(attempts[0].source.map(|ip| ip.to_string()).as_deref(), Some("127.0.0.21"));
     assert_eq!(world.sink.received()[0].helo, "out2.postrider.example");
 
-    queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
-    assert!(queue.delivery.pools.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
+    queue.delivery.queues.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    assert!(queue.delivery.queues.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
     delivered(&world, world.relay(&["2@dest.example"], "by order").await).await;
     assert!(sources(&world)[1].starts_with("127.0.0.3"), "{:?}", sources(&world));
     assert_eq!(world.sink.received()[1].helo, "out.postrider.example");
-    assert_eq!(queue.delivery.pools.accounts_by_pool()[&pool("theirs")], [world.account]);
+    assert_eq!(queue.delivery.queues.accounts_by_pool()[&pool("theirs")], [world.account]);
 
     let world = world.restart(TWO).await;
     delivered(&world, world.relay(&["3@dest.example"], "still by order").await).await;
     assert!(sources(&world)[2].starts_with("127.0.0.3"), "{:?}", sources(&world));
-    world.server.queue.delivery.pools.assign_pool(world.account, None).await.unwrap();
+    world.server.queue.delivery.queues.assign_pool(world.account, None).await.unwrap();
     delivered(&world, world.relay(&["4@dest.example"], "by plan again").await).await;
     assert_eq!(sources(&world)[3], "127.0.0.21");
     world.end().await;
@@ -75,7 +75,7 @@ async fn a_warm_up_limits_mail_and_explains_the_wait() {
     assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     let wait = waiting.until.unwrap().duration_since(now).as_secs();
     assert!((1_700..=1_800).contains(&wait), "{wait}");
-    let status = queue.delivery.pools.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
+    let status = queue.delivery.queues.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
     let warm_up = status.warm_up.unwrap();
     assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
     assert_eq!(warm_up.used_up[0].0, "dest.example");
@@ -83,7 +83,7 @@ async fn a_warm_up_limits_mail_and_explains_the_wait() {
     world.server.clock.advance(Duration::from_secs(1_801));
     delivered(&world, second).await;
     let third = world.relay(&["4@dest.example"], "waits, too").await;
-    queue.delivery.pools.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
+    queue.delivery.queues.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
     delivered(&world, third).await;
     assert_eq!(sources(&world), ["127.0.0.41"; 4]);
     let email = world.email(third).await;
@@ -111,7 +111,7 @@ async fn mail_waiting_for_a_warm_up_moves_to_a_newly_assigned_pool() {
     let world = TestWorld::start_with(&pools).await;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
-    world.server.queue.delivery.pools.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    world.server.queue.delivery.queues.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     delivered(&world, second).await;
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
     world.end().await;

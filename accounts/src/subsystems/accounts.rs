@@ -104,7 +104,7 @@ impl AccountSubsystems {
             engine,
             Arc::clone(&intake),
             Arc::clone(&templates),
-            Arc::clone(&delivery.holds),
+            Arc::clone(&delivery.queues),
             delivery.pause_state().clone(),
         );
         let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);

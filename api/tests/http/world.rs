@@ -351,8 +351,8 @@ impl World {
     }
 
     pub(crate) fn provisioning(&self) -> AccountProvisioning {
-        let (senders, holds) = (&self.accounts.senders, &self.queue.delivery.holds);
-        AccountProvisioning::new(&self.services, Arc::clone(senders), Arc::clone(holds))
+        let (senders, queues) = (&self.accounts.senders, &self.queue.delivery.queues);
+        AccountProvisioning::new(&self.services, Arc::clone(senders), Arc::clone(queues))
     }
 
     /// The tenant of the world's key.

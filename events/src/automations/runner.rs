@@ -21,8 +21,8 @@ use model::automation::run::{AutomationRun, CancelSource};
 use model::automation::{Automation, AutomationStatus};
 use model::id::{AccountId, AutomationId, RunId};
 use net::limit::round_robin::round_robin;
-use queue::admin::hold_admin::HoldAdmin;
 use queue::intake::{Intake, TemplateRenderer};
+use queue::scheduler::destination_queues::DestinationQueues;
 use queue::scheduler::pause_state::PauseState;
 use queue::services::Services;
 use store::automation_run::due_work::{DueWork, DueWorkBatch};
@@ -70,7 +70,7 @@ pub struct AutomationRunner {
     pub(super) templates: Arc<TemplateRenderer>,
     pub engine: AutomationEngine,
     pub(super) trigger_index: Arc<TriggerIndex>,
-    holds: Arc<HoldAdmin>,
+    queues: Arc<DestinationQueues>,
     pause: PauseState,
     /// Runs whose read error was logged.
     logged_runs: Arc<Mutex<HashSet<RunId>>>,
@@ -81,11 +81,11 @@ impl AutomationRunner {
         engine: AutomationEngine,
         intake: Arc<Intake>,
         templates: Arc<TemplateRenderer>,
-        holds: Arc<HoldAdmin>,
+        queues: Arc<DestinationQueues>,
         pause: PauseState,
     ) -> Self {
         let (services, trigger_index) = (engine.0.services.clone(), Arc::clone(&engine.0.trigger_index));
-        Self { services, intake, templates, engine, trigger_index, holds, pause, logged_runs: Arc::default() }
+        Self { services, intake, templates, engine, trigger_index, queues, pause, logged_runs: Arc::default() }
     }
 
     /// Processes due work until shutdown.
@@ -304,7 +304,7 @@ impl AutomationRunner {
             return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
         };
         let is_sending = matches!(action, StepAction::SendEmail(_) | StepAction::Sms(_));
-        if is_sending && self.holds.is_account_held(run.account) {
+        if is_sending && self.queues.is_account_held(run.account) {
             return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
         }
         let update = match action {

@@ -2,8 +2,6 @@
 //!
 //! An override is stored, applies on every node within one heartbeat, and persists over restarts.
 
-use std::sync::Arc;
-
 use model::destination::{Destination, DestinationOverrides, RouteOverride};
 use model::task::QueueName;
 use store::destination::{self, DESTINATIONS_MAX};
@@ -13,7 +11,6 @@ use thiserror::Error;
 
 use crate::scheduler::destination_policies::DestinationOrders;
 use crate::scheduler::destination_queues::DestinationQueues;
-use crate::services::Services;
 
 #[derive(Debug, Error)]
 pub enum DestinationError {
@@ -33,20 +30,10 @@ pub enum DestinationError {
     Commit(#[from] CommitError),
 }
 
-/// Changes the overrides of destinations and applies them to the ready queues.
-pub struct DestinationAdmin {
-    services: Services,
-    queues: Arc<DestinationQueues>,
-}
-
-impl DestinationAdmin {
-    pub(crate) fn new(services: Services, queues: Arc<DestinationQueues>) -> Self {
-        Self { services, queues }
-    }
-
+impl DestinationQueues {
     /// All overrides, sorted by destination.
-    pub fn list(&self) -> Vec<(Destination, DestinationOverrides)> {
-        let orders = self.queues.routes.policies.orders();
+    pub fn list_overrides(&self) -> Vec<(Destination, DestinationOverrides)> {
+        let orders = self.routes.policies.orders();
         let domains = orders.domains.iter().map(|(name, s)| (Destination::Domain(name.clone()), s.clone()));
         let hosts = orders.mail_hosts.iter().map(|(name, s)| (Destination::MailHost(name.clone()), s.clone()));
         let mut all: Vec<_> = domains.chain(hosts).collect();
@@ -58,7 +45,7 @@ impl DestinationAdmin {
     ///
     /// # Errors
     /// Returns a [`DestinationError`] if the change is invalid or cannot be committed.
-    pub async fn change(
+    pub async fn change_override(
         &self,
         destination: &Destination,
         change: impl Fn(&mut DestinationOverrides),
@@ -81,7 +68,7 @@ impl DestinationAdmin {
             Ok::<_, DestinationError>(self.services.store.try_commit(batch).await?.then_some(overrides))
         })
         .await?;
-        self.reload().await?;
+        self.reload_overrides().await?;
         Ok(overrides)
     }
 
@@ -93,7 +80,7 @@ impl DestinationAdmin {
         match (&overrides.route, destination) {
             (Some(_), Destination::MailHost(_)) => Err(DestinationError::RouteOfMailHost),
             (Some(RouteOverride::Smarthost(name)), _)
-                if self.queues.routes.router.settings.smarthosts.named(name).is_none() =>
+                if self.routes.router.settings.smarthosts.named(name).is_none() =>
             {
                 Err(DestinationError::NoSmarthost(name.to_string()))
             }
@@ -105,23 +92,23 @@ impl DestinationAdmin {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) async fn reload(&self) -> Result<(), ReadError> {
-        let _reload = self.queues.routes.policies.reload_lock.lock().await;
-        let before = self.queues.routes.policies.orders();
+    pub(crate) async fn reload_overrides(&self) -> Result<(), ReadError> {
+        let _reload = self.routes.policies.reload_lock.lock().await;
+        let before = self.routes.policies.orders();
         if destination::current_version(&self.services.store).await? == before.version {
             return Ok(());
         }
-        self.queues.routes.policies.replace(DestinationOrders::read(&self.services.store).await?);
-        self.queues.rebalance_pace();
-        self.queues.pools.all().for_each(|pool| pool.wake());
+        self.routes.policies.replace(DestinationOrders::read(&self.services.store).await?);
+        self.rebalance_pace();
+        self.pools.all().for_each(|pool| pool.wake());
         // Look at suspended queues again; those still suspended are deferred again.
         let now = self.services.clock.now();
         let is_affected = |queue: &QueueName| {
             let domain_overrides = |orders: &DestinationOrders| orders.domains.get(&queue.domain).cloned();
-            let after = self.queues.routes.policies.orders();
+            let after = self.routes.policies.orders();
             domain_overrides(&before) != domain_overrides(&after) || before.mail_hosts != after.mail_hosts
         };
-        self.queues.scheduler.due_index.make_due_where(is_affected, now);
+        self.scheduler.due_index.make_due_where(is_affected, now);
         Ok(())
     }
 }
@@ -144,7 +131,7 @@ mod tests {
             let since = Timestamp::UNIX_EPOCH;
             let suspension = until.map(|until| OperatorSuspension { since, until, because: None });
             let change = |overrides: &mut DestinationOverrides| overrides.suspension.clone_from(&suspension);
-            queue.delivery.destinations.change(&Destination::Domain(domain.clone()), change).await.unwrap();
+            queue.delivery.queues.change_override(&Destination::Domain(domain.clone()), change).await.unwrap();
             queue.delivery.queues.routes.suspended_until(domain, None)
         };
         let distant_end = queue.services.clock.after(std::time::Duration::from_secs(3_600));

@@ -15,7 +15,6 @@ use store::{RetriesExhausted, retry_on_conflict};
 use thiserror::Error;
 
 use crate::scheduler::destination_queues::DestinationQueues;
-use crate::services::Services;
 
 /// Commits tried when other holds change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
@@ -51,25 +50,15 @@ impl HeldMail {
     }
 }
 
-/// Changes holds and applies them to the queue.
-pub struct HoldAdmin {
-    services: Services,
-    queues: Arc<DestinationQueues>,
-}
-
-impl HoldAdmin {
-    pub(crate) fn new(services: Services, queues: Arc<DestinationQueues>) -> Self {
-        Self { services, queues }
-    }
-
+impl DestinationQueues {
     /// The hold of the whole queue, if active.
     pub fn queue_hold(&self) -> Option<Hold> {
-        self.queues.scheduler.holds.read(|holds| holds.queue.filter(Hold::is_active))
+        self.scheduler.holds.read(|holds| holds.queue.filter(Hold::is_active))
     }
 
     /// Returns whether an account's mail is held because the account is suspended.
     pub fn is_account_held(&self, account: AccountId) -> bool {
-        self.queues.scheduler.holds.is_account_held(account)
+        self.scheduler.holds.is_account_held(account)
     }
 
     /// Lifts the hold of the whole queue. Returns it if it was active.
@@ -85,7 +74,7 @@ impl HoldAdmin {
             Ok::<_, HoldError>(self.services.store.try_commit(batch).await?.then_some(Some(hold)))
         })
         .await?;
-        self.reload().await?;
+        self.reload_holds().await?;
         Ok(lifted)
     }
 
@@ -93,24 +82,24 @@ impl HoldAdmin {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn reload(&self) -> Result<(), ReadError> {
-        let _reload = self.queues.scheduler.holds.reload_lock.lock().await;
+    pub async fn reload_holds(&self) -> Result<(), ReadError> {
+        let _reload = self.scheduler.holds.reload_lock.lock().await;
         let version = queue_hold::current_version(&self.services.store).await?;
-        if self.queues.scheduler.holds.read(|holds| holds.version == version) {
+        if self.scheduler.holds.read(|holds| holds.version == version) {
             return Ok(());
         }
-        let (held, released) = self.queues.scheduler.holds.replace(queue_hold::list(&self.services.store).await?);
+        let (held, released) = self.scheduler.holds.replace(queue_hold::list(&self.services.store).await?);
         let now = self.services.clock.now();
-        for pool in self.queues.pools.all().filter(|_| !held.is_empty()) {
+        for pool in self.pools.all().filter(|_| !held.is_empty()) {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
                 for account in &held {
-                    self.queues.scheduler.defer_all(site.remove_account(*account), now);
+                    self.scheduler.defer_all(site.remove_account(*account), now);
                 }
             }
         }
         if !released.is_empty() {
-            self.queues.scheduler.due_index.make_due_where(|queue| released.contains(&queue.account), now);
+            self.scheduler.due_index.make_due_where(|queue| released.contains(&queue.account), now);
         }
         Ok(())
     }
@@ -119,7 +108,7 @@ impl HoldAdmin {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub(crate) async fn backfill(&self) -> Result<(), StoreError> {
+    pub(crate) async fn backfill_holds(&self) -> Result<(), StoreError> {
         let mut tries_left = COMMIT_TRIES_MAX;
         while !queue_hold::is_backfilled(&self.services.store).await? {
             let holds = queue_hold::list(&self.services.store).await?;
@@ -137,7 +126,7 @@ impl HoldAdmin {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(self.reload().await?)
+        Ok(self.reload_holds().await?)
     }
 
     /// Counts the queued mail of an account, or of all. Reads at most [`COUNTED_ROWS_MAX`] rows; a longer queue that
@@ -145,7 +134,7 @@ impl HoldAdmin {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn count_held(&self, account: Option<AccountId>) -> Result<HeldMail, ReadError> {
+    pub async fn count_held_mail(&self, account: Option<AccountId>) -> Result<HeldMail, ReadError> {
         let counts = self.services.store.queue_counts();
         if account.is_none() && self.services.leases.len() == usize::from(PARTITIONS) && !counts.is_incomplete() {
             let summary = counts.summary(0);
@@ -168,7 +157,7 @@ impl HoldAdmin {
     pub(crate) async fn log_queue_hold(self: Arc<Self>) {
         let Some(hold) = self.queue_hold() else { return };
         let since = hold.since;
-        match self.count_held(None).await {
+        match self.count_held_mail(None).await {
             Ok(HeldMail { recipients, oldest, has_more }) => tracing::warn!(
                 recipients,
                 has_more,
@@ -199,7 +188,7 @@ mod tests {
         let mut batch = Batch::progress();
         queue_hold::put(&mut batch, &holds.version, &[(scope, change(holds.get(scope)))]);
         queue.services.store.commit(batch).await.unwrap();
-        queue.delivery.holds.reload().await.unwrap();
+        queue.delivery.queues.reload_holds().await.unwrap();
     }
 
     #[tokio::test]
@@ -225,13 +214,13 @@ mod tests {
         let store = Store::memory();
         store.commit(queue_hold::restore_batch(Timestamp::UNIX_EPOCH, true)).await.unwrap();
         let queue = idle(store);
-        queue.delivery.holds.backfill().await.unwrap();
-        assert_eq!(queue.delivery.holds.queue_hold(), Some(Hold::begin(Timestamp::UNIX_EPOCH)));
+        queue.delivery.queues.backfill_holds().await.unwrap();
+        assert_eq!(queue.delivery.queues.queue_hold(), Some(Hold::begin(Timestamp::UNIX_EPOCH)));
         assert!(queue.delivery.scheduler.holds.is_queue_held());
-        assert!(queue.delivery.holds.lift_queue_hold().await.unwrap().is_some());
+        assert!(queue.delivery.queues.lift_queue_hold().await.unwrap().is_some());
         assert!(
             !queue.delivery.scheduler.holds.is_queue_held()
-                && queue.delivery.holds.lift_queue_hold().await.unwrap().is_none()
+                && queue.delivery.queues.lift_queue_hold().await.unwrap().is_none()
         );
     }
 }

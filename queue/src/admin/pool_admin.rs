@@ -1,7 +1,6 @@
 //! Operator commands on source pools: the pool of an account, and the warm-up of a pool.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use model::id::AccountId;
 use model::pool::WarmUpOverride;
@@ -13,7 +12,6 @@ use thiserror::Error;
 
 use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::source_pools::{PoolOrders, PoolStatus, SourcePool};
-use crate::services::Services;
 
 /// Error of an order about pools.
 #[derive(Debug, Error)]
@@ -33,35 +31,25 @@ pub enum PoolError {
     Commit(#[from] CommitError),
 }
 
-/// Changes the orders about pools and applies them to the ready queues.
-pub struct PoolAdmin {
-    services: Services,
-    queues: Arc<DestinationQueues>,
-}
-
-impl PoolAdmin {
-    pub(crate) fn new(services: Services, queues: Arc<DestinationQueues>) -> Self {
-        Self { services, queues }
-    }
-
+impl DestinationQueues {
     /// Returns the state of all pools.
     pub fn pool_statuses(&self) -> Vec<PoolStatus> {
-        let (now, orders) = (self.services.clock.now(), self.queues.pools.orders());
+        let (now, orders) = (self.services.clock.now(), self.pools.orders());
         let ordered = |pool: &SourcePool| orders.warm_ups.get(pool.name()).copied();
-        self.queues.pools.all().map(|pool| pool.status(ordered(pool), now)).collect()
+        self.pools.all().map(|pool| pool.status(ordered(pool), now)).collect()
     }
 
     /// Returns the warm-up overrides of pools that are not configured any more.
     pub fn orphaned_warm_ups(&self) -> BTreeMap<PoolName, WarmUpOverride> {
-        let orders = self.queues.pools.orders();
-        let is_orphaned = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.queues.pools.named.contains_key(*pool);
+        let orders = self.pools.orders();
+        let is_orphaned = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.pools.named.contains_key(*pool);
         orders.warm_ups.iter().filter(is_orphaned).map(|(pool, warm_up)| (pool.clone(), *warm_up)).collect()
     }
 
     /// Returns the accounts assigned to each pool by order.
     pub fn accounts_by_pool(&self) -> BTreeMap<PoolName, Vec<AccountId>> {
         let mut accounts = BTreeMap::<PoolName, Vec<AccountId>>::new();
-        for (account, pool) in &self.queues.pools.orders().accounts {
+        for (account, pool) in &self.pools.orders().accounts {
             accounts.entry(pool.clone()).or_default().push(*account);
         }
         accounts.values_mut().for_each(|accounts| accounts.sort());
@@ -93,7 +81,7 @@ impl PoolAdmin {
 
     fn validate_pool(&self, pool: Option<&PoolName>) -> Result<(), PoolError> {
         match pool {
-            Some(name) if !self.queues.pools.named.contains_key(name) => Err(PoolError::NoPool(name.clone())),
+            Some(name) if !self.pools.named.contains_key(name) => Err(PoolError::NoPool(name.clone())),
             _ => Ok(()),
         }
     }
@@ -112,35 +100,35 @@ impl PoolAdmin {
             Ok::<_, PoolError>(self.services.store.try_commit(batch).await?.then_some(()))
         })
         .await?;
-        Ok(self.reload().await?)
+        Ok(self.reload_pools().await?)
     }
 
     /// Applies orders saved since the last poll.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) async fn reload(&self) -> Result<(), ReadError> {
-        let _reload = self.queues.pools.reload_lock.lock().await;
-        if store::pool::current_version(&self.services.store).await? == self.queues.pools.orders().version {
+    pub(crate) async fn reload_pools(&self) -> Result<(), ReadError> {
+        let _reload = self.pools.reload_lock.lock().await;
+        if store::pool::current_version(&self.services.store).await? == self.pools.orders().version {
             return Ok(());
         }
         let orders = PoolOrders::read(&self.services.store).await?;
-        let has_moved_accounts = orders.accounts != self.queues.pools.orders().accounts;
-        self.queues.pools.replace(orders);
-        self.queues.rebalance_pace();
+        let has_moved_accounts = orders.accounts != self.pools.orders().accounts;
+        self.pools.replace(orders);
+        self.rebalance_pace();
         let now = self.services.clock.now();
-        for pool in self.queues.pools.all() {
+        for pool in self.pools.all() {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
                 site.wake();
                 if has_moved_accounts {
                     // Waiting tasks may belong to another pool now: return them to disk, the loader assigns them again.
-                    self.queues.scheduler.defer_all(site.drain(), now);
+                    self.scheduler.defer_all(site.drain(), now);
                 }
             }
         }
         // Queues on disk may have waited for a warm-up.
-        self.queues.scheduler.due_index.make_due_where(|_| true, now);
+        self.scheduler.due_index.make_due_where(|_| true, now);
         Ok(())
     }
 }
