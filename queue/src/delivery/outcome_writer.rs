@@ -51,7 +51,7 @@ pub(crate) struct OutcomeWriter {
     scheduler: Arc<Scheduler>,
     policy: Arc<SharedDeliveryPolicy>,
     pub(crate) metrics: Arc<DeliveryMetrics>,
-    pending_dsns: Arc<PendingDsns>,
+    pub(crate) pending_dsns: Arc<PendingDsns>,
 }
 
 impl OutcomeWriter {

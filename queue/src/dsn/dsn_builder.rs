@@ -51,25 +51,15 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Builds and sends DSNs.
 pub(crate) struct DsnReporter {
-    services: Services,
-    pending: Arc<PendingDsns>,
-    dispatcher: Arc<Dispatcher>,
-    policy: Arc<SharedDeliveryPolicy>,
+    pub(crate) services: Services,
+    pub(crate) pending: Arc<PendingDsns>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) policy: Arc<SharedDeliveryPolicy>,
     /// Reporting MTA.
-    hostname: DomainName,
+    pub(crate) hostname: DomainName,
 }
 
 impl DsnReporter {
-    pub(crate) fn new(
-        services: Services,
-        pending: Arc<PendingDsns>,
-        dispatcher: Arc<Dispatcher>,
-        policy: Arc<SharedDeliveryPolicy>,
-        hostname: DomainName,
-    ) -> Self {
-        Self { services, pending, dispatcher, policy, hostname }
-    }
-
     /// Builds and sends DSNs until shutdown.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut next = Timestamp::MAX;

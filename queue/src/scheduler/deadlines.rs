@@ -18,15 +18,10 @@ use jiff::Timestamp;
 use model::task::{LAST_ATTEMPT_GRACE, Task};
 use store::engine::{Batch, Key, ReadError, StoreError, Value};
 
-use crate::delivery::attempt::DeliveryAgent;
 use crate::scheduler::checked_out::CheckedOutTask;
-use crate::scheduler::deadline_timers::{DeadlineTimers, last_moment};
-use crate::scheduler::delays::DelayRecorder;
-use crate::scheduler::destination_queues::DestinationQueues;
+use crate::scheduler::deadline_timers::last_moment;
 use crate::scheduler::dispatch::Dispatcher;
-use crate::scheduler::pause_state::PauseState;
 use crate::scheduler::ready_queue::ReadyTask;
-use crate::services::Services;
 
 /// Tasks read at once.
 const PAGE_TASKS: usize = 500;
@@ -37,30 +32,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Tasks of an older version indexed in one commit.
 const INDEX_BATCH_TASKS: usize = 1_000;
 
-/// Ends expired tasks.
-pub(crate) struct DeadlineJob {
-    services: Services,
-    deadlines: Arc<DeadlineTimers>,
-    queues: Arc<DestinationQueues>,
-    agent: Arc<DeliveryAgent>,
-    delays: Arc<DelayRecorder>,
-    pause: PauseState,
-}
-
-impl DeadlineJob {
-    pub(crate) fn new(services: Services, dispatcher: &Dispatcher, delays: Arc<DelayRecorder>) -> Self {
-        Self {
-            services,
-            deadlines: Arc::clone(&dispatcher.deadlines),
-            queues: Arc::clone(&dispatcher.queues),
-            agent: Arc::clone(&dispatcher.agent),
-            delays,
-            pause: dispatcher.pause.clone(),
-        }
-    }
-
+impl Dispatcher {
     /// Ends expired tasks until shutdown.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run_deadlines(self: Arc<Self>) {
         if let Err(error) = self.index_deadlines().await {
             tracing::error!(%error, "cannot index the deadlines of mail queued by an older version; retrying at the next start");
         }
@@ -143,7 +117,7 @@ impl DeadlineJob {
         let Some(checked_out) = CheckedOutTask::check_out(&self.queues, &ready.task) else { return false };
         if !ready.task.is_expired(self.services.clock.now()) {
             // The row changes, so the task is reloaded when `checked_out` is dropped.
-            return self.delays.record_late(&ready).await;
+            return self.record_late(&ready).await;
         }
         let is_ended = self.agent.expire_task(&ready).await;
         if is_ended {

@@ -20,15 +20,10 @@ use model::recipient::{Recipient, RecipientState};
 use model::task::{QueueName, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
-use crate::delivery::attempt::DeliveryAgent;
-use crate::delivery::delivery_policy::SharedDeliveryPolicy;
 use crate::delivery::outcome::{self, NextAction};
 use crate::dsn::dsn_request;
-use crate::dsn::pending_dsns::PendingDsns;
-use crate::scheduler::deadline_timers::DeadlineTimers;
-use crate::scheduler::destination_queues::DestinationQueues;
+use crate::scheduler::dispatch::Dispatcher;
 use crate::scheduler::ready_queue::{DeliveryObstacle, ReadyTask};
-use crate::services::Services;
 
 /// Tasks read at once.
 const PAGE_TASKS: usize = 256;
@@ -37,29 +32,9 @@ const CONCURRENCY: usize = 64;
 /// Upper bound of the time between a task's key and its commit.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Records delays of queued mail.
-pub(crate) struct DelayRecorder {
-    services: Services,
-    agent: Arc<DeliveryAgent>,
-    queues: Arc<DestinationQueues>,
-    policy: Arc<SharedDeliveryPolicy>,
-    deadlines: Arc<DeadlineTimers>,
-    pending_dsns: Arc<PendingDsns>,
-}
-
-impl DelayRecorder {
-    pub(crate) fn new(
-        services: Services,
-        agent: Arc<DeliveryAgent>,
-        policy: Arc<SharedDeliveryPolicy>,
-        deadlines: Arc<DeadlineTimers>,
-        pending_dsns: Arc<PendingDsns>,
-    ) -> Self {
-        Self { services, queues: Arc::clone(&agent.queues), agent, policy, deadlines, pending_dsns }
-    }
-
+impl Dispatcher {
     /// Records delays until shutdown.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run_delay_recorder(self: Arc<Self>) {
         while !self.services.stop.is_cancelled() {
             let Some((queue, obstacle, reported)) = self.queues.delays.next_pending() else {
                 tokio::select! {
@@ -82,7 +57,7 @@ impl DelayRecorder {
         reported: Option<Key>,
     ) -> Result<(), ReadError> {
         let now = self.services.clock.now();
-        let first_retry = self.policy.current().schedule.waits.first().copied().unwrap_or_default();
+        let first_retry = self.agent.policy.current().schedule.waits.first().copied().unwrap_or_default();
         let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
         let end = store::task::due_start(queue, before);
         let mut from = reported.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
@@ -164,7 +139,7 @@ impl DelayRecorder {
                 self.services.outbox_wakeup.notify_one();
                 self.services.outcome_recorded.notify_waiters();
                 if is_dsn_due {
-                    self.pending_dsns.add((task.account, task.id.email), task.partition, now);
+                    self.agent.outcomes.pending_dsns.add((task.account, task.id.email), task.partition, now);
                 }
                 true
             }

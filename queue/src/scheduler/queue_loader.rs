@@ -8,39 +8,16 @@ use model::task::{QueueName, TaskTlsRequirement};
 use store::engine::Key;
 
 use crate::routing::route_table::READY_QUEUE_RETRY_DELAY;
-use crate::scheduler::Scheduler;
 use crate::scheduler::damaged_tasks::UnreadablePart;
-use crate::scheduler::destination_queues::DestinationQueues;
 use crate::scheduler::dispatch::{DispatchOutcome, Dispatcher, RETRY_DELAY};
-use crate::scheduler::pause_state::PauseState;
 use crate::scheduler::ready_queue::ReadyTask;
-use crate::services::Services;
 
 /// Tasks read from a queue at once: enough to keep a ready queue busy during the next read.
 const PAGE_TASKS: usize = 256;
 
-/// Loads due tasks.
-pub(crate) struct QueueLoader {
-    services: Services,
-    dispatcher: Arc<Dispatcher>,
-    scheduler: Arc<Scheduler>,
-    queues: Arc<DestinationQueues>,
-    pause: PauseState,
-}
-
-impl QueueLoader {
-    pub(crate) fn new(services: Services, dispatcher: Arc<Dispatcher>) -> Self {
-        Self {
-            services,
-            scheduler: Arc::clone(&dispatcher.scheduler),
-            queues: Arc::clone(&dispatcher.queues),
-            pause: dispatcher.pause.clone(),
-            dispatcher,
-        }
-    }
-
+impl Dispatcher {
     /// Loads due tasks until shutdown.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run_queue_loader(self: Arc<Self>) {
         while !self.services.stop.is_cancelled() {
             if self.pause.is_paused() {
                 self.pause.wait_unpaused().await;
@@ -111,7 +88,7 @@ impl QueueLoader {
             // Other tasks of the queue may use other ready queues.
             let is_default =
                 ready.task.route.is_none() && ready.task.tls_requirement() == TaskTlsRequirement::Opportunistic;
-            is_full |= self.dispatcher.dispatch(ready) == DispatchOutcome::QueueFull && is_default;
+            is_full |= self.dispatch(ready) == DispatchOutcome::QueueFull && is_default;
         }
         // If the ready queue is full, the next page waits with the tasks that did not fit.
         if let Some(next) = next.filter(|_| !is_full) {
@@ -142,7 +119,7 @@ impl QueueLoader {
             self.queues.ready_queue(pool, &route, TaskTlsRequirement::Opportunistic)
         });
         let found = match &site {
-            None => Ok(self.dispatcher.lookup_capacity(&queue.domain)),
+            None => Ok(self.lookup_capacity(&queue.domain)),
             Some(site) => site.load_capacity(queue.class, now, self.scheduler.in_flight.free_capacity()),
         };
         match (found, site) {
