@@ -5,7 +5,6 @@ use std::sync::Arc;
 use events::owner_alerts::OwnerAlerter;
 use model::id::AccountId;
 use queue::delivery::tls_reporter::{TlsReportSettings, TlsReporter};
-use queue::intake::ScheduledRelease;
 use queue::intake::account_limits::AccountLimits;
 use queue::services::Services;
 
@@ -30,7 +29,7 @@ pub fn start_delivery(queue: &Subsystems) {
 pub fn start_accounts(queue: &Subsystems, accounts: &AccountSubsystems, tls_reports: Option<TlsReportSettings>) {
     let Subsystems { services, delivery, events, .. } = queue;
     let AccountSubsystems { intake, domains, .. } = accounts;
-    services.spawn(ScheduledRelease::new(Arc::clone(intake)).run());
+    services.spawn(Arc::clone(intake).run_scheduled_release());
     services.spawn(accounts.automations.clone().run());
     let alerter = OwnerAlerter::new(&events.owner_alerts, Arc::clone(intake), domains.facts().clone());
     services.spawn(alerter.run());

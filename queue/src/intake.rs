@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An email is accepted once it is committed to disk. A failure before the commit leaves no row behind. [`prepare`]
-//! prepares the message. [`ScheduledRelease`] sends scheduled emails when they are due, and [`ScheduledEmails`]
-//! reschedules or cancels them before.
+//! prepares the message. [`scheduled_release`] sends scheduled emails when they are due, and [`reschedule`] reschedules or
+//! cancels them before.
 
 pub mod account_limits;
 mod build_message;
@@ -66,8 +66,7 @@ use crate::subsystems::DeliverySubsystems;
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
 pub use render_template::{RenderTemplateError, TemplateRenderer};
-pub use reschedule::{RescheduleError, ScheduledEmails};
-pub use scheduled_release::ScheduledRelease;
+pub use reschedule::RescheduleError;
 pub use suppression_check::would_be_suppressed;
 
 /// Upper bound of the header bytes that intake adds to a message (trace fields, Date, Message-ID, From).
@@ -85,7 +84,7 @@ pub struct Intake {
     pub limits: Arc<AccountLimits>,
     pub links: ServiceLinks,
     /// Next release of scheduled emails in each partition.
-    pub(crate) release_timers: Arc<PartitionTimers>,
+    pub(crate) release_timers: PartitionTimers,
     /// Largest message accepted over SMTP, in bytes.
     pub(crate) message_bytes_max: AtomicU64,
 }
@@ -96,8 +95,6 @@ pub struct IntakeParts {
     pub signer: MessageSigner,
     pub limits: Arc<AccountLimits>,
     pub links: ServiceLinks,
-    /// Next release of scheduled emails in each partition.
-    pub release_timers: Arc<PartitionTimers>,
     /// Largest message accepted over SMTP, in bytes.
     pub message_bytes_max: u64,
 }
@@ -140,7 +137,7 @@ impl Intake {
             signer: parts.signer,
             limits: parts.limits,
             links: parts.links,
-            release_timers: parts.release_timers,
+            release_timers: PartitionTimers::default(),
             message_bytes_max: AtomicU64::new(parts.message_bytes_max),
         }
     }

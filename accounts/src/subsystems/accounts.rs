@@ -19,8 +19,7 @@ use queue::intake::idempotency::IdempotencyKeys;
 use queue::intake::message_signer::MessageSigner;
 use queue::intake::sender_authorization::SenderAuthorization;
 use queue::intake::service_links::ServiceLinks;
-use queue::intake::{Intake, IntakeParts, ScheduledEmails, TemplateRenderer};
-use queue::scheduler::partition_timers::PartitionTimers;
+use queue::intake::{Intake, IntakeParts, TemplateRenderer};
 
 use super::Subsystems;
 use crate::credential_auth::CredentialAuthenticator;
@@ -60,7 +59,6 @@ pub struct AccountSubsystems {
     pub limits: Arc<AccountLimits>,
     pub senders: Arc<SenderAuthorization>,
     pub intake: Arc<Intake>,
-    pub scheduled_emails: Arc<ScheduledEmails>,
     pub templates: Arc<TemplateRenderer>,
     pub idempotency: Arc<IdempotencyKeys>,
     pub credentials: Arc<CredentialAuthenticator>,
@@ -87,13 +85,11 @@ impl AccountSubsystems {
         let emails = events.quota_tracker.clone();
         let limits = Arc::new(AccountLimits::new(services, emails, parts.plans, parts.rate_limit));
         let links = ServiceLinks::new(parts.link_key);
-        let release_timers = Arc::<PartitionTimers>::default();
         let intake = IntakeParts {
             sender_authorization: Arc::clone(&senders),
             signer: MessageSigner::new(pool, parts.signing),
             limits: Arc::clone(&limits),
             links: links.clone(),
-            release_timers: Arc::clone(&release_timers),
             message_bytes_max: parts.message_bytes_max,
         };
         let intake = Arc::new(Intake::new(services.clone(), delivery, intake));
@@ -118,7 +114,6 @@ impl AccountSubsystems {
             limits,
             senders,
             intake,
-            scheduled_emails: Arc::new(ScheduledEmails::new(services.clone(), release_timers)),
             templates,
             idempotency: Arc::new(IdempotencyKeys::new(services)),
             credentials: Arc::new(CredentialAuthenticator::new(services.clone())),

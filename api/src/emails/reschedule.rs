@@ -51,8 +51,8 @@ pub async fn reschedule(
 ) -> Result<EmailResponse> {
     find_without_recipients(&state, &tenant, id).await?;
     let outcome = match change.scheduled_at {
-        Some(at) => state.accounts.scheduled_emails.reschedule(&tenant, id, at).await,
-        None => state.accounts.scheduled_emails.cancel(&tenant, id).await,
+        Some(at) => state.accounts.intake.reschedule_email(&tenant, id, at).await,
+        None => state.accounts.intake.cancel_scheduled_email(&tenant, id).await,
     };
     outcome.map_err(|error| reschedule_error_problem(error, &state))?;
     let found = find(&state, &tenant, id).await?;

@@ -2,8 +2,6 @@
 //!
 //! If an email is changed while it is released, one of the two commits fails on the version check of the schedule row.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use model::email::{EmailRollup, EmailStatus};
 use model::event::{Event, EventKind};
@@ -17,10 +15,9 @@ use store::engine::{Batch, CommitError};
 use store::schedule::StoredSchedule;
 use thiserror::Error;
 
+use super::Intake;
 use super::prepare::validate_schedule;
 use crate::intake::submit_error::SubmitError;
-use crate::scheduler::partition_timers::PartitionTimers;
-use crate::services::Services;
 
 #[derive(Debug, Error)]
 pub enum RescheduleError {
@@ -52,22 +49,12 @@ impl From<CommitError> for RescheduleError {
     }
 }
 
-/// Reschedules and cancels scheduled emails.
-pub struct ScheduledEmails {
-    services: Services,
-    release_timers: Arc<PartitionTimers>,
-}
-
-impl ScheduledEmails {
-    pub fn new(services: Services, release_timers: Arc<PartitionTimers>) -> Self {
-        Self { services, release_timers }
-    }
-
+impl Intake {
     /// Changes the time at which a scheduled email is sent.
     ///
     /// # Errors
     /// Returns a [`RescheduleError`] if the email is unknown or not waiting, the time is invalid, or the store fails.
-    pub async fn reschedule(&self, tenant: &Tenant, id: EmailId, at: Timestamp) -> Result<(), RescheduleError> {
+    pub async fn reschedule_email(&self, tenant: &Tenant, id: EmailId, at: Timestamp) -> Result<(), RescheduleError> {
         validate_schedule(Some(at), self.services.clock.now())?;
         let (_, found) = self.find_scheduled(tenant, id, |schedule| schedule.state == ScheduleState::Waiting).await?;
         let (mut batch, partition) = self.begin_change()?;
@@ -82,7 +69,7 @@ impl ScheduledEmails {
     ///
     /// # Errors
     /// Returns a [`RescheduleError`] if the email is unknown or already sent, or the store fails.
-    pub async fn cancel(&self, tenant: &Tenant, id: EmailId) -> Result<(), RescheduleError> {
+    pub async fn cancel_scheduled_email(&self, tenant: &Tenant, id: EmailId) -> Result<(), RescheduleError> {
         // A due email that is held can be cancelled too.
         let (email, found) = match self.find_scheduled(tenant, id, Schedule::is_open).await {
             Err(RescheduleError::NotScheduled(EmailStatus::Cancelled)) => return Ok(()),

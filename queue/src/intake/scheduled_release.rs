@@ -32,8 +32,6 @@ use super::{Intake, SubmitError};
 use crate::intake::prepared_message::{
     DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef,
 };
-use crate::scheduler::partition_timers::PartitionTimers;
-use crate::services::Services;
 
 /// Emails released from one partition before the next partition has its turn.
 const ROUND_EMAILS: usize = 64;
@@ -46,26 +44,14 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Retry delay after a transient refusal, such as a full disk.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The job that releases due emails.
-pub struct ScheduledRelease {
-    services: Services,
-    intake: Arc<Intake>,
-    /// Next release in each partition; a change of a scheduled email sets it, too.
-    timers: Arc<PartitionTimers>,
-}
-
-impl ScheduledRelease {
-    pub fn new(intake: Arc<Intake>) -> Self {
-        Self { services: intake.services.clone(), timers: Arc::clone(&intake.release_timers), intake }
-    }
-
+impl Intake {
     /// Releases due emails until shutdown.
-    pub async fn run(self) {
+    pub async fn run_scheduled_release(self: Arc<Self>) {
         while !self.services.stop.is_cancelled() {
-            for partition in self.timers.due_or_wait(&self.services, None).await {
+            for partition in self.release_timers.due_or_wait(&self.services, None).await {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
-                    self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
+                    self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
                 }
             }
         }
@@ -73,12 +59,12 @@ impl ScheduledRelease {
 
     /// Releases the first due emails of a partition, and reschedules the partition if more are due.
     async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
-        self.timers.begin_scan(partition);
+        self.release_timers.begin_scan(partition);
         let now = self.services.clock.now();
         let first = store::schedule::list_due(&self.services.store, partition, now).await;
         // On a read error, look at the partition again later.
-        let first =
-            first.inspect_err(|_| self.timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
+        let first = first
+            .inspect_err(|_| self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
         let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
         let next = if has_more { Some(now) } else { first.later };
         let releases =
@@ -90,7 +76,7 @@ impl ScheduledRelease {
         }
         // Emails that failed are retried later, not at once.
         if let Some(next) = next.filter(|_| outcome.is_ok()) {
-            self.timers.schedule(partition, next);
+            self.release_timers.schedule(partition, next);
         }
         outcome
     }
@@ -110,7 +96,7 @@ impl ScheduledRelease {
             return self.fail_scheduled(email, found, Bytes::new(), &missing).await;
         };
         // A held email is retried for as long as a delivery would be.
-        let (until, held) = (self.intake.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
+        let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
         match self.submit_scheduled(&email, found, &body).await {
             // Cancelled or rescheduled concurrently: nothing to do.
             Ok(()) | Err(SubmitError::DoneConcurrently) => Ok(()),
@@ -142,9 +128,9 @@ impl ScheduledRelease {
         let on_suppressed = if fails_suppressed { OnSuppressed::Fail } else { OnSuppressed::Skip };
         let tenant = store::access::service_tenant(&self.services.store, email.account).await;
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
-        let sender = self.intake.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
+        let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
-        self.intake.sender_authorization.check_reachable(&tenant, &sender, &email.from.address, recipients)?;
+        self.sender_authorization.check_reachable(&tenant, &sender, &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
         let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, chunks, Disposition::Deliver, now);
         prepared.requirements.tls_enforced = sender.enforces_tls();
@@ -155,11 +141,11 @@ impl ScheduledRelease {
         match suppressed_disposition(&blocked, on_suppressed, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
-                prepared.chunks = self.intake.signer.sign(&sender, header::replace_date(body, now), now).await?;
+                prepared.chunks = self.signer.sign(&sender, header::replace_date(body, now), now).await?;
                 prepared.email.size_bytes = total_bytes(&prepared.chunks);
             }
         }
-        self.intake.commit(vec![prepared], &|_| {}).await
+        self.commit(vec![prepared], &|_| {}).await
     }
 
     /// Builds the prepared message of a scheduled email with its disposition.
@@ -189,7 +175,7 @@ impl ScheduledRelease {
             tls_enforced: false,
             tls_optional: false,
             // An email with `expires_in` (a login code) does not expire later because it was held.
-            expires_at: self.intake.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
+            expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
             plan: None,
         };
         let stored_schedule = Some(ScheduledRef { schedule: stored_schedule, counted });
@@ -228,7 +214,7 @@ impl ScheduledRelease {
             store::email::put_recipient(&mut batch, key.0, key.1, &held);
         }
         self.services.store.commit(batch).await?;
-        self.timers.schedule(partition, due);
+        self.release_timers.schedule(partition, due);
         self.services.outcome_recorded.notify_waiters();
         Ok(())
     }
@@ -246,7 +232,7 @@ impl ScheduledRelease {
         let detail = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
         let disposition = Disposition::Reject(EventKind::Failed, detail);
         let prepared = self.prepare_scheduled(email, found, vec![body], disposition, self.services.clock.now());
-        match self.intake.commit(vec![prepared], &|_| {}).await {
+        match self.commit(vec![prepared], &|_| {}).await {
             Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,
         }
