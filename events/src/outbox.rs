@@ -57,34 +57,18 @@ type OutboxCursors = BTreeMap<u16, Option<Key>>;
 
 /// Dispatches the events of this node's partitions.
 pub struct OutboxDispatcher {
-    services: Services,
-    webhooks: Arc<WebhookSender>,
-    quota_tracker: QuotaTracker,
-    trigger_index: Arc<TriggerIndex>,
+    pub(crate) services: Services,
+    pub(crate) webhooks: Arc<WebhookSender>,
+    pub(crate) quota_tracker: QuotaTracker,
+    pub(crate) trigger_index: Arc<TriggerIndex>,
     /// Serialises dispatching.
-    lock: tokio::sync::Mutex<()>,
+    pub(crate) lock: tokio::sync::Mutex<()>,
     /// Time, in milliseconds since 1970, before which all events of owned partitions are dispatched; 0 until it is
     /// known.
-    dispatched_until_ms: AtomicI64,
+    pub(crate) dispatched_until_ms: AtomicI64,
 }
 
 impl OutboxDispatcher {
-    pub(crate) fn new(
-        services: Services,
-        webhooks: Arc<WebhookSender>,
-        quota_tracker: QuotaTracker,
-        trigger_index: Arc<TriggerIndex>,
-    ) -> Self {
-        Self {
-            services,
-            webhooks,
-            quota_tracker,
-            trigger_index,
-            lock: tokio::sync::Mutex::default(),
-            dispatched_until_ms: AtomicI64::default(),
-        }
-    }
-
     /// Dispatches events until shutdown.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut failing = false;

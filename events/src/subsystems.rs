@@ -3,6 +3,7 @@
 pub mod idle;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
@@ -43,12 +44,14 @@ impl EventSubsystems {
         let webhooks = Arc::new(WebhookSender::new(services.clone(), Arc::clone(&owner_alerts.timers), webhooks));
         let quota_tracker = QuotaTracker::default();
         let trigger_index = Arc::<TriggerIndex>::default();
-        let outbox = Arc::new(OutboxDispatcher::new(
-            services.clone(),
-            Arc::clone(&webhooks),
-            quota_tracker.clone(),
-            Arc::clone(&trigger_index),
-        ));
+        let outbox = Arc::new(OutboxDispatcher {
+            services: services.clone(),
+            webhooks: Arc::clone(&webhooks),
+            quota_tracker: quota_tracker.clone(),
+            trigger_index: Arc::clone(&trigger_index),
+            lock: tokio::sync::Mutex::default(),
+            dispatched_until_ms: AtomicI64::default(),
+        });
         let exporter = Arc::new(ConversionExporter::new(services.clone()));
         let analytics = Arc::new(AnalyticsAggregator::new(services.clone(), Arc::clone(&exporter)));
         let email_tracking = Arc::new(EmailTracking::new(services.clone()));

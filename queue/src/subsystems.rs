@@ -39,9 +39,11 @@ use crate::delivery::outcome_writer::OutcomeWriter;
 use crate::delivery::tls_session_stats::TlsSessionStats;
 use crate::dsn::pending_dsns::PendingDsns;
 use crate::routing::MxRouter;
+use crate::routing::lookup_failures::LookupFailures;
 use crate::routing::route_table::RouteTable;
 use crate::scheduler::Scheduler;
 use crate::scheduler::deadline_timers::DeadlineTimers;
+use crate::scheduler::delay_tracker::DelayTracker;
 use crate::scheduler::destination_queues::{DestinationQueues, ReadyQueueLimits};
 use crate::scheduler::dispatch::Dispatcher;
 use crate::scheduler::holds::HoldCache;
@@ -106,22 +108,25 @@ impl DeliverySubsystems {
         let holds = Arc::<HoldCache>::default();
         let scheduler = Arc::new(Scheduler::new(services.clock.clone(), Arc::clone(&holds), settings.in_flight_max));
         let router = Arc::new(parts.router);
-        let queues = Arc::new(DestinationQueues::new(
-            services.clone(),
-            RouteTable::new(services.clock.clone(), Arc::clone(&router), Arc::clone(&scheduler)),
-            Arc::clone(&scheduler),
-            SourcePools::new(settings.source_addresses, settings.pools),
-            ReadyQueueLimits { pace: settings.pace, ready_max: settings.ready_max },
-        ));
+        let queues = Arc::new(DestinationQueues {
+            services: services.clone(),
+            routes: RouteTable::new(services.clock.clone(), Arc::clone(&router), Arc::clone(&scheduler)),
+            scheduler: Arc::clone(&scheduler),
+            pools: SourcePools::new(settings.source_addresses, settings.pools),
+            lookup_failures: LookupFailures::default(),
+            delays: DelayTracker::default(),
+            limits: ReadyQueueLimits { pace: settings.pace, ready_max: settings.ready_max },
+        });
         let pause = PauseState::new(Arc::clone(&policy), holds, services.stop.clone());
         let pending_dsns = Arc::<PendingDsns>::default();
         let tls_stats = Arc::new(TlsSessionStats::new(services.clone(), Arc::clone(&router)));
-        let outcomes = OutcomeWriter::new(
-            services.clone(),
-            Arc::clone(&scheduler),
-            Arc::clone(&policy),
-            Arc::clone(&pending_dsns),
-        );
+        let outcomes = OutcomeWriter {
+            services: services.clone(),
+            scheduler: Arc::clone(&scheduler),
+            policy: Arc::clone(&policy),
+            metrics: Arc::default(),
+            pending_dsns: Arc::clone(&pending_dsns),
+        };
         let agent = Arc::new(DeliveryAgent {
             services: services.clone(),
             queues: Arc::clone(&queues),

@@ -47,23 +47,14 @@ enum CommitOutcomeError {
 
 /// Commits outcomes.
 pub(crate) struct OutcomeWriter {
-    services: Services,
-    scheduler: Arc<Scheduler>,
-    policy: Arc<SharedDeliveryPolicy>,
+    pub(crate) services: Services,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) policy: Arc<SharedDeliveryPolicy>,
     pub(crate) metrics: Arc<DeliveryMetrics>,
     pub(crate) pending_dsns: Arc<PendingDsns>,
 }
 
 impl OutcomeWriter {
-    pub(crate) fn new(
-        services: Services,
-        scheduler: Arc<Scheduler>,
-        policy: Arc<SharedDeliveryPolicy>,
-        pending_dsns: Arc<PendingDsns>,
-    ) -> Self {
-        Self { services, scheduler, policy, metrics: Arc::default(), pending_dsns }
-    }
-
     /// Records an attempt: decides the next action, commits it and releases the task.
     pub(crate) async fn record_outcome(&self, ready: &ReadyTask, attempted: &AttemptResult) {
         // With unlimited retries, the store is never given up.

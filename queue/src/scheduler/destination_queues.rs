@@ -59,28 +59,10 @@ pub struct DestinationQueues {
     pub(crate) lookup_failures: LookupFailures,
     /// Queues that may need a delay event.
     pub(crate) delays: DelayTracker,
-    limits: ReadyQueueLimits,
+    pub(crate) limits: ReadyQueueLimits,
 }
 
 impl DestinationQueues {
-    pub(crate) fn new(
-        services: Services,
-        routes: RouteTable,
-        scheduler: Arc<Scheduler>,
-        pools: SourcePools,
-        limits: ReadyQueueLimits,
-    ) -> Self {
-        Self {
-            services,
-            routes,
-            scheduler,
-            pools,
-            lookup_failures: LookupFailures::default(),
-            delays: DelayTracker::default(),
-            limits,
-        }
-    }
-
     /// The ready queue of a route and source pool, created if needed.
     pub(crate) fn ready_queue(
         &self,
