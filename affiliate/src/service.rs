@@ -23,7 +23,6 @@ use crate::payouts::runs::DraftResult;
 use crate::portal::host::PortalHosts;
 use crate::program::onboarding::Onboarding;
 use crate::reconciliation::Reconciliation;
-use crate::stripe::backfill::Backfills;
 use crate::stripe::client::StripeProcessor;
 use crate::stripe::enrichment::Enrichment;
 use crate::stripe::events::ProcessorEvents;
@@ -40,9 +39,8 @@ pub struct AffiliateService {
     pub emails: PartnerEmails,
     pub hosts: PortalHosts,
     pub events: ProcessorEvents,
-    pub backfills: Backfills,
     pub audits: Arc<AuditRunner>,
-    processor: StripeProcessor,
+    pub processor: StripeProcessor,
 }
 
 impl AffiliateService {
@@ -92,7 +90,6 @@ impl AffiliateService {
                 storage_quotas: Arc::clone(&limits.storage),
                 ingest: FactIngest::new(&ledger, Some(Enrichment::new(&processor))),
             },
-            backfills: Backfills { context: of(), processor: processor.clone() },
             audits: Arc::default(),
             ledger,
             context,
@@ -120,7 +117,7 @@ impl AffiliateService {
         ];
         let stopped = pin!(stop());
         let others = async { drop(select(join_all(loops), stopped).await) };
-        join(self.backfills.run(stop()), others).await;
+        join(self.processor.run_backfills(stop()), others).await;
     }
 
     /// Returns the reconciliation with the programs' processors.

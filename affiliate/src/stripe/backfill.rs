@@ -37,7 +37,7 @@ use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, Key, ReadError};
 use tokio::time::timeout;
 
-use crate::context::{Context, ExtendCommit};
+use crate::context::ExtendCommit;
 use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, LedgerError, Result};
 use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::ledger::ingest::{FactIngest, IngestOutcome};
@@ -149,14 +149,7 @@ struct BackfillWindow {
     events: Vec<ProcessorJson>,
 }
 
-/// The back-fills of programs.
-#[derive(Clone)]
-pub struct Backfills {
-    pub(crate) context: Context,
-    pub(crate) processor: StripeProcessor,
-}
-
-impl Backfills {
+impl StripeProcessor {
     /// Starts a back-fill from `since` on; from 2011 if it is `None`. With `silent`, no events are emitted.
     ///
     /// # Errors
@@ -191,13 +184,13 @@ impl Backfills {
     ///
     /// # Errors
     /// `NotFound` if there is no such back-fill; the store cannot be read.
-    pub async fn backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill> {
+    pub async fn get_backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill> {
         backfill::get(&self.context.store, account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Backfill))
     }
 
     /// Runs the back-fills of this node's partitions until `stop`, one window of each at a time. On `stop`, releases
     /// the windows in progress, so that they do not count as failures.
-    pub fn run<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
+    pub fn run_backfills<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let process = self.new_process_id();
             {
@@ -343,12 +336,12 @@ impl Backfills {
         if !processor.has_api_access() {
             return Err(AffiliateError::Conflict(ConflictReason::NoApiKey).into());
         }
-        let client = self.processor.client_of(&program).ok_or(AffiliateError::Seal)?;
+        let client = self.client_of(&program).ok_or(AffiliateError::Seal)?;
         // Everything is fetched before anything is committed: a window that is too long is shortened, not read twice.
         let mut permit = client.permit();
         let window = WindowReader::for_backfill(&client, backfill, self.context.now()).read(&mut permit).await?;
         let context = if backfill.silent { self.context.clone().without_events() } else { self.context.clone() };
-        let ingest = FactIngest::new(&context, Some(Enrichment::new(&self.processor)));
+        let ingest = FactIngest::new(&context, Some(Enrichment::new(self)));
         let mut ingestion = WindowIngest { client, ingest, program, backfill, read: WindowResult::default() };
         ingestion.ingest_all(&window).await?;
         drop(permit);

@@ -113,7 +113,7 @@ pub async fn start(
     let ResolvedRequest { program, input: StartBackfill { since, silent }, claim, .. } = opened;
     let service = &state.affiliate;
     let change = |store: ResponseWriter<_>| async move {
-        service.backfills.start_backfill(program.account, since, silent, &store).await
+        service.processor.start_backfill(program.account, since, silent, &store).await
     };
     once(&state, owner.tenant(), owner_claim("begin_affiliate_backfill", claim), start_response, change).await
 }
@@ -125,6 +125,6 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 /// `GET …/backfill/{id}`.
 pub async fn get(state: State, owner: Owner, request: ReadRequest<BackfillPath>) -> Result<BackfillResponse> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let found = state.affiliate.backfills.backfill(program.account, input.id()?).await;
+    let found = state.affiliate.processor.get_backfill(program.account, input.id()?).await;
     found.map(BackfillResponse::from).or_problem(&state)
 }

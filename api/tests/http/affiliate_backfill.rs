@@ -112,7 +112,7 @@ pub(crate) async fn connect_program(
 /// Runs backfills until none is left.
 async fn run_backfills(world: &World) {
     let service = world.affiliate.clone();
-    while service.backfills.backfill_due(0..=PARTITIONS - 1, world.services.clock.now()).await.unwrap() {}
+    while service.processor.backfill_due(0..=PARTITIONS - 1, world.services.clock.now()).await.unwrap() {}
 }
 
 /// Starts a backfill and runs it to its end.
@@ -513,7 +513,7 @@ async fn window_that_kills_the_process_is_abandoned() {
             biased;
             () = wait_for_requests(&requests, before) => started += 1,
             // No window was left, or only its end was recorded.
-            _ = service.backfills.backfill_due(0..=PARTITIONS - 1, now) => {}
+            _ = service.processor.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
         world.services.clock.advance(Duration::from_secs(301));
     }
@@ -535,7 +535,7 @@ async fn graceful_stop_is_not_a_failure() {
     let service = world.affiliate.clone();
     for _ in 0..4 {
         let before = requests.load(Ordering::Relaxed);
-        service.backfills.run(wait_for_requests(&requests, before)).await;
+        service.processor.run_backfills(wait_for_requests(&requests, before)).await;
     }
     run_backfills(&world).await;
     let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
