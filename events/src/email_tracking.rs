@@ -121,15 +121,12 @@ impl EmailTracking {
             return Err(TrackingError::Busy);
         }
         store::tracking::save(&mut batch, fetched.tracked, found, &tally);
-        let event = Event {
-            id: EventId::new(now, self.services.entropy.unique_bits()),
-            account: fetched.tracked.account,
-            subject: fetched.tracked.email.into(),
-            kind: if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened },
-            recipient: found.recipient.as_ref().map(|recipient| recipient.address.clone()),
-            created_at: now,
-            detail: event_data(fetched, visitor, counted),
-        };
+        let kind = if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened };
+        let (id, detail) =
+            (EventId::new(now, self.services.entropy.unique_bits()), event_data(fetched, visitor, counted));
+        let event = Event::new(id, fetched.tracked.account, fetched.tracked.email, kind, now, detail);
+        let recipient = found.recipient.as_ref().map(|recipient| recipient.address.clone());
+        let event = Event { recipient, ..event };
         store::event::record(&mut batch, &event, partition);
         self.services.store.commit(batch).await?;
         self.services.outbox_wakeup.notify_one();

@@ -127,15 +127,9 @@ impl BounceProcessor {
             }
             current = after.or(before.map(|found| found.suppression));
         }
-        let event = Event {
-            id: EventId::new(now, services.entropy.unique_bits()),
-            account: recipient.account,
-            subject: email.into(),
-            kind: step.kind,
-            recipient: Some(found.recipient.address.clone()),
-            created_at: now,
-            detail: event_data(report, current.as_ref()),
-        };
+        let (id, detail) = (EventId::new(now, services.entropy.unique_bits()), event_data(report, current.as_ref()));
+        let event = Event::new(id, recipient.account, email, step.kind, now, detail);
+        let event = Event { recipient: Some(found.recipient.address.clone()), ..event };
         // Any partition will do; choosing it by email spreads the dispatching over all nodes.
         store::event::record(&mut batch, &event, partition_of(recipient));
         Ok(batch)

@@ -143,15 +143,10 @@ impl BatchWriter {
     }
 
     fn record(&self, batch: &mut Batch, received: &ReceivedEmail) -> Event {
-        let event = Event {
-            id: EventId::new(received.received_at, self.services.entropy.unique_bits()),
-            account: received.account,
-            subject: received.id.into(),
-            kind: EventKind::Received,
-            recipient: Some(received.rcpt_to.clone()),
-            created_at: received.received_at,
-            detail: received_event_data(received).into(),
-        };
+        let (at, detail) = (received.received_at, received_event_data(received).into());
+        let id = EventId::new(at, self.services.entropy.unique_bits());
+        let event = Event::new(id, received.account, received.id, EventKind::Received, at, detail);
+        let event = Event { recipient: Some(received.rcpt_to.clone()), ..event };
         // Prefer a partition of this node, which dispatches the event at once; any other is dispatched by its owner.
         let [.., last] = received.id.to_bytes();
         let partition = self.services.leases.any().unwrap_or(u16::from(last) % PARTITIONS);

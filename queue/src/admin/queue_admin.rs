@@ -286,15 +286,10 @@ impl QueueAdmin {
             ..recipient.clone()
         };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
-        let event = Event {
-            id: EventId::new(now, self.services.entropy.unique_bits()),
-            account: task.account,
-            subject: task.id.email.into(),
-            kind: EventKind::Cancelled,
-            recipient: Some(task.address.clone()),
-            created_at: now,
-            detail: json!({"by": "operator"}),
-        };
+        let id = EventId::new(now, self.services.entropy.unique_bits());
+        let detail = json!({"by": "operator"});
+        let event = Event::new(id, task.account, task.id.email, EventKind::Cancelled, now, detail);
+        let event = Event { recipient: Some(task.address.clone()), ..event };
         store::event::record(&mut batch, &event, task.partition);
         self.services.store.commit(batch).await?;
         Ok(())

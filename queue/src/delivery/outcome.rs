@@ -266,38 +266,26 @@ pub fn outcome_batch(
         let attempt = attempt_record(task, attempted, next_attempt_at);
         store::attempt::put(&mut batch, task.account, task.id.email, &attempt);
     }
-    let event = Event {
-        id: event,
-        account: task.account,
-        subject: task.id.email.into(),
-        kind,
-        recipient: Some(task.address.clone()),
-        created_at: now,
-        detail: event_data(task, attempted, next, suppression),
-    };
+    let detail = event_data(task, attempted, next, suppression);
+    let event = Event::new(event, task.account, task.id.email, kind, now, detail);
+    let event = Event { recipient: Some(task.address.clone()), ..event };
     store::event::record(&mut batch, &event, task.partition);
     (batch, event)
 }
 
 /// Builds the delay event of an email that waits because of an obstacle at its destination.
 pub(crate) fn delayed_event(task: &Task, obstacle: &DeliveryObstacle, now: Timestamp, event: EventId) -> Event {
-    Event {
-        id: event,
-        account: task.account,
-        subject: task.id.email.into(),
-        kind: EventKind::DeliveryDelayed,
-        recipient: Some(task.address.clone()),
-        created_at: now,
-        detail: json!({"delay": {
-            "smtp_code": null,
-            "enhanced_code": null,
-            "diagnostic": obstacle.reason,
-            "attempt": task.attempts,
-            "next_attempt_at": timestamp::to_rfc3339(obstacle.until.min(task.expires_at)),
-            "expires_at": timestamp::to_rfc3339(task.expires_at),
-            "unconfirmed": false,
-        }}),
-    }
+    let detail = json!({"delay": {
+        "smtp_code": null,
+        "enhanced_code": null,
+        "diagnostic": obstacle.reason,
+        "attempt": task.attempts,
+        "next_attempt_at": timestamp::to_rfc3339(obstacle.until.min(task.expires_at)),
+        "expires_at": timestamp::to_rfc3339(task.expires_at),
+        "unconfirmed": false,
+    }});
+    let event = Event::new(event, task.account, task.id.email, EventKind::DeliveryDelayed, now, detail);
+    Event { recipient: Some(task.address.clone()), ..event }
 }
 
 fn attempt_record(task: &Task, attempted: &AttemptResult, next_attempt_at: Option<Timestamp>) -> Attempt {

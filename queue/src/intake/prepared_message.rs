@@ -263,15 +263,7 @@ impl PreparedMessage {
             }
         }
         let email = &self.email;
-        Event {
-            id,
-            account: email.account,
-            subject: email.id.into(),
-            kind,
-            recipient: None,
-            created_at: self.now,
-            detail,
-        }
+        Event::new(id, email.account, email.id, kind, self.now, detail)
     }
 
     fn recipient_row(&self, index: u16, to: &EnvelopeRecipient) -> Recipient {

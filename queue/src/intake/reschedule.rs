@@ -87,18 +87,12 @@ impl Intake {
             let cancelled = Recipient { state, last_event, ..recipient.clone() };
             store::email::put_recipient(&mut batch, key.0, key.1, &cancelled);
         }
-        let event = Event {
-            id: EventId::new(now, self.services.entropy.unique_bits()),
-            account: key.0,
-            subject: id.into(),
-            kind: EventKind::Cancelled,
-            recipient: None,
-            created_at: now,
-            // `accepted_at` lets the quota tracker credit the plan's usage of that day and month.
-            detail: json!({
-                "by": "customer", "recipients_count": waiting().count(), "accepted_at": email.email.created_at,
-            }),
-        };
+        // `accepted_at` lets the quota tracker credit the plan's usage of that day and month.
+        let detail = json!({
+            "by": "customer", "recipients_count": waiting().count(), "accepted_at": email.email.created_at,
+        });
+        let event_id = EventId::new(now, self.services.entropy.unique_bits());
+        let event = Event::new(event_id, key.0, id, EventKind::Cancelled, now, detail);
         store::event::record(&mut batch, &event, partition);
         self.services.store.commit(batch).await?;
         self.services.outbox_wakeup.notify_one();
