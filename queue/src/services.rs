@@ -44,8 +44,8 @@ impl Services {
             outbox_wakeup: Arc::default(),
             recent_events: Arc::default(),
             outcome_recorded: Arc::default(),
-            stop: supervisor.stop_token(),
-            abort: supervisor.abort_token(),
+            stop: supervisor.stop.clone(),
+            abort: supervisor.abort.clone(),
             supervisor,
         }
     }
@@ -58,11 +58,5 @@ impl Services {
     /// True if delivery has stopped permanently because of a panic and a restart is needed.
     pub fn has_failed(&self) -> bool {
         self.supervisor.has_failed()
-    }
-
-    /// Resolves after the next outcome. Outcomes after this call count even before the future is first polled, so a
-    /// caller can create it, check a condition and then wait without missing one.
-    pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
-        self.outcome_recorded.notified()
     }
 }

@@ -203,7 +203,7 @@ impl DeliverySubsystems {
 
     /// Signs each transaction of domains that use DKIM2. Only the first call has an effect.
     pub fn set_transaction_signer(&self, signer: TransactionSigner) {
-        self.dispatcher.agent.set_transaction_signer(signer);
+        let _ = self.dispatcher.agent.transaction_signer.set(signer);
     }
 
     /// Whether delivery is paused, held or stopped.

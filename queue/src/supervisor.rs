@@ -15,8 +15,10 @@ pub(crate) const COMMIT_MAX: Duration = Duration::from_secs(1);
 /// Supervisor of all tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Supervisor {
-    stop: CancellationToken,
-    abort: CancellationToken,
+    /// Cancelled when no new work may begin.
+    pub(crate) stop: CancellationToken,
+    /// Cancelled when attempts must not wait for hosts any more.
+    pub(crate) abort: CancellationToken,
     /// Cancelled when all remaining tasks are dropped.
     end: CancellationToken,
     tasks: TaskTracker,
@@ -24,16 +26,6 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Cancelled when no new work may begin.
-    pub(crate) fn stop_token(&self) -> CancellationToken {
-        self.stop.clone()
-    }
-
-    /// Cancelled when attempts must not wait for hosts any more.
-    pub(crate) fn abort_token(&self) -> CancellationToken {
-        self.abort.clone()
-    }
-
     /// Spawns a task that ends at shutdown.
     ///
     /// A panic may leak what the task held, such as a connection count or memory. So delivery stops, and the process

@@ -62,7 +62,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     let clock = &world.server.clock;
     // Probe the host until all mail is deferred: it has then been dead for longer than the first retry delay.
     loop {
-        let changed = world.server.queue.services.next_outcome();
+        let changed = world.server.queue.services.outcome_recorded.notified();
         let mut emails = Vec::new();
         for id in &ids {
             emails.push(world.email(*id).await);
@@ -90,7 +90,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     }
     clock.advance(Duration::from_secs(4 * 3600));
     loop {
-        let changed = world.server.queue.services.next_outcome();
+        let changed = world.server.queue.services.outcome_recorded.notified();
         let page = store::task::list_all(&world.server.store, None, 100).await.unwrap();
         if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
             break;

@@ -237,7 +237,7 @@ impl TestWorld {
         let poll = async {
             loop {
                 // Subscribe before reading, so that no change in between is missed.
-                let outcome = self.server.queue.services.next_outcome();
+                let outcome = self.server.queue.services.outcome_recorded.notified();
                 let email = self.email(id).await;
                 if condition(&email) {
                     return email;
@@ -255,7 +255,7 @@ impl TestWorld {
     pub async fn wait_for_emails(&self, condition: impl Fn(&[EmailWithRecipients]) -> bool) {
         let poll = async {
             loop {
-                let outcome = self.server.queue.services.next_outcome();
+                let outcome = self.server.queue.services.outcome_recorded.notified();
                 let emails = store::email::list(&self.server.store, self.account, None, 100).await.unwrap();
                 if condition(&emails) {
                     return;
@@ -271,7 +271,7 @@ impl TestWorld {
         let queue = std::sync::Arc::clone(&self.server.queue);
         let poll = async {
             loop {
-                let outcome = queue.services.next_outcome();
+                let outcome = queue.services.outcome_recorded.notified();
                 if queue.delivery.memory_load().0 == 0 {
                     return;
                 }

@@ -214,7 +214,7 @@ pub async fn draft(
         RequestDecision::Replay(stored) => return replay_draft_response(&stored),
         RequestDecision::Proceed(guard) => guard,
     };
-    let run = match guard.as_deref().and_then(IdempotencyGuard::partial_outcome) {
+    let run = match guard.as_deref().and_then(|guard| guard.partial.as_ref()) {
         Some(partial) => partial.answer.parse().map_err(Problem::internal)?,
         None => match begin_draft(&state, program.account, input.cutoff, guard.as_deref()).await? {
             Ok(run) => run,

@@ -44,7 +44,7 @@ pub async fn send_idempotent(
     if let Err(SubmitError::Unconfirmed { id }) = &result {
         let mut batch = Batch::progress();
         store_response(IdempotentResult::Unconfirmed(*id), &mut batch);
-        store_unconfirmed(state, batch, guard.iter().map(|guard| guard.hold_key()).collect());
+        store_unconfirmed(state, batch, guard.iter().map(|guard| guard.hold.clone()).collect());
     }
     let remaining = result.as_ref().map(|accepted| accepted.remaining).unwrap_or_default();
     let response = finish(guard.as_deref(), state, result.map(|accepted| sent(&accepted))).await?;

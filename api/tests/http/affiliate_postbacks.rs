@@ -55,7 +55,7 @@ impl Program {
     /// The partner's postback log, once `passes` holds.
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
-            let settled = self.world.services.next_outcome();
+            let settled = self.world.services.outcome_recorded.notified();
             let (log, _) = self.service.partners.list_postbacks(self.account, partner, None, 50).await.unwrap();
             if passes(&log) {
                 return log;

@@ -108,7 +108,7 @@ async fn blocked_scheduled_email_returns_its_quota() {
     let path = format!("/emails/{id}");
     let released = async {
         loop {
-            let changed = world.services.next_outcome();
+            let changed = world.services.outcome_recorded.notified();
             if world.get(&path).await.json()["email"]["status"] == "failed" {
                 return;
             }

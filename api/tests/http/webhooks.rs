@@ -127,7 +127,7 @@ impl World {
     /// Polls a path until the response satisfies `holds`.
     async fn poll_until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let settled = self.services.next_outcome();
+            let settled = self.services.outcome_recorded.notified();
             let found = self.get(path).await;
             assert_eq!(found.status, StatusCode::OK, "{found:?}");
             let found = found.json();

@@ -78,11 +78,6 @@ pub(crate) struct DeliveryAgent {
 }
 
 impl DeliveryAgent {
-    /// Enables DKIM2 signatures of transactions. Only the first call has an effect.
-    pub(crate) fn set_transaction_signer(&self, signer: TransactionSigner) {
-        let _ = self.transaction_signer.set(signer);
-    }
-
     /// Reads the message of a task from the store.
     async fn read_body(&self, task: &Task) -> Result<Option<Bytes>, ReadError> {
         let stored = store::email::get_body(&self.services.store, task.account, task.id.email).await?;

@@ -63,8 +63,10 @@ pub struct IdempotencyGuard {
     name: ScopedIdempotencyKey,
     fingerprint: String,
     before: Option<StoredIdempotencyRecord>,
-    partial: Option<PartialResult>,
-    hold: InProgressHold,
+    /// The stored progress, when the operation was executed in part before.
+    pub partial: Option<PartialResult>,
+    /// Keeps the key in progress beyond the life of the guard, for a result that is recorded later.
+    pub hold: InProgressHold,
 }
 
 /// Keeps a key in progress for as long as one of its clones exists.
@@ -138,16 +140,6 @@ impl IdempotencyKeys {
 }
 
 impl IdempotencyGuard {
-    /// Keeps the key in progress beyond the life of the guard, for a result that is recorded later.
-    pub fn hold_key(&self) -> InProgressHold {
-        self.hold.clone()
-    }
-
-    /// Returns the stored progress when the operation was executed in part before.
-    pub fn partial_outcome(&self) -> Option<&PartialResult> {
-        self.partial.as_ref()
-    }
-
     /// Adds the result to the batch that commits the operation.
     pub fn record_outcome(&self, batch: &mut Batch, outcome: IdempotentResult, now: Timestamp) {
         let used = IdempotencyRecord { fingerprint: self.fingerprint.clone(), outcome, created_at: now };

@@ -99,7 +99,7 @@ impl BatchSubmission<'_> {
             BatchItem::Submitted(_, guard) => guard.as_ref(),
             BatchItem::Settled(_) => None,
         });
-        guards.chain(&self.slot).map(|guard| guard.hold_key()).collect()
+        guards.chain(&self.slot).map(|guard| guard.hold.clone()).collect()
     }
 }
 
@@ -180,7 +180,7 @@ pub async fn send_batch(
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,
     };
-    let mut settled = match guard.as_ref().and_then(|guard| guard.partial_outcome()) {
+    let mut settled = match guard.as_ref().and_then(|guard| guard.partial.as_ref()) {
         Some(before) => BatchResponse::settled_entries(before)?.into_iter(),
         None => Vec::new().into_iter(),
     };
