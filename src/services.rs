@@ -193,7 +193,7 @@ impl Server {
             accounts.links.set_base_url(base_url.trim_end_matches('/'));
         }
         if let Some(target) = build_conversion_target(config, resolver.clone())? {
-            accounts.product_events.set_conversion_target(target);
+            accounts.product_events.exporter.set_target(target);
         }
         let tls_reports = tls_report_settings(config, &resolver)?;
         let inbound = build_inbound(config, &accounts, &resolver)?;

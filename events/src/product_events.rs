@@ -23,15 +23,14 @@ use model::trigger_event::TriggerEvent;
 use queue::intake::submit_error::SubmitError;
 use queue::services::Services;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError, StoreError};
+use store::engine::{Batch, CommitError};
 use store::pending_analytics::AnalyticsEvent;
 use store::product_event::StoredProductEvent;
 
 use crate::automations::engine::{AutomationEngine, SignalEffects};
 
-pub(crate) use aggregation::AnalyticsAggregator;
-pub(crate) use conversion_export::ConversionExporter;
-pub use conversion_export::{ConversionExportSettings, ConversionTarget};
+pub use aggregation::AnalyticsAggregator;
+pub use conversion_export::{ConversionExportSettings, ConversionExporter, ConversionTarget};
 
 /// Commit tries when rows that the commit depends on change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
@@ -51,22 +50,13 @@ pub struct IngestedProductEvent {
 /// Ingests product events and visits.
 #[derive(Clone)]
 pub struct ProductEventService {
-    services: Services,
-    automations: AutomationEngine,
-    aggregator: Arc<AnalyticsAggregator>,
-    exporter: Arc<ConversionExporter>,
+    pub(crate) services: Services,
+    pub(crate) automations: AutomationEngine,
+    pub aggregator: Arc<AnalyticsAggregator>,
+    pub exporter: Arc<ConversionExporter>,
 }
 
 impl ProductEventService {
-    pub(crate) fn new(
-        services: Services,
-        automations: AutomationEngine,
-        aggregator: Arc<AnalyticsAggregator>,
-        exporter: Arc<ConversionExporter>,
-    ) -> Self {
-        Self { services, automations, aggregator, exporter }
-    }
-
     /// Assigns an id and the current time to a received event.
     #[must_use]
     pub fn with_id_and_time(&self, tenant: &Tenant, incoming: EventFacts) -> ProductEvent {
@@ -172,20 +162,5 @@ impl ProductEventService {
             self.services.leases.wait_for_change().await;
         }
         Err(SubmitError::Unavailable)
-    }
-
-    /// Aggregates all pending events of this node's partitions. The results are stored when this returns.
-    pub async fn aggregate(&self) -> Result<(), StoreError> {
-        self.aggregator.aggregate_all().await
-    }
-
-    /// Enables the export of conversions. Only the first call has an effect.
-    pub fn set_conversion_target(&self, target: ConversionTarget) {
-        self.exporter.set_target(target);
-    }
-
-    /// Posts the exports that are due now and returns their number.
-    pub async fn export_due_now(&self) -> Result<usize, StoreError> {
-        self.exporter.export_due().await.map(|(attempted, _)| attempted)
     }
 }

@@ -67,7 +67,8 @@ impl EventSubsystems {
     /// Accepts product events and visits.
     #[must_use]
     pub fn product_event_service(&self, services: &Services, engine: AutomationEngine) -> ProductEventService {
-        ProductEventService::new(services.clone(), engine, Arc::clone(&self.analytics), Arc::clone(&self.exporter))
+        let (aggregator, exporter) = (Arc::clone(&self.analytics), Arc::clone(&self.exporter));
+        ProductEventService { services: services.clone(), automations: engine, aggregator, exporter }
     }
 }
 

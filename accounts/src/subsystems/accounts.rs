@@ -96,13 +96,15 @@ impl AccountSubsystems {
         let templates = Arc::new(TemplateRenderer::new(store.clone()));
         let engine = events.automation_engine(services, Arc::clone(&parts.vault));
         let product_events = events.product_event_service(services, engine.clone());
-        let automations = AutomationRunner::new(
+        let automations = AutomationRunner {
+            services: services.clone(),
+            intake: Arc::clone(&intake),
+            templates: Arc::clone(&templates),
             engine,
-            Arc::clone(&intake),
-            Arc::clone(&templates),
-            Arc::clone(&delivery.queues),
-            delivery.pause_state().clone(),
-        );
+            queues: Arc::clone(&delivery.queues),
+            pause: delivery.pause_state().clone(),
+            logged_runs: Arc::default(),
+        };
         let response_budget = ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX);
         let webhooks = WebhookService::new(services.clone(), Arc::clone(&events.webhooks), response_budget);
         let bounces = BounceProcessor::new(services.clone(), delivery, parts.domains.facts.clone());

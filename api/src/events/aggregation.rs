@@ -9,7 +9,7 @@ const COUNT_WAIT_MAX: Duration = Duration::from_millis(200);
 pub(crate) async fn wait_until_counted(state: &State) {
     let events = Arc::clone(&state.accounts.product_events);
     // Runs in its own task, because an interrupted aggregation would have to start again.
-    let counting = state.background.tasks.spawn(async move { events.aggregate().await });
+    let counting = state.background.tasks.spawn(async move { events.aggregator.aggregate_all().await });
     if let Ok(Ok(Err(error))) = tokio::time::timeout(COUNT_WAIT_MAX, counting).await {
         tracing::warn!(%error, "cannot aggregate product events: counts may lag");
     }

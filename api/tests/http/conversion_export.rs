@@ -55,18 +55,18 @@ fn exporter(url: String) -> ConversionTarget {
 async fn conversion_export_retries_until_accepted() {
     let (world, (url, received)) = (World::start().await, start_platform(vec![500, 429, 204, 400]).await);
     let events = &world.accounts.product_events;
-    events.set_conversion_target(exporter(url));
+    events.exporter.set_target(exporter(url));
     let send_event = async |id: &str, extra: Value| {
         let mut data = json!({"id": id});
         data.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let event = json!({"name": "user.created", "email": "Grace@example.net", "data": data});
         let response = world.post("/events", event.to_string()).await;
         assert_eq!(response.status, StatusCode::ACCEPTED);
-        events.aggregate().await.unwrap();
+        events.aggregator.aggregate_all().await.unwrap();
     };
     let try_after = async |seconds: u64| {
         world.services.clock.advance(Duration::from_secs(seconds));
-        events.export_due_now().await.unwrap()
+        events.exporter.export_due().await.unwrap().0
     };
     // A conversion without a click id is not exported.
     send_event("u0", json!({})).await;

@@ -57,7 +57,7 @@ impl AutomationRunner {
         // Due now, which orders the rest behind work that became due meanwhile.
         let after = left.map(|work| AutomationJob { due: self.services.clock.now(), work, ..job.clone() });
         if let Some(after) = &after {
-            self.trigger_index.timers.schedule(after.partition, after.due);
+            self.engine.0.trigger_index.timers.schedule(after.partition, after.due);
         }
         replace_job(&mut batch, found, after.as_ref());
         let partitions = store::automation_run::due_work::partitions_of(&batch);
@@ -207,7 +207,7 @@ impl AutomationRunner {
             let mut after = found.run.clone();
             change(&mut after);
             if let Some(due) = after.due {
-                self.trigger_index.timers.schedule(after.partition, due);
+                self.engine.0.trigger_index.timers.schedule(after.partition, due);
             }
             store::automation_run::update(batch, &found, &after);
         }

@@ -32,7 +32,6 @@ use store::engine::{Batch, CommitError, Key, ReadError};
 use super::email_step::StepCommit;
 use super::engine::{AutomationEngine, corrupt};
 use super::step::{self, RunUpdate};
-use super::trigger_index::TriggerIndex;
 
 /// Due work read from a partition at once: this many of the oldest, and this many of the newest.
 const PAGE_WORK: usize = 256;
@@ -64,39 +63,27 @@ type ScanPositions = HashMap<u16, Key>;
 /// Advances runs, executes jobs and makes dry runs. Clones share one state.
 #[derive(Clone)]
 pub struct AutomationRunner {
-    pub(super) services: Services,
+    pub services: Services,
     /// Accepts the emails of steps.
-    pub(super) intake: Arc<Intake>,
-    pub(super) templates: Arc<TemplateRenderer>,
+    pub intake: Arc<Intake>,
+    pub templates: Arc<TemplateRenderer>,
     pub engine: AutomationEngine,
-    pub(super) trigger_index: Arc<TriggerIndex>,
-    queues: Arc<DestinationQueues>,
-    pause: PauseState,
+    pub queues: Arc<DestinationQueues>,
+    pub pause: PauseState,
     /// Runs whose read error was logged.
-    logged_runs: Arc<Mutex<HashSet<RunId>>>,
+    pub logged_runs: Arc<Mutex<HashSet<RunId>>>,
 }
 
 impl AutomationRunner {
-    pub fn new(
-        engine: AutomationEngine,
-        intake: Arc<Intake>,
-        templates: Arc<TemplateRenderer>,
-        queues: Arc<DestinationQueues>,
-        pause: PauseState,
-    ) -> Self {
-        let (services, trigger_index) = (engine.0.services.clone(), Arc::clone(&engine.0.trigger_index));
-        Self { services, intake, templates, engine, trigger_index, queues, pause, logged_runs: Arc::default() }
-    }
-
     /// Processes due work until shutdown.
     pub async fn run(self) {
-        let Self { services, trigger_index, .. } = &self;
+        let (services, timers) = (&self.services, &self.engine.0.trigger_index.timers);
         let mut positions = ScanPositions::new();
         while !services.stop.is_cancelled() {
             // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
             // the backup.
             self.pause.wait_until_released().await;
-            let due = trigger_index.timers.due_or_wait(services, Some(POLL_INTERVAL)).await;
+            let due = timers.due_or_wait(services, Some(POLL_INTERVAL)).await;
             self.process_partitions(&due, &mut positions).await;
         }
     }
@@ -129,7 +116,7 @@ impl AutomationRunner {
         }
         let mut work = round_robin(work, account_of);
         let left = work.split_off(work.len().min(ROUND_WORK));
-        left.iter().for_each(|(partition, _)| self.trigger_index.timers.schedule(*partition, now));
+        left.iter().for_each(|(partition, _)| self.engine.0.trigger_index.timers.schedule(*partition, now));
         let mut done = futures_util::stream::iter(work)
             .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
             .buffer_unordered(CONCURRENCY);
@@ -140,7 +127,7 @@ impl AutomationRunner {
                 if let Err(error) = outcome {
                     store::warn_unless_away!(self.services.store, %error, "cannot advance an automation run; retrying");
                 }
-                self.trigger_index.timers.schedule(partition, self.services.clock.after(RETRY_DELAY));
+                self.engine.0.trigger_index.timers.schedule(partition, self.services.clock.after(RETRY_DELAY));
             }
         }
         if any {
@@ -157,7 +144,7 @@ impl AutomationRunner {
         now: Timestamp,
         positions: &mut ScanPositions,
     ) -> Vec<(Timestamp, DueWork)> {
-        let timers = &self.trigger_index.timers;
+        let timers = &self.engine.0.trigger_index.timers;
         timers.begin_scan(partition);
         let (after, store) = (positions.remove(&partition), &self.services.store);
         let retry_at = self.services.clock.after(RETRY_DELAY);
@@ -253,7 +240,7 @@ impl AutomationRunner {
                     continue;
                 }
                 if let Some(due) = run.due {
-                    self.trigger_index.timers.schedule(run.partition, due);
+                    self.engine.0.trigger_index.timers.schedule(run.partition, due);
                 }
                 if !found.has_other_due_key() {
                     return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
@@ -351,7 +338,7 @@ impl AutomationRunner {
         let committed = self.commit_step(batch).await?;
         if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
             // Schedule the partition for this run, whatever else is due there.
-            self.trigger_index.timers.schedule(update.run.partition, due);
+            self.engine.0.trigger_index.timers.schedule(update.run.partition, due);
         }
         if !update.run.status.is_active() && self.services.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
             self.fold_run_counts(update.run.account, update.run.automation).await?;

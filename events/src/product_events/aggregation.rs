@@ -32,7 +32,7 @@ const IDLE_FACTOR: u32 = 3;
 const COMMIT_TRIES_MAX: usize = 20;
 
 /// Aggregates product events and visits into the rows that accounts share.
-pub(crate) struct AnalyticsAggregator {
+pub struct AnalyticsAggregator {
     services: Services,
     exporter: Arc<ConversionExporter>,
     /// Serialises aggregation.
@@ -85,7 +85,7 @@ impl AnalyticsAggregator {
     }
 
     /// Aggregates all pending events of this node's partitions.
-    pub(crate) async fn aggregate_all(&self) -> Result<(), StoreError> {
+    pub async fn aggregate_all(&self) -> Result<(), StoreError> {
         while self.aggregate_round().await? {}
         Ok(())
     }

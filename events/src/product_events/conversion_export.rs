@@ -139,7 +139,7 @@ fn decide_export(
 }
 
 /// Posts conversions to the target.
-pub(crate) struct ConversionExporter {
+pub struct ConversionExporter {
     services: Services,
     /// Empty if the export is disabled.
     target: OnceLock<ConversionTarget>,
@@ -156,7 +156,7 @@ impl ConversionExporter {
     }
 
     /// Enables the export of conversions. Only the first call has an effect.
-    pub(crate) fn set_target(&self, target: ConversionTarget) {
+    pub fn set_target(&self, target: ConversionTarget) {
         let _ = self.target.set(target);
     }
 
@@ -185,7 +185,7 @@ impl ConversionExporter {
     }
 
     /// Posts all due exports of the owned partitions. Returns their number and the next due time.
-    pub(crate) async fn export_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
+    pub async fn export_due(&self) -> Result<(usize, Option<Timestamp>), StoreError> {
         let (mut attempted, mut soonest) = (0, None);
         for partition in self.services.leases.active() {
             loop {
