@@ -61,7 +61,6 @@ use crate::intake::task_reservation::TaskReservation;
 use crate::scheduler::dispatch::Dispatcher;
 use crate::scheduler::partition_timers::PartitionTimers;
 use crate::services::Services;
-use crate::subsystems::DeliverySubsystems;
 
 use prepare::PrepareError;
 pub use prepare::SCHEDULED_AHEAD_MAX;
@@ -77,26 +76,16 @@ const PARTITION_TRIES_MAX: usize = 3;
 /// Message intake: accepts every email.
 pub struct Intake {
     pub services: Services,
-    pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) policy: Arc<SharedDeliveryPolicy>,
-    pub sender_authorization: Arc<SenderAuthorization>,
-    pub(crate) signer: MessageSigner,
-    pub limits: Arc<AccountLimits>,
-    pub links: ServiceLinks,
-    /// Next release of scheduled emails in each partition.
-    pub(crate) release_timers: PartitionTimers,
-    /// Largest message accepted over SMTP, in bytes.
-    pub(crate) message_bytes_max: AtomicU64,
-}
-
-/// Dependencies and settings of [`Intake`].
-pub struct IntakeParts {
+    pub dispatcher: Arc<Dispatcher>,
+    pub policy: Arc<SharedDeliveryPolicy>,
     pub sender_authorization: Arc<SenderAuthorization>,
     pub signer: MessageSigner,
     pub limits: Arc<AccountLimits>,
     pub links: ServiceLinks,
+    /// Next release of scheduled emails in each partition.
+    pub release_timers: PartitionTimers,
     /// Largest message accepted over SMTP, in bytes.
-    pub message_bytes_max: u64,
+    pub message_bytes_max: AtomicU64,
 }
 
 /// Result of an accepted submission.
@@ -128,20 +117,6 @@ impl SubmitReceipt {
 pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
 impl Intake {
-    pub fn new(services: Services, delivery: &DeliverySubsystems, parts: IntakeParts) -> Self {
-        Self {
-            services,
-            dispatcher: Arc::clone(&delivery.dispatcher),
-            policy: Arc::clone(&delivery.policy),
-            sender_authorization: parts.sender_authorization,
-            signer: parts.signer,
-            limits: parts.limits,
-            links: parts.links,
-            release_timers: PartitionTimers::default(),
-            message_bytes_max: AtomicU64::new(parts.message_bytes_max),
-        }
-    }
-
     /// Counters of this node.
     pub fn metrics(&self) -> &Arc<DeliveryMetrics> {
         &self.dispatcher.agent.outcomes.metrics

@@ -1,6 +1,7 @@
 //! The subsystems of accounts: accepting mail, sending domains, credentials, webhooks, automations, bounces.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use dns::secrets::Vault;
 use dns::signing_pool::SigningPool;
@@ -19,7 +20,8 @@ use queue::intake::idempotency::IdempotencyKeys;
 use queue::intake::message_signer::MessageSigner;
 use queue::intake::sender_authorization::SenderAuthorization;
 use queue::intake::service_links::ServiceLinks;
-use queue::intake::{Intake, IntakeParts, TemplateRenderer};
+use queue::intake::{Intake, TemplateRenderer};
+use queue::scheduler::partition_timers::PartitionTimers;
 
 use super::Subsystems;
 use crate::credential_auth::CredentialAuthenticator;
@@ -85,14 +87,17 @@ impl AccountSubsystems {
         let emails = events.quota_tracker.clone();
         let limits = Arc::new(AccountLimits::new(services, emails, parts.plans, parts.rate_limit));
         let links = ServiceLinks::new(parts.link_key);
-        let intake = IntakeParts {
+        let intake = Arc::new(Intake {
+            services: services.clone(),
+            dispatcher: Arc::clone(&delivery.dispatcher),
+            policy: Arc::clone(&delivery.policy),
             sender_authorization: Arc::clone(&senders),
             signer: MessageSigner::new(pool, parts.signing),
             limits: Arc::clone(&limits),
             links: links.clone(),
-            message_bytes_max: parts.message_bytes_max,
-        };
-        let intake = Arc::new(Intake::new(services.clone(), delivery, intake));
+            release_timers: PartitionTimers::default(),
+            message_bytes_max: AtomicU64::new(parts.message_bytes_max),
+        });
         let templates = Arc::new(TemplateRenderer::new(store.clone()));
         let engine = events.automation_engine(services, Arc::clone(&parts.vault));
         let product_events = events.product_event_service(services, engine.clone());
