@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An email is accepted once it is committed to disk. A failure before the commit leaves no row behind. [`prepare`]
-//! prepares the message. [`scheduled_release`] sends scheduled emails when they are due, and [`reschedule`] reschedules or
-//! cancels them before.
+//! prepares the message. [`scheduled_release`] sends scheduled emails when they are due, and [`reschedule`] reschedules
+//! or cancels them before.
 
 pub mod account_limits;
 mod build_message;

@@ -10,12 +10,12 @@ use model::automation::run::{AutomationRun, CancelSource, RunStatus};
 use model::domain::SendingDomain;
 use model::email::EmailRollup;
 use model::event::{Event, Subject};
-use model::id::{AccountId, AutomationId, ReceivedId};
+use model::id::{AccountId, AutomationId, EventId, ReceivedId, RunId};
 use model::received::{AutoReplyContext, ReceivedEmail};
 use model::webhook_payload;
 use serde_json::Value;
-use store::automation_run::RunKey;
 use store::automation_run::due_work::{StoredJob, replace_job};
+use store::automation_run::{RunKey, run_indexes};
 use store::engine::{Batch, ReadError};
 
 use super::RUN_EVENTS_MAX;
@@ -73,7 +73,7 @@ impl AutomationRunner {
         &self,
         job: &AutomationJob,
         subject: Subject,
-        event: model::id::EventId,
+        event: EventId,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let Some(event) = store::event::get(&self.services.store, job.account, subject, event).await? else {
@@ -154,7 +154,7 @@ impl AutomationRunner {
     async fn lineage(
         &self,
         account: AccountId,
-        run: Option<(AutomationId, model::id::RunId)>,
+        run: Option<(AutomationId, RunId)>,
     ) -> Result<Vec<AutomationId>, ReadError> {
         let Some((automation, run)) = run else { return Ok(Vec::new()) };
         let found = store::automation_run::get(&self.services.store, (account, automation, run)).await?;
@@ -172,12 +172,8 @@ impl AutomationRunner {
         let (trigger_signal, automations) = (self.engine.unseal_signal(signal)?, &self.engine);
         let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
         let MatchedRuns { left, .. } = if *cancels {
-            let triggered = store::automation::list_triggered(
-                &self.services.store,
-                trigger_signal.account,
-                &trigger_signal.facts.name,
-            )
-            .await?;
+            let (store, name) = (&self.services.store, &trigger_signal.facts.name);
+            let triggered = store::automation::list_triggered(store, trigger_signal.account, name).await?;
             let ids: Vec<_> = triggered
                 .into_iter()
                 .filter(|(role, _)| *role == store::automation::TriggerRole::Cancels)
@@ -194,7 +190,7 @@ impl AutomationRunner {
         &self,
         account: AccountId,
         automation: AutomationId,
-        ids: Vec<model::id::RunId>,
+        ids: Vec<RunId>,
         batch: &mut Batch,
         change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
@@ -218,20 +214,13 @@ impl AutomationRunner {
         &self,
         account: AccountId,
         automation: AutomationId,
-        before: model::id::RunId,
+        before: RunId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
         let now = self.services.clock.now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
-            let ids = store::automation_run::run_indexes::list_in_state(
-                &self.services.store,
-                account,
-                automation,
-                status,
-                before,
-                BATCH_RUNS,
-            )
-            .await?;
+            let store = &self.services.store;
+            let ids = run_indexes::list_in_state(store, account, automation, status, before, BATCH_RUNS).await?;
             if !ids.is_empty() {
                 let cancel = |run: &mut AutomationRun| run.cancel(CancelSource::Api, now);
                 self.update_runs(account, automation, ids, batch, cancel).await?;
@@ -243,7 +232,7 @@ impl AutomationRunner {
 
     /// Cancels runs of an automation created before `before`, as many as one request waits for. The job that the
     /// request enqueues cancels the rest, and retries after errors.
-    pub async fn cancel_runs(&self, account: AccountId, automation: AutomationId, before: model::id::RunId) {
+    pub async fn cancel_runs(&self, account: AccountId, automation: AutomationId, before: RunId) {
         for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
             let cancelled = match self.cancel_batch(account, automation, before, &mut batch).await {
@@ -265,8 +254,7 @@ impl AutomationRunner {
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
         let now = self.services.clock.now();
-        let ids = store::automation_run::run_indexes::list_held(&self.services.store, account, automation, BATCH_RUNS)
-            .await?;
+        let ids = run_indexes::list_held(&self.services.store, account, automation, BATCH_RUNS).await?;
         let is_incomplete = ids.len() == BATCH_RUNS;
         self.update_runs(account, automation, ids, batch, |run| run.release(now)).await?;
         Ok(is_incomplete)
@@ -278,23 +266,20 @@ impl AutomationRunner {
         automation: AutomationId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
-        let runs =
-            store::automation_run::list_oldest(&self.services.store, account, automation, None, BATCH_RUNS).await?;
+        let store = &self.services.store;
+        let runs = store::automation_run::list_oldest(store, account, automation, None, BATCH_RUNS).await?;
         for found in &runs {
             store::automation_run::delete(batch, found);
-            store::event::delete_by_subject(&self.services.store, batch, account, found.run.id.into(), RUN_EVENTS_MAX)
-                .await?;
+            store::event::delete_by_subject(store, batch, account, found.run.id.into(), RUN_EVENTS_MAX).await?;
         }
         if !runs.is_empty() {
             return Ok(true);
         }
-        let versions =
-            store::automation::purge_versions(&self.services.store, batch, account, automation, BATCH_VERSIONS).await?;
+        let versions = store::automation::purge_versions(store, batch, account, automation, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
             self.engine.invalidate(account);
             return Ok(true);
         }
-        store::automation_run::run_indexes::purge_indexes(&self.services.store, batch, account, automation, BATCH_ROWS)
-            .await
+        run_indexes::purge_indexes(store, batch, account, automation, BATCH_ROWS).await
     }
 }
