@@ -362,14 +362,19 @@ impl CertificateRenewer {
     /// Renews the certificate until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         loop {
-            let (due, refresh_at) = {
+            let (due, is_retry, refresh_at) = {
                 let status = self.status.borrow();
                 let due = status.tries_again_at.or(status.renews_at).unwrap_or(Timestamp::UNIX_EPOCH);
-                (due, status.asks_again_at)
+                (due, status.tries_again_at.is_some(), status.asks_again_at)
             };
             tokio::select! {
                 biased;
-                () = self.clock.sleep_until(due) => {}
+                () = self.clock.sleep_until(due) => {
+                    // The clock was set back. The time of a retry was counted from it, that of a renewal was not.
+                    if !is_retry && self.clock.now() < due {
+                        continue;
+                    }
+                }
                 () = self.requested.notified() => {
                     // The order that was in progress at the request may have succeeded.
                     if !self.status.borrow().needs_order(self.clock.now()) {

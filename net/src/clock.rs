@@ -2,7 +2,8 @@
 //!
 //! Loops hold a `Clock`; pure functions take `now`. The clock can be moved forward by tests, and by the operator of an
 //! installation on loopback (`admin clock advance`), to test retries and expiry without waiting. A sleeper wakes when
-//! the clock passes its time, by itself or because it was moved. A test whose result depends on the time between its
+//! the clock passes its time, by itself or because it was moved. The system time can be set too, or pass while the
+//! machine is suspended: sleepers read it every [`READ_INTERVAL`]. A test whose result depends on the time between its
 //! steps stops the clock.
 
 use std::sync::Arc;
@@ -10,6 +11,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+
+/// Longest sleep before the system time is read again. About thirty tasks of a server sleep at a time, and one for each
+/// webhook endpoint or connection that waits for its next turn.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// A clock that was set back by at least this much wakes all sleepers.
+const SET_BACK_MIN: Duration = Duration::from_secs(1);
 
 /// Source of the current time. Clones share one clock.
 #[derive(Debug, Clone)]
@@ -74,19 +81,26 @@ impl Clock {
         self.setting.send_modify(|setting| setting.stopped_at = stopped_at);
     }
 
-    /// Completes when the clock reaches `time`.
+    /// Completes when the clock reaches `time`, at most [`READ_INTERVAL`] late if it was set forward. Completes early
+    /// if the clock was set back: `time` may have been counted from the wrong time, so the caller computes it again.
     pub async fn sleep_until(&self, time: Timestamp) {
         let mut setting = self.setting.subscribe();
+        let mut last = self.now();
         loop {
-            let Ok(left) = Duration::try_from(time.duration_since(self.now())) else { return };
+            let Ok(left) = Duration::try_from(time.duration_since(last)) else { return };
             if left.is_zero() {
                 return;
             }
             tokio::select! {
-                () = tokio::time::sleep(left) => {}
+                () = tokio::time::sleep(left.min(READ_INTERVAL)) => {}
                 // Never an error: the sender exists as long as this clock.
                 _ = setting.changed() => {}
             }
+            let now = self.now();
+            if Duration::try_from(last.duration_since(now)).is_ok_and(|back| back >= SET_BACK_MIN) {
+                return;
+            }
+            last = now;
         }
     }
 }
@@ -94,6 +108,14 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sets the system time of a clock: no sleeper is notified.
+    fn step(clock: &Clock, by_ms: i64) {
+        clock.setting.send_if_modified(|setting| {
+            setting.offset_ms += by_ms;
+            false
+        });
+    }
 
     #[tokio::test]
     async fn moving_the_clock_wakes_sleepers() {
@@ -107,6 +129,21 @@ mod tests {
         clock.advance(Duration::from_secs(3601));
         sleeper.await.unwrap();
         assert!(clock.now() >= deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sleepers_notice_a_clock_that_was_set() {
+        let clock = Clock::default();
+        clock.stop();
+        for (wait_s, by_ms, wakes) in [(3_600, 3_601_000, true), (3_600, -60_000, true), (3_600, 3_000_000, false)] {
+            let deadline = clock.now() + Duration::from_secs(wait_s);
+            let mut sleeper = std::pin::pin!(clock.sleep_until(deadline));
+            let before = tokio::time::timeout(READ_INTERVAL * 10, sleeper.as_mut()).await;
+            assert!(before.is_err(), "{by_ms}: the clock has not moved");
+            step(&clock, by_ms);
+            let after = tokio::time::timeout(READ_INTERVAL * 2, sleeper).await;
+            assert_eq!(after.is_ok(), wakes, "{by_ms}");
+        }
     }
 
     #[test]

@@ -196,7 +196,10 @@ impl SendingDomains {
                         (reads_at, has_more) = (reads_at.min(self.rows.services.clock.after(BACKLOG_POLL_INTERVAL)), false);
                     }
                 }
-                () = self.rows.services.clock.sleep_until(reads_at) => {}
+                // Earlier if the clock was set back.
+                () = self.rows.services.clock.sleep_until(reads_at) => {
+                    reads_at = reads_at.min(self.rows.services.clock.now());
+                }
                 () = self.rows.services.stop.cancelled() => return,
             }
         }

@@ -90,6 +90,18 @@ impl EndpointQueues {
         (due, Timestamp::MAX)
     }
 
+    /// Makes all waiting queues due now: the clock was set back, so their times may be too late.
+    pub(super) fn make_due(&self, now: Timestamp) {
+        let mut state = self.state.lock();
+        let EndpointQueueState { queues, by_due, .. } = &mut *state;
+        *by_due = by_due.iter().map(|(due, name)| ((*due).min(now), *name)).collect();
+        for queue in queues.values_mut() {
+            if let EndpointQueue::Waiting(due) = queue {
+                *due = (*due).min(now);
+            }
+        }
+    }
+
     /// Records that the serving task has read the disk: only deliveries added later are unknown to it.
     pub(super) fn mark_seen(&self, name: EndpointQueueName) {
         if let Some(EndpointQueue::Serving(unseen, _)) = self.state.lock().queues.get_mut(&name) {
@@ -177,5 +189,8 @@ mod tests {
         assert_eq!(queues.serving_in(1), 1);
         queues.finish_serving(second, None);
         assert_eq!(queues.serving_in(1), 0);
+
+        queues.make_due(at(41));
+        assert_eq!(due(41), (vec![name], Timestamp::MAX), "the clock was set back");
     }
 }

@@ -65,7 +65,12 @@ impl WebhookSender {
             }
             tokio::select! {
                 () = self.endpoint_queues.changed() => {}
-                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.clock.sleep_until(next) => {
+                    let now = self.services.clock.now();
+                    if now < next {
+                        self.endpoint_queues.make_due(now);
+                    }
+                }
                 () = self.services.stop.cancelled() => return,
             }
         }

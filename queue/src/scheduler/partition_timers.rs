@@ -49,7 +49,7 @@ impl PartitionTimers {
         let (due, next) = self.due(&services.leases.active(), services.clock.now());
         if due.is_empty() {
             tokio::select! {
-                () = services.clock.sleep_until(next) => {}
+                () = services.clock.sleep_until(next) => self.reset_if_early(services.clock.now(), next),
                 () = changed => {}
                 () = leases => {}
                 () = tokio::time::sleep(poll.unwrap_or_default()), if poll.is_some() && services.store.is_shared() => {
@@ -61,9 +61,37 @@ impl PartitionTimers {
         due
     }
 
+    /// Forces a scan of all partitions if the clock was set back during a sleep until `next`: times may have been counted
+    /// from the wrong time.
+    fn reset_if_early(&self, now: Timestamp, next: Timestamp) {
+        if now < next {
+            self.next_due.lock().clear();
+        }
+    }
+
     /// Forces a scan of a partition that this node acquired.
     pub fn reset(&self, partition: u16) {
         self.next_due.lock().remove(&partition);
         self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_starts_a_new_scan() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let timers = PartitionTimers::default();
+        for partition in [1, 2] {
+            timers.begin_scan(partition);
+            timers.schedule(partition, at(7_200));
+        }
+        assert_eq!(timers.due(&[1, 2], at(60)), (vec![], at(7_200)));
+        timers.reset_if_early(at(7_200), at(7_200));
+        assert_eq!(timers.due(&[1, 2], at(60)), (vec![], at(7_200)), "the sleep ended at its time");
+        timers.reset_if_early(at(60), at(7_200));
+        assert_eq!(timers.due(&[1, 2], at(60)).0, [1, 2]);
     }
 }

@@ -42,7 +42,13 @@ impl Dispatcher {
             let next = self.scheduler.due_index.next_due().unwrap_or(Timestamp::MAX);
             tokio::select! {
                 () = self.services.stop.cancelled() => {}
-                () = self.services.clock.sleep_until(next) => {}
+                () = self.services.clock.sleep_until(next) => {
+                    let now = self.services.clock.now();
+                    if now < next {
+                        // The clock was set back: scans may have been scheduled from the wrong time.
+                        self.scheduler.due_index.make_due_where(|_| true, now);
+                    }
+                }
                 () = self.scheduler.due_index.changed() => {}
             }
         }
