@@ -30,7 +30,7 @@ pub enum ScheduleState {
 pub struct Schedule {
     pub scheduled_at: Timestamp,
     pub state: ScheduleState,
-    /// Time of the next check; equals `scheduled_at` until the email is held.
+    /// Time of the next attempt to release the email; equals `scheduled_at` until one is refused.
     pub due: Timestamp,
     /// Task partition whose owner releases the email.
     pub partition: u16,

@@ -9,6 +9,7 @@ use model::id::EmailId;
 use model::recipient::RecipientState;
 use serde_json::json;
 use store::email::EmailWithRecipients;
+use store::engine::StoreState;
 
 use crate::world::TestWorld;
 
@@ -101,6 +102,19 @@ async fn a_scheduled_email_of_a_suspended_account_is_held_and_then_fails() {
     let failed = world.wait(lost, |e| e.recipients[0].state.is_terminal()).await;
     let rollup = EmailRollup::from_recipients(&failed.recipients);
     assert_eq!((rollup.status, rollup.last_event), (EmailStatus::Failed, EventKind::Failed));
+    world.end().await;
+}
+
+/// A full disk refuses only new mail.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scheduled_email_is_sent_at_its_time_on_a_full_disk() {
+    let world = TestWorld::start().await;
+    let id = schedule(&world, "b@dest.example", HOUR).await;
+    // A disk without space for the reserve counts as full.
+    let world = world.restart("[store]\nreserve_bytes = 1000000000000000000\n").await;
+    assert_eq!(world.server.store.health().state, StoreState::Full);
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
 

@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► dispatcher
-//!                  └─ refused: held, retried for as long as a delivery would be; then it fails
+//!                  ├─ refused: held, retried for as long as a delivery would be; then it fails
+//!                  └─ the store cannot be read or written: still scheduled, retried soon
 //! ```
+//!
+//! A release finishes work that was accepted, so it is committed on a full disk too.
 //!
 //! Each node releases the emails of its own partitions: a batch of each partition in turn, and within a partition one
 //! email of each account in turn. So a hundred thousand emails of one account, scheduled for one moment, do not delay
@@ -41,7 +44,7 @@ const CONCURRENCY: usize = 64;
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Retry delay when the email is refused at the moment, for example because its domain is not verified.
 const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// Retry delay after a transient refusal, such as a full disk.
+/// Retry delay after a transient refusal, such as a database that does not answer.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Intake {
@@ -106,9 +109,9 @@ impl Intake {
                 tracing::info!(%refusal, email.id = %key.1, "scheduled email refused");
                 let now = self.services.clock.now();
                 if now < until {
-                    let hold = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { HOLD_RETRY_DELAY };
-                    let due = now.checked_add(hold).unwrap_or(Timestamp::MAX).min(until);
-                    self.hold_scheduled(&email, &held, due).await
+                    let (state, wait) = state_after_refusal(held.schedule.state, &refusal);
+                    let due = now.checked_add(wait).unwrap_or(Timestamp::MAX).min(until);
+                    self.defer_scheduled(&email, &held, state, due).await
                 } else {
                     self.fail_scheduled(email, held, body, &refusal).await
                 }
@@ -193,11 +196,12 @@ impl Intake {
         }
     }
 
-    /// Stores the email as held and sets the time of the next attempt.
-    async fn hold_scheduled(
+    /// Stores the state of a refused email and the time of the next attempt.
+    async fn defer_scheduled(
         &self,
         email: &EmailWithRecipients,
         found: &StoredSchedule,
+        state: ScheduleState,
         due: Timestamp,
     ) -> Result<(), SubmitError> {
         let Some(partition) = self.services.leases.any() else { return Err(SubmitError::Unavailable) };
@@ -206,10 +210,10 @@ impl Intake {
             return Err(SubmitError::Unavailable);
         }
         let key = (email.email.account, email.email.id);
-        let state = ScheduleState::Held;
         let after = Schedule { state, due, partition, ..found.schedule.clone() };
         store::schedule::update(&mut batch, key, found, &after);
-        for recipient in email.recipients.iter().filter(|r| r.state == RecipientState::Scheduled) {
+        let is_held = state == ScheduleState::Held;
+        for recipient in email.recipients.iter().filter(|r| is_held && r.state == RecipientState::Scheduled) {
             let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
             store::email::put_recipient(&mut batch, key.0, key.1, &held);
         }
@@ -235,6 +239,32 @@ impl Intake {
         match self.commit(vec![prepared], &|_| {}).await {
             Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,
+        }
+    }
+}
+
+/// State of a refused email, and the delay before the next attempt. Only a refusal of the email itself holds it.
+fn state_after_refusal(state: ScheduleState, refusal: &SubmitError) -> (ScheduleState, Duration) {
+    match refusal.is_transient() {
+        true => (state, TRANSIENT_RETRY_DELAY),
+        false => (ScheduleState::Held, HOLD_RETRY_DELAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transient_refusal_does_not_hold_the_email() {
+        use ScheduleState::{Held, Waiting};
+        for (state, refusal, after) in [
+            (Waiting, SubmitError::InsufficientStorage, (Waiting, TRANSIENT_RETRY_DELAY)),
+            (Waiting, SubmitError::Unavailable, (Waiting, TRANSIENT_RETRY_DELAY)),
+            (Held, SubmitError::Unavailable, (Held, TRANSIENT_RETRY_DELAY)),
+            (Waiting, SubmitError::AccountSuspended, (Held, HOLD_RETRY_DELAY)),
+        ] {
+            assert_eq!(state_after_refusal(state, &refusal), after, "{refusal}");
         }
     }
 }
