@@ -10,7 +10,7 @@ use message::classify::{CodePattern, ReplyAction};
 use super::fault::{ConfigFault, config_fault};
 use super::files::{certificate_file_error, file_text, key_file_error, read_error, write_error};
 use super::url::url_fault;
-use super::{Config, OnOff, PaceSection, ReplySection, StoreEngine};
+use super::{Config, MxSection, OnOff, PaceSection, ReplySection, StoreEngine, StoreSection, SubmissionSection};
 use crate::certificate::{self, Certificate};
 use crate::services;
 
@@ -276,10 +276,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         faults.push(config_fault("submission", "recipients_max", text));
     }
     check_mx(config, faults);
-    if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
-        let text = "`bytes_in_flight_max` must be at least `message_bytes_max`: one message";
-        faults.push(config_fault("submission", "bytes_in_flight_max", text));
-    }
+    check_pairs(config, faults);
     if config.webhooks.retry.is_empty() || config.webhooks.retry.len() > WEBHOOK_ATTEMPTS_MAX {
         let text = format!("`retry` must have from 1 to {WEBHOOK_ATTEMPTS_MAX} delays, one before each attempt");
         faults.push(config_fault("webhooks", "retry", text));
@@ -296,7 +293,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
     {
         if configured_host.is_none() && config.hostname.child(label).is_err() {
             let text = format!("`hostname` is too long to prefix it with `{label}.`: set `{key}` in [service]");
-            faults.push(config_fault("service", key, text));
+            faults.push(config_fault("", "hostname", text));
         }
     }
     let is_label = |text: &String| {
@@ -307,8 +304,31 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = "`ownership_label` must be one DNS label, like \"_service\"";
         faults.push(config_fault("service", "ownership_label", text));
     }
+}
+
+/// Checks values that bound each other. A fault is reported at the first key that differs from its default: only the
+/// other one may be in the file.
+fn check_pairs(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let (submission, delivery) = (&config.submission, &config.delivery);
+    let in_flight_max = submission.bytes_in_flight_max as u64;
+    let is_in_flight_default = submission.bytes_in_flight_max == SubmissionSection::default().bytes_in_flight_max;
+    if in_flight_max < submission.message_bytes_max {
+        let key = if is_in_flight_default { "message_bytes_max" } else { "bytes_in_flight_max" };
+        let text = "`bytes_in_flight_max` must be at least `message_bytes_max`: one message";
+        faults.push(config_fault("submission", key, text));
+    }
+    if in_flight_max < config.mx.message_bytes_max {
+        let is_default = config.mx.message_bytes_max == MxSection::default().message_bytes_max;
+        let (section, key) =
+            if is_default { ("submission", "bytes_in_flight_max") } else { ("mx", "message_bytes_max") };
+        let text = "`message_bytes_max` in [mx] must not exceed `bytes_in_flight_max` in [submission]";
+        faults.push(config_fault(section, key, text));
+    }
     if config.store.retention < delivery.give_up_after {
-        faults.push(config_fault("store", "retention", "`retention` must not be shorter than `give_up_after`"));
+        let is_default = config.store.retention == StoreSection::default().retention;
+        let (section, key) = if is_default { ("delivery", "give_up_after") } else { ("store", "retention") };
+        let text = "`retention` in [store] must not be shorter than `give_up_after` in [delivery]";
+        faults.push(config_fault(section, key, text));
     }
 }
 
@@ -317,10 +337,6 @@ fn check_mx(config: &Config, faults: &mut Vec<ConfigFault>) {
     // RFC 5321 4.5.3.1.8.
     if !(1..=1_000).contains(&config.mx.recipients_max) {
         faults.push(config_fault("mx", "recipients_max", "`recipients_max` must be from 1 to 1000"));
-    }
-    if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
-        let text = "`message_bytes_max` must not exceed `bytes_in_flight_max` in [submission]";
-        faults.push(config_fault("mx", "message_bytes_max", text));
     }
     if config.mx.dnsbl.len() > dns::authentication::blocklist::LISTS_MAX {
         let text = format!("`dnsbl` must have at most {} lists", dns::authentication::blocklist::LISTS_MAX);
@@ -433,8 +449,10 @@ fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
 fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
     let service = &config.service;
     if service.domain_connect_key.is_some() != service.domain_connect_key_name.is_some() {
+        let has_key = service.domain_connect_key.is_some();
+        let key = if has_key { "domain_connect_key" } else { "domain_connect_key_name" };
         let text = "`domain_connect_key` requires `domain_connect_key_name`, and vice versa";
-        faults.push(config_fault("service", "domain_connect_key", text));
+        faults.push(config_fault("service", key, text));
     }
     if service.domain_connect_key.is_some() && service.domain_connect_template.is_none() {
         let text = "`domain_connect_key` signs requests for a template: set `domain_connect_template`";
@@ -600,6 +618,32 @@ mod tests {
             assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
         }
         assert!(problems("[ops]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\", \"[::]:1\"]\n").is_empty());
+    }
+
+    #[test]
+    fn a_fault_of_two_keys_is_reported_at_the_one_in_the_file() {
+        for (extra, expected) in [
+            ("[delivery]\ngive_up_after = \"1000000d\"\n", "line 5: `retention` in [store] must not be shorter"),
+            ("[store]\nretention = \"1h\"\n", "line 5: `retention` in [store] must not be shorter"),
+            (
+                "[submission]\nmessage_bytes_max = 1000000000000\n",
+                "line 5: `bytes_in_flight_max` must be at least `message_bytes_max`",
+            ),
+            (
+                "[submission]\nmessage_bytes_max = 1000\nbytes_in_flight_max = 1000\n",
+                "line 6: `message_bytes_max` in [mx] must not exceed",
+            ),
+            ("[mx]\nmessage_bytes_max = 1000000000000\n", "line 5: `message_bytes_max` in [mx] must not exceed"),
+            ("[service]\ndomain_connect_key_name = \"k\"\n", "line 5: `domain_connect_key` requires"),
+        ] {
+            let found = problems(extra);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
+        }
+        let label = "a".repeat(60);
+        let text = format!("hostname = \"{label}.{label}.{label}.{label}.example\"\n[api]\nlisten = \"127.0.0.1:1\"\n");
+        let found: Vec<String> =
+            from_text(&text, []).err().unwrap_or_default().iter().map(ToString::to_string).collect();
+        assert!(found.iter().any(|problem| problem.starts_with("line 1: `hostname` is too long")), "{found:#?}");
     }
 
     #[test]
