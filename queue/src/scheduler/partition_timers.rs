@@ -61,8 +61,8 @@ impl PartitionTimers {
         due
     }
 
-    /// Forces a scan of all partitions if the clock was set back during a sleep until `next`: times may have been counted
-    /// from the wrong time.
+    /// Forces a scan of all partitions if the clock was set back during a sleep until `next`: times may have been
+    /// counted from the wrong time.
     fn reset_if_early(&self, now: Timestamp, next: Timestamp) {
         if now < next {
             self.next_due.lock().clear();
