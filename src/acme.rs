@@ -47,6 +47,7 @@ use crate::active_certificates::ActiveCertificates;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::Config;
 use crate::services::Server;
+use crate::start_wait;
 
 /// Interval at which a node polls the store for certificates and challenge responses of other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -322,7 +323,8 @@ impl CertificateRenewer {
             window_share: u32::try_from(server.entropy.u64() >> 32).unwrap_or_default(),
             settings,
         };
-        if let Some(certificate) = renewer.store.read_certificate().await? {
+        let stored = start_wait::retry_step(|| renewer.store.read_certificate(), |_| server.store.is_away()).await?;
+        if let Some(certificate) = stored {
             renewer.install(&certificate)?;
         }
         Ok(Arc::new(renewer))

@@ -31,4 +31,5 @@ pub mod reload;
 pub mod serve;
 pub mod services;
 pub mod setup;
+mod start_wait;
 pub mod store_references;

@@ -50,6 +50,7 @@ use crate::mcp::McpEndpoint;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
 use crate::services::{BuildError, Server};
+use crate::start_wait;
 
 /// Interval of the recorder's upkeep, the systemd watchdog, and the health check.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -469,17 +470,10 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         PrometheusBuilder::new().install_recorder().map_err(|error| ServeError::Metrics(error.to_string()))?;
     crate::metric_help::describe_metrics();
     let certificates = Certificate::from_config(&config)?.as_ref().map(ActiveCertificates::new).transpose()?;
-    let server = tokio::select! {
-        result = Server::build(&config) => result?,
+    let (server, renewer) = tokio::select! {
+        built = build_server(&config, send) => built?,
         // Waiting for other nodes or a database can take long.
         () = signals.stop.wait() => return Ok(()),
-    };
-    if send {
-        server.queue.delivery.queues.lift_queue_hold().await?;
-    }
-    let renewer = match AcmeSettings::from_config(&config) {
-        Some(settings) => Some(CertificateRenewer::open(settings, &server).await?),
-        None => None,
     };
     let certificates =
         renewer.as_ref().map(|renewer| Arc::clone(renewer.certificates())).or(certificates.map(Arc::new));
@@ -524,6 +518,20 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         StoreState::Fenced(reason) => Err(ServeError::Fenced(reason)),
         _ => result,
     }
+}
+
+/// Builds the server and the certificate renewal. With `send`, lifts the hold on the queue.
+async fn build_server(config: &Config, send: bool) -> Result<(Server, Option<Arc<CertificateRenewer>>), ServeError> {
+    let server = Server::build(config).await?;
+    if send {
+        let queues = &server.queue.delivery.queues;
+        start_wait::retry_step(|| queues.lift_queue_hold(), HoldError::is_away).await?;
+    }
+    let renewer = match AcmeSettings::from_config(config) {
+        Some(settings) => Some(CertificateRenewer::open(settings, &server).await?),
+        None => None,
+    };
+    Ok((server, renewer))
 }
 
 async fn open_listeners(

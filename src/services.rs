@@ -40,7 +40,7 @@ use queue::subsystems::SubsystemSettings;
 use rustls::RootCertStore;
 use smtp::sending_handlers::SubmissionHandler;
 use smtp::submission::MessageSubmitter;
-use store::engine::{PostgresOptions, RedbOptions, Store, Value, private_files};
+use store::engine::{PostgresOptions, ReadError, RedbOptions, Store, StoreError, Value, private_files};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ use crate::config::mx::SpamFilter;
 use crate::config::{Config, DaneMode, OnOff, StoreEngine};
 use crate::node::NodeIdentity;
 use crate::store_references::{StoreReferences, relay_account_missing};
-use crate::{certificate, clock_shift};
+use crate::{certificate, clock_shift, start_wait};
 
 /// File of the key that seals all stored secrets.
 pub const KEY_FILE: &str = "secret.key";
@@ -163,7 +163,8 @@ impl Server {
         };
         let queue = Arc::new(Subsystems::new(parts, subsystem_settings(config)));
         // Before any listener opens: accepted mail is stored in a partition that this node owns.
-        queue.cluster.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
+        let joined = start_wait::retry_step(|| queue.cluster.join(), StoreError::is_away).await;
+        joined.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
         let accounts = AccountSubsystems::new(
             &queue,
@@ -294,10 +295,10 @@ fn build_clock(config: &Config) -> Result<Clock, BuildError> {
     Ok(Clock::with_offset(offset.saturating_add(shift)))
 }
 
-/// Opens the configured storage engine.
+/// Opens the configured storage engine. Waits for a database that is unavailable.
 async fn open_store(config: &Config) -> Result<Store, BuildError> {
     match database(config) {
-        Some(database) => Ok(Store::connect(&database).await?),
+        Some(database) => Ok(start_wait::connect(&database).await?),
         None => {
             let options = store_options(config);
             let open = tokio::task::spawn_blocking(move || Store::open_writable(&options));
@@ -328,7 +329,7 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 async fn open_vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
     let credential_file = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(KEY_FILE));
     let file = credential_file.filter(|file| file.exists()).unwrap_or_else(|| data_dir.join(KEY_FILE));
-    let stored_key = store::setting::get(store, RETURN_PATH_KEY).await;
+    let stored_key = start_wait::retry_step(|| store::setting::get(store, RETURN_PATH_KEY), ReadError::is_away).await;
     if !file.exists() && stored_key.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
         // A new key could not open existing secrets, and would hide that the right key is missing.
         return Err(BuildError::Files(format!(
@@ -350,9 +351,9 @@ async fn load_or_create_secret(
 ) -> Result<[u8; 32], BuildError> {
     let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{name}: {error}"));
     let new_value = vault.seal(name.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
-    let sealed = store::setting::get_or_create(store, name, || Value::from(new_value.clone()))
-        .await
-        .map_err(|error| failed(&error))?;
+    let create = || Value::from(new_value.clone());
+    let stored = start_wait::retry_step(|| store::setting::get_or_create(store, name, create), StoreError::is_away);
+    let sealed = stored.await.map_err(|error| failed(&error))?;
     let secret = vault.open(name.as_bytes(), &sealed).map_err(|error| {
         BuildError::Files(format!("{error}: {KEY_FILE} is not the key with which this data directory was created"))
     })?;

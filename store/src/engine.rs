@@ -24,6 +24,7 @@ mod memory;
 mod postgres;
 pub mod private_files;
 mod redb;
+pub mod start_wait;
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};

@@ -32,6 +32,17 @@ pub enum HoldError {
     Commit(#[from] CommitError),
 }
 
+impl HoldError {
+    /// Returns whether the database is unavailable. The store logs that itself.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Conflict(_) => false,
+            Self::Read(error) => error.is_away(),
+            Self::Commit(error) => error.is_away(),
+        }
+    }
+}
+
 /// Amount of mail that a hold affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldMail {

@@ -74,6 +74,16 @@ impl CommitError {
     }
 }
 
+impl StoreError {
+    /// Returns whether the database is unavailable. The store logs that itself.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Read(error) => error.is_away(),
+            Self::Commit(error) => error.is_away(),
+        }
+    }
+}
+
 impl ReadError {
     /// Returns whether the database is unavailable. The store logs that itself.
     pub fn is_away(&self) -> bool {
@@ -91,7 +101,15 @@ pub enum OpenError {
     /// `[store] url` is not usable.
     #[error("[store] url: {0}")]
     Url(String),
-    /// The database cannot be reached, or refuses the login.
+    /// The database does not answer, starts, or accepts no writes now: a later try may succeed.
+    #[error("[store] url: {database}: {reason}")]
+    Away {
+        /// Host, port and name, without the password.
+        database: String,
+        /// The database's error, and what to do.
+        reason: String,
+    },
+    /// The database refuses the login, or cannot be used.
     #[error("[store] url: {database}: {reason}")]
     Database {
         /// Host, port and name, without the password.
@@ -156,6 +174,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Returns whether the database is unavailable now, so that a later try may succeed.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away { .. })
+    }
+
     pub(crate) fn io(file: impl Into<PathBuf>, error: impl Into<io::Error>) -> Self {
         Self::Io { file: file.into(), error: error.into() }
     }

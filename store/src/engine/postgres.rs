@@ -56,6 +56,8 @@ const INBOX_BATCHES: usize = 1_024;
 const BODY_BYTES_MAX: usize = 512 << 20;
 /// Interval of probes while the database is unavailable, when there is nothing to write.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout of connecting, and checking or creating the tables.
+const PREPARE_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a probe.
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
@@ -126,7 +128,11 @@ impl PostgresEngine {
     pub(crate) fn open<'a>(database: &'a PostgresOptions, purpose: OpenMode) -> BoxFuture<'a, Result<Self, OpenError>> {
         Box::pin(async move {
             let target = url::parse(&database.url, &database.application)?;
-            schema::prepare(&target, &database.cluster, purpose).await?;
+            let prepared = tokio::time::timeout(PREPARE_MAX, schema::prepare(&target, &database.cluster, purpose));
+            prepared.await.unwrap_or_else(|_| {
+                let reason = "timeout while the tables were checked".to_owned();
+                Err(OpenError::Away { database: target.display_name.clone(), reason })
+            })?;
             let shared = Arc::<DatabaseState>::default();
             let (sender, receiver) = mpsc::channel(INBOX_BATCHES);
             let receiver = Arc::new(tokio::sync::Mutex::new(receiver));

@@ -9,6 +9,8 @@
 //!
 //! An existing database is checked completely before anything is written to it.
 
+use std::io;
+
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -55,13 +57,13 @@ pub(crate) enum OpenMode {
 /// Creates the tables if there are none, and checks to which cluster they belong. Writes nothing if the store must
 /// exist already.
 pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
-    let refused = |reason: String| OpenError::Database { database: target.display_name.clone(), reason };
-    let client = connect(target).await.map_err(|error| refused(explain_error(&error)))?;
-    let failed = |error: tokio_postgres::Error| refused(explain_error(&error));
+    let failed = |error: tokio_postgres::Error| open_error(target, &error);
+    let client = connect(target).await.map_err(failed)?;
     let found = match installation(&client).await.map_err(failed)? {
         Some(found) => found,
         None if matches!(purpose, OpenMode::Existing | OpenMode::CopyFrom) => {
-            return Err(refused("the database contains no postrider store".to_owned()));
+            let reason = "the database contains no postrider store".to_owned();
+            return Err(OpenError::Database { database: target.display_name.clone(), reason });
         }
         None => {
             match create(&client, cluster, purpose).await {
@@ -83,12 +85,8 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
 
 /// Checks an existing database as [`prepare`] does, and writes nothing.
 pub(crate) async fn read_format(target: &ConnectionTarget, cluster: &str) -> Result<StoreFormat, OpenError> {
-    let refused = |error: &tokio_postgres::Error| OpenError::Database {
-        database: target.display_name.clone(),
-        reason: explain_error(error),
-    };
-    let client = connect(target).await.map_err(|error| refused(&error))?;
-    let found = installation(&client).await.map_err(|error| refused(&error))?;
+    let client = connect(target).await.map_err(|error| open_error(target, &error))?;
+    let found = installation(&client).await.map_err(|error| open_error(target, &error))?;
     if let Some(found) = &found {
         check_installation(found, target, cluster, OpenMode::Serve)?;
     }
@@ -166,6 +164,33 @@ fn check_installation(
     }
 }
 
+/// The error of opening a database, by whether a later try may succeed.
+fn open_error(target: &ConnectionTarget, error: &tokio_postgres::Error) -> OpenError {
+    let (database, reason) = (target.display_name.clone(), explain_error(error));
+    if is_away(error) { OpenError::Away { database, reason } } else { OpenError::Database { database, reason } }
+}
+
+/// Returns whether the database is unavailable now. A wrong password, an unknown database, a certificate that cannot be
+/// verified and missing privileges are not.
+fn is_away(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error as _;
+    if let Some(db) = error.as_db_error() {
+        return is_away_code(db.code().code());
+    }
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        // rustls reports a certificate, or bytes that are not TLS, as invalid data.
+        Some(error) => !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput),
+        None => error.is_closed(),
+    }
+}
+
+/// Classes of SQLSTATE codes: 08 connection, 40 serialization, 53 resources (such as too many connections), 57 operator
+/// intervention (starting up, shutting down, a timeout). A replica is read-only until it is promoted.
+fn is_away_code(code: &str) -> bool {
+    ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
+        || code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
+}
+
 /// The database's error, with advice where the cause is known.
 fn explain_error(error: &tokio_postgres::Error) -> String {
     let message = reason(error);
@@ -186,3 +211,18 @@ fn explain_error(error: &tokio_postgres::Error) -> String {
 }
 
 const READ_ONLY: &str = "this is a read-only replica: name the primary, or all hosts of the cluster";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_end_by_themselves_are_told_from_wrong_configuration() {
+        for code in ["57P03", "57P01", "53300", "08006", "25006", "57014", "40001"] {
+            assert!(is_away_code(code), "{code}");
+        }
+        for code in ["28P01", "28000", "3D000", "42501", "42P01", "0A000"] {
+            assert!(!is_away_code(code), "{code}");
+        }
+    }
+}
