@@ -83,8 +83,8 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
         .server
         .queue
         .delivery
-        .destinations
-        .change(&host, |overrides| overrides.pace = single_connection)
+        .queues
+        .change_override(&host, |overrides| overrides.pace = single_connection)
         .await
         .unwrap();
     let retried = submit_deferred(&world, "retried@dest.example").await;

@@ -272,8 +272,8 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     queue.delivery.queues.change_override(&dest, |overrides| overrides.route = partner()).await.unwrap();
     queue
         .delivery
-        .destinations
-        .change(&other, |overrides| overrides.route = Some(RouteOverride::MailHosts))
+        .queues
+        .change_override(&other, |overrides| overrides.route = Some(RouteOverride::MailHosts))
         .await
         .unwrap();
     assert_eq!(send("two@dest.example").await, Some("relay"));

@@ -277,7 +277,7 @@ impl StripeProcessor {
     }
 
     async fn continue_backfill(&self, (account, id): AccountJob<BackfillId>, process: &str) -> Result<()> {
-        let before = self.backfill(account, id).await?;
+        let before = self.get_backfill(account, id).await?;
         if before.status != BackfillStatus::Running {
             return Ok(());
         }
