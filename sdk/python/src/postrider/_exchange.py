@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from . import errors
 from ._codes import approval_required
 from ._error_bases import integer
+from ._error_classes import from_answer
 from ._version import SERVICE_VERSION, VERSION
 
 ERROR_BODY_BYTES_MAX = 1 << 20
@@ -170,7 +171,7 @@ def read_answer(
     if not 200 <= status < 300:
         error = (_parse_object(hide(body)) or {}).get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
-            raise errors.from_answer(status, headers, error)
+            raise from_answer(status, headers, error)
         raise _unexpected(response, _advice(status, headers), hide)
     if not response.is_complete:
         advice = f"The answer is larger than {ANSWER_BYTES_MAX >> 20} MiB: ask for less"
@@ -180,7 +181,7 @@ def read_answer(
     if status == 202:
         held = approval_required(_parse_object(hide(body)))
         if held:
-            raise errors.from_answer(status, headers, held)
+            raise from_answer(status, headers, held)
     wanted = _main_type(operation.answer)
     if wanted != JSON:
         if content_type != wanted and wanted != "application/octet-stream":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import _error_classes
 from ._error_bases import ApiError, ConnectionError, PostriderError, SendUnconfirmedError, UnexpectedResponseError
 from ._error_classes import *  # noqa: F403
-from ._error_classes import from_answer  # noqa: F401
 
 __all__ = ["ApiError", "ConnectionError", "PostriderError", "SendUnconfirmedError", "UnexpectedResponseError"]
 __all__ += _error_classes.__all__
