@@ -738,6 +738,7 @@ const (
 	ReverseReasonPartnerDeleted ReverseReason = "partner_deleted"
 	ReverseReasonBlocked        ReverseReason = "blocked"
 	ReverseReasonExpired        ReverseReason = "expired"
+	ReverseReasonExcluded       ReverseReason = "excluded"
 )
 
 // SentStatus: The email is stored and will be delivered

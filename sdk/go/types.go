@@ -930,10 +930,10 @@ type AffiliateReferral struct {
 	// Why the referral earns no commission
 	BlockedReason AffiliateReferralBlockedReason `json:"blocked_reason,omitempty"`
 
-	// Payments minus refunds, without tax, in minor units
+	// Payments in `currency` minus refunds, without tax, in minor units
 	RevenueCents int64 `json:"revenue_cents"`
 
-	// The currency of the first payment
+	// The currency of the first payment that postrider received
 	Currency *string `json:"currency"`
 
 	// When the customer first paid

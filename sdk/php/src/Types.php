@@ -180,7 +180,7 @@ namespace Postrider;
  *     earned_at: string|null,
  *     paid_at: string|null,
  *     reversed_at: string|null,
- *     reverse_reason: 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|string|null,
+ *     reverse_reason: 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|'excluded'|string|null,
  *     payout_id: string|null,
  *     created_at: string,
  *     updated_at: string,
@@ -2270,7 +2270,7 @@ namespace Postrider;
  *     commission: AffiliateCommission,
  *     warnings?: list<string>,
  * }
- * @phpstan-type ReverseReason 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|string
+ * @phpstan-type ReverseReason 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|'excluded'|string
  * @phpstan-type RollBackTemplateParams array{
  *     version: int,
  *     note?: string|null,

@@ -536,6 +536,7 @@ export type ReverseReason =
   | "partner_deleted"
   | "blocked"
   | "expired"
+  | "excluded"
   | (string & {});
 
 /** The email is stored and will be delivered */
@@ -1203,9 +1204,9 @@ export interface AffiliateReferral {
   sub_id: string | null;
   /** Why the referral earns no commission */
   blocked_reason: AffiliateReferralBlockedReason | null;
-  /** Payments minus refunds, without tax, in minor units */
+  /** Payments in `currency` minus refunds, without tax, in minor units */
   revenue_cents: number;
-  /** The currency of the first payment */
+  /** The currency of the first payment that postrider received */
   currency: string | null;
   /** When the customer first paid */
   converted_at: string | null;

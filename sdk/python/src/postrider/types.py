@@ -96,7 +96,7 @@ RecipientType = Union[Literal["to", "cc", "bcc"], str]
 Reentry = Union[Literal["always", "once", "while_not_running"], str]
 ReplayWebhookDeliveriesStatus = Union[Literal["failed", "delivered"], str]
 ReverseAffiliateCommissionReason = Union[Literal["manual", "fraud"], str]
-ReverseReason = Union[Literal["refund", "dispute", "fraud", "manual", "partner_deleted", "blocked", "expired"], str]
+ReverseReason = Union[Literal["refund", "dispute", "fraud", "manual", "partner_deleted", "blocked", "expired", "excluded"], str]
 SentStatus = Union[Literal["sent", "scheduled"], str]
 SmtpSecurity = Union[Literal["starttls", "tls"], str]
 SpamStatus = Union[Literal["not_checked", "not_spam", "spam"], str]
@@ -625,9 +625,9 @@ class AffiliateReferral(TypedDict):
     blocked_reason: Optional[AffiliateReferralBlockedReason]
     """Why the referral earns no commission"""
     revenue_cents: int
-    """Payments minus refunds, without tax, in minor units"""
+    """Payments in `currency` minus refunds, without tax, in minor units"""
     currency: Optional[str]
-    """The currency of the first payment"""
+    """The currency of the first payment that postrider received"""
     converted_at: Optional[str]
     """When the customer first paid"""
     expires_at: str
