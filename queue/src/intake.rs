@@ -260,9 +260,7 @@ impl Intake {
         extend: &(dyn Fn(&mut Batch) + Send + Sync),
     ) -> Result<(), SubmitError> {
         for _ in 0..PARTITION_TRIES_MAX {
-            // A release was accepted when it was scheduled.
-            let is_release = prepared.iter().any(|message| message.scheduled.is_some());
-            let mut batch = if is_release { Batch::progress() } else { Batch::intake() };
+            let mut batch = Batch::intake();
             let mut assignments = Vec::with_capacity(prepared.len());
             let mut events = Vec::with_capacity(prepared.len());
             for message in &prepared {

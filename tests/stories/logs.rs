@@ -14,7 +14,7 @@ use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -29,7 +29,7 @@ impl io::Write for Lines {
 
 impl Lines {
     /// Captures everything that the process logs from now on, as JSON.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         static LINES: OnceLock<Lines> = OnceLock::new();
         let lines = LINES.get_or_init(|| {
             let lines = Lines::default();
@@ -53,7 +53,7 @@ impl Lines {
     }
 
     /// Waits until there are `count` such lines.
-    async fn wait_for(&self, field: &str, value: &str, count: usize) -> Vec<Value> {
+    pub(crate) async fn wait_for(&self, field: &str, value: &str, count: usize) -> Vec<Value> {
         let waiting = async {
             loop {
                 let lines = self.with(field, value);

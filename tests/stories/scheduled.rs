@@ -11,6 +11,7 @@ use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::StoreState;
 
+use crate::logs::Lines;
 use crate::world::TestWorld;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -105,14 +106,26 @@ async fn a_scheduled_email_of_a_suspended_account_is_held_and_then_fails() {
     world.end().await;
 }
 
-/// A full disk refuses only new mail.
+/// A release stores the whole message, so it waits for space as new mail does. Nothing is written meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scheduled_email_is_sent_at_its_time_on_a_full_disk() {
+async fn a_scheduled_email_waits_while_the_disk_is_full() {
+    let lines = Lines::start();
     let world = TestWorld::start().await;
     let id = schedule(&world, "b@dest.example", HOUR).await;
+    let schedule_before = world.email(id).await.schedule;
     // A disk without space for the reserve counts as full.
     let world = world.restart("[store]\nreserve_bytes = 1000000000000000000\n").await;
     assert_eq!(world.server.store.health().state, StoreState::Full);
+    world.server.clock.advance(HOUR + Duration::from_secs(1));
+    lines.wait_for("message", "cannot release scheduled email; retrying", 1).await;
+    let email = world.email(id).await;
+    assert_eq!((email.recipients[0].state, email.schedule), (RecipientState::Scheduled, schedule_before));
+    let (_, view) = world.call("GET", &format!("/emails/{id}"), "").await;
+    assert_eq!(view["email"]["recipients"][0]["waits_for"]["cause"], "scheduled_at", "{view}");
+    assert!(world.sink.received().is_empty());
+    // The clock of the next process has the system time.
+    let world = world.restart("").await;
+    assert_eq!(world.server.store.health().state, StoreState::Healthy);
     world.server.clock.advance(HOUR + Duration::from_secs(1));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;

@@ -6,7 +6,8 @@
 //!                  └─ the store cannot be read or written: still scheduled, retried soon
 //! ```
 //!
-//! A release finishes work that was accepted, so it is committed on a full disk too.
+//! A release stores the whole signed message, so on a full disk it waits like new mail: the disk reserve is left to
+//! deliveries. Nothing is signed and no row is written while the store refuses new mail.
 //!
 //! Each node releases the emails of its own partitions: a batch of each partition in turn, and within a partition one
 //! email of each account in turn. So a hundred thousand emails of one account, scheduled for one moment, do not delay
@@ -40,11 +41,11 @@ use crate::intake::prepared_message::{
 const ROUND_EMAILS: usize = 64;
 /// Emails released concurrently: enough to keep the signing threads busy.
 const CONCURRENCY: usize = 64;
-/// Retry delay when the store cannot be read or written.
-const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Retry delay when the due emails of a partition cannot be read.
+const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Retry delay when the email is refused at the moment, for example because its domain is not verified.
 const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// Retry delay after a transient refusal, such as a database that does not answer.
+/// Retry delay after a transient refusal, such as a full disk: of the email, or of the partition if it cannot be stored.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Intake {
@@ -54,20 +55,27 @@ impl Intake {
             for partition in self.release_timers.due_or_wait(&self.services, None).await {
                 if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
-                    self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY));
+                    self.release_timers.schedule(partition, self.services.clock.after(TRANSIENT_RETRY_DELAY));
                 }
             }
         }
     }
 
     /// Releases the first due emails of a partition, and reschedules the partition if more are due.
+    ///
+    /// # Errors
+    /// The store cannot be read, refuses new mail, or does not store the result of an email: the caller reschedules the
+    /// partition.
     async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
         self.release_timers.begin_scan(partition);
         let now = self.services.clock.now();
         let first = store::schedule::list_due(&self.services.store, partition, now).await;
         // On a read error, look at the partition again later.
         let first = first
-            .inspect_err(|_| self.release_timers.schedule(partition, self.services.clock.after(STORE_RETRY_DELAY)))?;
+            .inspect_err(|_| self.release_timers.schedule(partition, self.services.clock.after(READ_RETRY_DELAY)))?;
+        if !first.due.is_empty() {
+            self.check_store_health()?;
+        }
         let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
         let next = if has_more { Some(now) } else { first.later };
         let releases =
