@@ -17,6 +17,10 @@ use super::delivery::SmtpFault;
 use super::tls::OutboundTls;
 use super::transcript::Transcript;
 
+/// A refusal that takes longer cost a wait: routers report an unreachable host after seconds, and firewalls may reject
+/// late.
+const AT_ONCE_WITHIN: Duration = Duration::from_secs(1);
+
 /// Target of one connection.
 #[derive(Debug, Clone)]
 pub struct DialTarget {
@@ -139,8 +143,8 @@ impl DialFailure {
         Self { reason, reply: None, transcript, duration, tls: None, fault, local: None }
     }
 
-    /// True if the failure cost no waiting: the address is not allowed, or the connection was refused at once. With a
-    /// fault, TLS on an earlier connection took its time.
+    /// True if the failure cost no waiting: the address is not allowed, or the connection was refused within
+    /// [`AT_ONCE_WITHIN`]. With a fault, TLS on an earlier connection took its time.
     pub(crate) fn is_refused_at_once(&self) -> bool {
         let is_refused = match self.reason {
             DialReason::Private(_) => true,
@@ -150,7 +154,7 @@ impl DialFailure {
             ),
             _ => false,
         };
-        is_refused && self.fault.is_none()
+        is_refused && self.fault.is_none() && self.duration < AT_ONCE_WITHIN
     }
 }
 
@@ -169,4 +173,23 @@ pub struct DialFailure {
     pub fault: Option<tls_report::TlsFault>,
     /// The local address of the connection.
     pub local: Option<IpAddr>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_prompt_refusal_costs_no_wait() {
+        let is_at_once = |kind: ErrorKind, millis: u64| {
+            let failure = DialFailure::not_attempted(DialReason::Connect(SmtpFault::Io(kind)));
+            DialFailure { duration: Duration::from_millis(millis), ..failure }.is_refused_at_once()
+        };
+        assert!(is_at_once(ErrorKind::ConnectionRefused, 40) && is_at_once(ErrorKind::NetworkUnreachable, 0));
+        assert!(!is_at_once(ErrorKind::HostUnreachable, 3_050), "no answer to ARP");
+        assert!(!is_at_once(ErrorKind::ConnectionRefused, 20_000), "a firewall that rejects late");
+        assert!(!is_at_once(ErrorKind::ConnectionReset, 40));
+        let private = DialFailure::not_attempted(DialReason::Private(IpAddr::from([10, 0, 0, 1])));
+        assert!(private.is_refused_at_once());
+    }
 }
