@@ -18,6 +18,9 @@ circle.example. MX 20 mx.dest.example.
 alias.example. MX 10 other.example.
 behind.example. MX 10 mx.dead.example.
 behind.example. MX 20 other.example.
+lost.example. MX 10 mx.lost.example.
+lost.example. MX 20 other.example.
+$SERVFAIL mx.lost.example
 backup.example. MX 10 mx.dest.example.
 backup.example. MX 20 out.postrider.example.
 out.postrider.example. A 127.0.0.9
@@ -101,5 +104,24 @@ async fn a_mail_loop_fails_and_suppresses_no_address() {
     // A preferred host other than this server takes the mail.
     let id = world.relay(&["a@backup.example"], "we are second").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_behind_a_host_whose_lookup_fails_is_temporary() {
+    let world = start_with_own_domain().await;
+    let id = world.relay(&["a@lost.example"], "in a while").await;
+    // The third attempt begins at the second host, which is this server, and goes on to the preferred one.
+    for attempts in [1, 2, 3] {
+        let email = world.wait(id, |e| e.recipients[0].attempts == attempts).await;
+        let recipient = &email.recipients[0];
+        let error = recipient.error.clone().unwrap_or_default();
+        assert_eq!(recipient.state, RecipientState::Deferred, "{error}");
+        assert!(error.contains("looking up the address of mx.lost.example"), "{error}");
+        if attempts < 3 {
+            let wait = recipient.next_attempt_at.unwrap().duration_since(world.server.clock.now());
+            world.server.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+        }
+    }
     world.end().await;
 }

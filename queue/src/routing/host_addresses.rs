@@ -38,8 +38,8 @@ pub(crate) struct HostAddresses<'r> {
     found: VecDeque<(DomainName, SocketAddr)>,
     waits_left: usize,
     addresses_left: usize,
-    /// Error of the last host without an address.
-    last_error: Option<String>,
+    /// Hosts whose lookup failed, with the error.
+    failed_lookups: Vec<(DomainName, String)>,
 }
 
 impl<'r> HostAddresses<'r> {
@@ -58,7 +58,7 @@ impl<'r> HostAddresses<'r> {
             found: VecDeque::new(),
             waits_left: WAITS_MAX,
             addresses_left: ADDRESSES_MAX,
-            last_error: None,
+            failed_lookups: Vec::new(),
         }
     }
 
@@ -71,7 +71,12 @@ impl<'r> HostAddresses<'r> {
             return Ok(self);
         }
         let none = || "none of the mail hosts has an address".to_owned();
-        Err(RouteError::Transient(self.last_error.unwrap_or_else(none)))
+        Err(RouteError::Transient(self.lookup_error().map_or_else(none, str::to_owned)))
+    }
+
+    /// Error of the last failed lookup.
+    pub(crate) fn lookup_error(&self) -> Option<&str> {
+        self.failed_lookups.last().map(|(_, error)| error.as_str())
     }
 
     /// The next address; `None` if there is none, or a limit is reached.
@@ -89,8 +94,8 @@ impl<'r> HostAddresses<'r> {
         self.waits_left += 1;
     }
 
-    /// Drops the hosts that are not preferred to this one. Returns whether there are others.
-    pub(crate) fn retain_better(&mut self, route: &MailRoute, than: &DomainName) -> bool {
+    /// Drops the hosts that are not preferred to this one, also those whose lookup failed.
+    pub(crate) fn retain_better(&mut self, route: &MailRoute, than: &DomainName) {
         let limit = route.preference_number(than);
         let is_better = |host: &DomainName| route.preference_number(host) < limit;
         let is_better_endpoint =
@@ -98,7 +103,7 @@ impl<'r> HostAddresses<'r> {
         self.found.retain(|(host, _)| is_better(host));
         self.hosts.retain(is_better_endpoint);
         self.better.retain(is_better_endpoint);
-        !(self.found.is_empty() && self.hosts.is_empty() && self.better.is_empty())
+        self.failed_lookups.retain(|(host, _)| is_better(host));
     }
 
     /// Looks up hosts until one has an address that may be dialled. Returns false if there is none.
@@ -129,7 +134,10 @@ impl<'r> HostAddresses<'r> {
                     let addresses = answer.data.into_iter().take(HOST_ADDRESSES_MAX);
                     self.found.extend(addresses.map(|ip| (host.clone(), SocketAddr::new(ip, port))));
                 }
-                Err(error) => self.last_error = Some(format!("looking up the address of {host}: {error}")),
+                Err(error) => {
+                    let text = format!("looking up the address of {host}: {error}");
+                    self.failed_lookups.push((host, text));
+                }
             },
             SmarthostEndpoint::Address(address) => {
                 let name = "smarthost".parse::<DomainName>().ok();
@@ -198,10 +206,14 @@ mod tests {
         let (from_first, better) = dns::mx::begin_at_preference(&mut hosts, 1);
         let resolver = resolver();
         let mut addresses = HostAddresses::of_mx_hosts(&resolver, from_first, better, 25);
-        assert!(addresses.retain_better(&route, &"b.example".parse().unwrap()));
+        let failed = |name: &str| (name.parse().unwrap(), format!("lookup of {name}"));
+        addresses.failed_lookups = vec![failed("a.example"), failed("c.example")];
+        addresses.retain_better(&route, &"b.example".parse().unwrap());
         let a = SmarthostEndpoint::Host("a.example".parse().unwrap(), 25);
         assert!(addresses.hosts.is_empty());
         assert_eq!(addresses.better, [a]);
-        assert!(!addresses.retain_better(&route, &"a.example".parse().unwrap()));
+        assert_eq!(addresses.lookup_error(), Some("lookup of a.example"));
+        addresses.retain_better(&route, &"a.example".parse().unwrap());
+        assert!(addresses.better.is_empty() && addresses.lookup_error().is_none());
     }
 }

@@ -150,6 +150,7 @@ async fn connect_any(
         }
     })?;
     let (mut last, mut earlier_failures, mut lacks_source_family) = (None, String::new(), false);
+    let mut loop_found = None;
     while let Some((host, address)) = addresses.next().await {
         let candidate = CandidateHost { host, address, smarthost };
         let Some(target) = dial_target(agent, site, &candidate, seed) else {
@@ -172,15 +173,10 @@ async fn connect_any(
                         .await
                 {
                     connection.quit().await;
-                    if addresses.retain_better(&site.route, &candidate.host) || last.is_some() {
-                        // Better hosts that did not answer now may later; hosts less preferred than ourselves do not
-                        // count (RFC 5321 5.1).
-                        continue;
-                    }
-                    return Err(HostConnectError {
-                        result: agent.outcomes.route_error_result(error, began_at),
-                        is_queue_unreachable: false,
-                    });
+                    // Hosts less preferred than ourselves do not count (RFC 5321 5.1).
+                    addresses.retain_better(&site.route, &candidate.host);
+                    loop_found = Some(error);
+                    continue;
                 }
                 site.connection_opened();
                 let is_self =
@@ -200,17 +196,31 @@ async fn connect_any(
             }
         }
     }
-    Err(match last {
-        Some((host, address, failure, policy)) => {
+    // Better hosts that did not answer now may later.
+    Err(match (last, loop_found) {
+        (Some((host, address, failure, policy)), _) => {
             let mut error = connect_error(&host, address, failure, policy, began_at);
             error.result.transcript.insert_str(0, &earlier_failures);
             error
         }
-        None => {
+        (None, Some(error)) => loop_error(agent, &addresses, error, began_at),
+        (None, None) => {
             let source_text = lacks_source_family.then(|| no_source_address_text(agent, site, smarthost));
             no_address_error(agent, source_text, began_at)
         }
     })
+}
+
+/// The error of a mail loop. It is temporary if the lookup of a better host failed: the host may have an address later.
+fn loop_error(
+    agent: &DeliveryAgent,
+    addresses: &HostAddresses<'_>,
+    error: RouteError,
+    began_at: Timestamp,
+) -> HostConnectError {
+    let lookup_error = addresses.lookup_error().map(|text| RouteError::Transient(text.to_owned()));
+    let result = agent.outcomes.route_error_result(lookup_error.unwrap_or(error), began_at);
+    HostConnectError { result, is_queue_unreachable: false }
 }
 
 /// The error if no host could be dialled: no source address fits, as the text says, or the hosts have no addresses.
