@@ -66,6 +66,11 @@ const HTTP_PORT: u16 = 80;
 #[derive(Debug, Error)]
 pub enum AcmeError {
     #[error("the store: {0}")]
+    Read(#[from] ReadError),
+    #[error("the store: {0}")]
+    Commit(#[from] CommitError),
+    /// A row cannot be sealed, opened, written or parsed.
+    #[error("the store: {0}")]
     Store(String),
     /// The file of CA certificates cannot be loaded.
     #[error("[tls.acme] roots: {0}")]
@@ -113,17 +118,14 @@ impl AcmeError {
     fn from_store(error: impl std::fmt::Display) -> Self {
         Self::Store(error.to_string())
     }
-}
 
-impl From<ReadError> for AcmeError {
-    fn from(error: ReadError) -> Self {
-        Self::from_store(error)
-    }
-}
-
-impl From<CommitError> for AcmeError {
-    fn from(error: CommitError) -> Self {
-        Self::from_store(error)
+    /// Returns whether the database is unavailable. The store logs that itself.
+    fn is_away(&self) -> bool {
+        match self {
+            Self::Read(error) => error.is_away(),
+            Self::Commit(error) => error.is_away(),
+            _ => false,
+        }
     }
 }
 
@@ -323,7 +325,7 @@ impl CertificateRenewer {
             window_share: u32::try_from(server.entropy.u64() >> 32).unwrap_or_default(),
             settings,
         };
-        let stored = start_wait::retry_step(|| renewer.store.read_certificate(), |_| server.store.is_away()).await?;
+        let stored = start_wait::retry_step(|| renewer.store.read_certificate(), AcmeError::is_away).await?;
         if let Some(certificate) = stored {
             renewer.install(&certificate)?;
         }
@@ -517,6 +519,15 @@ impl CertificateRenewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_unavailable_database_is_waited_for() {
+        assert!(AcmeError::from(ReadError::Away("gone".into())).is_away());
+        assert!(AcmeError::from(CommitError::Away("gone".into())).is_away());
+        assert!(!AcmeError::from(ReadError::Corrupt("row".into())).is_away());
+        assert!(!AcmeError::from(CommitError::Full).is_away());
+        assert!(!AcmeError::from_store("not sealed with this key").is_away());
+    }
 
     #[test]
     fn the_line_of_check_names_the_port_of_every_method() {
