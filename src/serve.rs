@@ -470,11 +470,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         PrometheusBuilder::new().install_recorder().map_err(|error| ServeError::Metrics(error.to_string()))?;
     crate::metric_help::describe_metrics();
     let certificates = Certificate::from_config(&config)?.as_ref().map(ActiveCertificates::new).transpose()?;
-    let (server, renewer) = tokio::select! {
-        built = build_server(&config, send) => built?,
-        // Waiting for other nodes or a database can take long.
-        () = signals.stop.wait() => return Ok(()),
-    };
+    let Some((server, renewer)) = build_server(&config, send, &mut signals.stop).await? else { return Ok(()) };
     let certificates =
         renewer.as_ref().map(|renewer| Arc::clone(renewer.certificates())).or(certificates.map(Arc::new));
     let listeners = Listeners::new(&config, server.entropy.u64());
@@ -520,18 +516,48 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     }
 }
 
-/// Builds the server and the certificate renewal. With `send`, lifts the hold on the queue.
-async fn build_server(config: &Config, send: bool) -> Result<(Server, Option<Arc<CertificateRenewer>>), ServeError> {
-    let server = Server::build(config).await?;
+/// A server, and the renewal of its certificate if ACME is configured.
+type ServerWithRenewer = (Server, Option<Arc<CertificateRenewer>>);
+
+/// Builds the server and the certificate renewal. With `send`, lifts the hold on the queue. Returns `None` if the stop
+/// signal came first: waiting for other nodes or a database can take long.
+async fn build_server(
+    config: &Config,
+    send: bool,
+    stop: &mut StopSignals,
+) -> Result<Option<ServerWithRenewer>, ServeError> {
+    let server = tokio::select! {
+        built = Server::build(config) => built?,
+        () = stop.wait() => return Ok(None),
+    };
+    let prepared = tokio::select! {
+        prepared = prepare_server(config, &server, send) => prepared.map(Some),
+        () = stop.wait() => Ok(None),
+    };
+    match prepared {
+        Ok(Some(renewer)) => Ok(Some((server, renewer))),
+        // The server has leases of partitions, which other nodes could not take before they expire.
+        stopped => {
+            server.close().await;
+            stopped.map(|_| None)
+        }
+    }
+}
+
+/// Lifts the hold on the queue if `send` is set, and opens the certificate renewal.
+async fn prepare_server(
+    config: &Config,
+    server: &Server,
+    send: bool,
+) -> Result<Option<Arc<CertificateRenewer>>, ServeError> {
     if send {
         let queues = &server.queue.delivery.queues;
         start_wait::retry_step(|| queues.lift_queue_hold(), HoldError::is_away).await?;
     }
-    let renewer = match AcmeSettings::from_config(config) {
-        Some(settings) => Some(CertificateRenewer::open(settings, &server).await?),
-        None => None,
-    };
-    Ok((server, renewer))
+    match AcmeSettings::from_config(config) {
+        Some(settings) => Ok(Some(CertificateRenewer::open(settings, server).await?)),
+        None => Ok(None),
+    }
 }
 
 async fn open_listeners(
