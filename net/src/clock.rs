@@ -81,6 +81,18 @@ impl Clock {
         self.setting.send_modify(|setting| setting.stopped_at = stopped_at);
     }
 
+    /// Completes when the clock has advanced by `wait`. Begins again if the clock was set back: it neither completes early
+    /// nor waits for as long as the clock had jumped.
+    pub async fn sleep(&self, wait: Duration) {
+        loop {
+            let until = self.after(wait);
+            self.sleep_until(until).await;
+            if self.now() >= until {
+                return;
+            }
+        }
+    }
+
     /// Completes when the clock reaches `time`, at most [`READ_INTERVAL`] late if it was set forward. Completes early
     /// if the clock was set back: `time` may have been counted from the wrong time, so the caller computes it again.
     pub async fn sleep_until(&self, time: Timestamp) {
@@ -129,6 +141,20 @@ mod tests {
         clock.advance(Duration::from_secs(3601));
         sleeper.await.unwrap();
         assert!(clock.now() >= deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_begins_again_after_the_clock_was_set_back() {
+        let clock = Clock::default();
+        clock.stop();
+        let mut waiting = std::pin::pin!(clock.sleep(Duration::from_secs(60)));
+        for (by_ms, ends) in [(30_000, false), (-3_600_000, false), (59_000, false), (1_000, true)] {
+            let before = tokio::time::timeout(READ_INTERVAL * 2, waiting.as_mut()).await;
+            assert!(before.is_err(), "{by_ms}: the clock has not moved");
+            step(&clock, by_ms);
+            let after = tokio::time::timeout(READ_INTERVAL * 2, waiting.as_mut()).await;
+            assert_eq!(after.is_ok(), ends, "{by_ms}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -163,8 +163,8 @@ impl MxHandler {
             metrics::counter!("postrider_smtp_dictionaries_total").increment(1);
             return reply(421, (4, 7, 0), "Too many unknown recipients");
         }
-        if is_stranger && let Ok(until) = clock.now().checked_add(unknown_recipient_delay(session.unknown_count)) {
-            clock.sleep_until(until).await;
+        if is_stranger {
+            clock.sleep(unknown_recipient_delay(session.unknown_count)).await;
         }
         refusal
     }

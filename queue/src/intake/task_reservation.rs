@@ -57,7 +57,7 @@ impl TaskReservation {
         dispatcher.services.spawn(async move {
             for wait in IN_DOUBT_CHECKS {
                 tokio::select! {
-                    () = checker.services.clock.sleep_until(checker.services.clock.after(wait)) => {}
+                    () = checker.services.clock.sleep(wait) => {}
                     () = checker.services.stop.cancelled() => return,
                 }
                 tasks.iter().for_each(|task| checker.scheduler.schedule_task(task));
