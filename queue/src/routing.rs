@@ -57,8 +57,9 @@ pub struct TlsPolicySource {
 }
 
 impl TlsPolicySource {
-    /// Takes of a long policy only the patterns that match these hosts.
-    fn from_sts_state(standing: StsPolicyState, hosts: &[MxHost]) -> Option<Arc<Self>> {
+    /// Keeps of a long policy only the patterns that match these hosts; all if the hosts are unknown, because a
+    /// connection to them may still be open.
+    fn from_sts_state(standing: StsPolicyState, hosts: Option<&[MxHost]>) -> Option<Arc<Self>> {
         let mut policy = standing.policy.filter(|cached| cached.policy.mode != MtaStsMode::None);
         let applied = match (&policy, &standing.fault) {
             (None, None) => return None,
@@ -67,7 +68,7 @@ impl TlsPolicySource {
                 AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: cached.lines.clone(), mx: cached.reported_mx() }
             }
         };
-        if let Some(cached) = &mut policy {
+        if let (Some(cached), Some(hosts)) = (&mut policy, hosts) {
             cached.retain_patterns_of(hosts.iter().map(|mx| &mx.host));
         }
         Some(Arc::new(Self { applied, policy, fault: standing.fault }))
@@ -313,13 +314,13 @@ impl MxRouter {
                 // Fail over on temporary errors only, not on forged answers, and only if the TLS policy is known.
                 let known_policy = policy.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
                 let route = known_policy
-                    .and_then(|state| self.fail_over_route(domain, TlsPolicySource::from_sts_state(state, &[]), now));
+                    .and_then(|state| self.fail_over_route(domain, TlsPolicySource::from_sts_state(state, None), now));
                 return route.ok_or_else(|| lookup_route_error(domain, &error));
             }
         };
         let mut hosts = self.mail_hosts(domain, answer.data).await?;
         let policy = policy.map_err(|error| RouteError::Transient(format!("{domain}: {error}")))?;
-        let published = TlsPolicySource::from_sts_state(policy, &hosts);
+        let published = TlsPolicySource::from_sts_state(policy, Some(&hosts));
         let mode = sts_mode(published.as_deref());
         if let (Some(published), Some(MtaStsMode::Enforce)) = (&published, mode) {
             // RFC 8461 5: hosts that the policy does not name must not be used, whatever their preference.
@@ -582,6 +583,8 @@ fn rejection_reply(enhanced: Enhanced, text: String) -> SmtpReply {
 
 #[cfg(test)]
 mod tests {
+    use message::mta_sts::MtaStsPolicy;
+
     use super::*;
     use crate::routing::smarthosts::DomainScope;
 
@@ -627,5 +630,19 @@ mod tests {
             assert!(fail_over.queue_name.ends_with("(signed)") && planner.cached_route(&domain, None, at).is_some());
         }
         assert!(planner.fail_over_route(&name("b.example"), None, now).is_none());
+    }
+
+    #[test]
+    fn a_long_policy_keeps_its_patterns_while_the_hosts_are_unknown() {
+        let patterns: String = (0..150).map(|n| format!("mx: mx{n}.example\n")).collect();
+        let text = format!("version: STSv1\nmode: enforce\nmax_age: 60\n{patterns}");
+        let policy = MtaStsPolicy::parse(text.as_bytes()).unwrap();
+        let cached = CachedMtaStsPolicy::new("1".to_owned(), policy, text.as_bytes(), Timestamp::UNIX_EPOCH);
+        let host: DomainName = "mx149.example".parse().unwrap();
+        let known = [MxHost { preference: 10, host: host.clone() }];
+        for hosts in [None, Some(&known[..])] {
+            let state = StsPolicyState { policy: Some(cached.clone()), ..StsPolicyState::default() };
+            assert!(TlsPolicySource::from_sts_state(state, hosts).unwrap().covers(&host), "{hosts:?}");
+        }
     }
 }
