@@ -81,8 +81,8 @@ impl Clock {
         self.setting.send_modify(|setting| setting.stopped_at = stopped_at);
     }
 
-    /// Completes when the clock has advanced by `wait`. Begins again if the clock was set back: it neither completes early
-    /// nor waits for as long as the clock had jumped.
+    /// Completes when the clock has advanced by `wait`. Begins again if the clock was set back: it does not complete
+    /// early, and does not wait for as long as the clock had jumped.
     pub async fn sleep(&self, wait: Duration) {
         loop {
             let until = self.after(wait);

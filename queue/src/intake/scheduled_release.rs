@@ -45,7 +45,8 @@ const CONCURRENCY: usize = 64;
 const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Retry delay when the email is refused at the moment, for example because its domain is not verified.
 const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// Retry delay after a transient refusal, such as a full disk: of the email, or of the partition if it cannot be stored.
+/// Retry delay after a transient refusal, such as a full disk: of the email, or of its partition if that cannot be
+/// stored.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Intake {
