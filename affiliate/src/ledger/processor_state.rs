@@ -1,9 +1,8 @@
 //! Processor state: per object, what all ingested facts add up to. The rows belong to the ledger.
 //!
 //! A row does not depend on the order or repetition of facts. State is an LWW register ([`LwwRegister`]): the newest
-//! version wins. Things that stay true once true are sets or earliest and latest times. An exclusion flag that can be
-//! removed is stored by version ([`flag_history`]). Values computed by the ledger are stored in the same row, in a
-//! section of their own.
+//! version wins. Things that stay true once true are sets or earliest and latest times. Values computed by the ledger
+//! are stored in the same row, in a section of their own.
 //!
 //! Rows are bounded. If an object has more entries than fit, ingestion fails with [`TooManyEntries`] instead of
 //! computing wrong amounts.
@@ -11,8 +10,8 @@
 mod bounded;
 mod charge;
 mod connected_account;
+mod creation_flag;
 mod customer;
-mod flag_history;
 #[cfg(test)]
 mod golden_rows;
 mod invoice;

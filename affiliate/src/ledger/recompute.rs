@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use message::address::Address;
 use model::affiliate::arithmetic::ArithmeticError;
 use model::affiliate::campaign::Campaign;
-use model::affiliate::commission::{Commission, CommissionLevel, ReversalReason};
+use model::affiliate::commission::{Commission, CommissionLevel};
 use model::affiliate::partner::Partner;
 use model::affiliate::payout::LineCursor;
 use model::affiliate::program::AfterPayout;
@@ -247,7 +247,7 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     }
     let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
     let lines = work.lines_of(id).await?;
-    let is_excluded = is_excluded(work, id, &charges).await?;
+    let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
     // Before the payment was known, the session's sale looked like an earlier one.
     let nothing = work.processor.invoice(id).await?.nothing;
     let nothing = nothing.filter(|nothing| *nothing != NoCommission::OnlyOnce || !is_first_by_session);
@@ -297,8 +297,14 @@ fn new_line(work: &UnitOfWork) -> CommissionId {
 }
 
 /// True if a flag excludes the sale: one of the invoice, its sessions or its charges, whenever it was set; or one that
-/// the customer or the subscription carried at the payment.
-async fn is_excluded(work: &mut UnitOfWork, id: &str, charges: &[(String, ChargeState)]) -> Result<bool> {
+/// the customer or the subscription carried from its creation until the payment. A flag that they carry now excludes
+/// the sale permanently if it has no line yet (`is_open`).
+async fn is_excluded(
+    work: &mut UnitOfWork,
+    id: &str,
+    charges: &[(String, ChargeState)],
+    is_open: bool,
+) -> Result<bool> {
     let is_session_excluded = work.processor.sessions_of(id).await?.iter().any(|session| session.is_excluded);
     let row = work.processor.invoice(id).await?;
     let is_sale_excluded = row.is_excluded || row.was_excluded || is_session_excluded;
@@ -308,8 +314,13 @@ async fn is_excluded(work: &mut UnitOfWork, id: &str, charges: &[(String, Charge
     let Some(PaidInvoice { sale, customer: Some(customer), subscription, .. }) = row.paid().cloned() else {
         return Ok(false);
     };
-    let state = work.processor.customer(&customer).await?;
-    Ok(state.is_excluded_at(sale.paid_at, subscription.as_deref()))
+    let (state, subscription) = (work.processor.customer(&customer).await?, subscription.as_deref());
+    let was_excluded = state.was_excluded_at(sale.paid_at, subscription);
+    let is_excluded_now = is_open && state.is_excluded(subscription);
+    if is_excluded_now {
+        work.processor.invoice(id).await?.was_excluded = true;
+    }
+    Ok(was_excluded || is_excluded_now)
 }
 
 async fn recruiter_of(
@@ -369,20 +380,9 @@ async fn write_lines(
     written: Vec<LineUpdate>,
 ) -> Result<()> {
     for LineUpdate { line, changes: steps } in written {
-        let earns = steps.iter().any(|step| matches!(step, LineChange::Created | LineChange::Reopened));
-        let is_excluded = steps.contains(&LineChange::Reversed(ReversalReason::Excluded));
-        if (earns || is_excluded)
-            && line.level() == CommissionLevel::One
-            && let Some(found) = work.referrals.load(referral).await?
-        {
-            let first = &mut found.dealings.first_earning;
-            // An excluded sale leaves the commission of the duration `once` to another sale.
-            if is_excluded && first.as_deref() == Some(invoice) {
-                *first = None;
-            }
-            if earns {
-                first.get_or_insert_with(|| invoice.to_owned());
-            }
+        let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
+        if is_new && let Some(found) = work.referrals.load(referral).await? {
+            found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
         }
         work.put_line(line, steps.iter().filter_map(event_of_step));
     }

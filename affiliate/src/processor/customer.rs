@@ -11,8 +11,8 @@ use super::state_version::{ObjectStage, StateVersion};
 
 /// A customer.
 ///
-/// A hint links the customer once, whichever version arrives first. The email is state: the newest version wins.
-/// The flag excludes what was paid while the customer carried it.
+/// A hint links the customer once, whichever version arrives first. Email and flag are state: the newest version wins.
+/// A flag that the customer was created with also excludes invoices that arrived before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Customer {
     pub id: String,
@@ -35,7 +35,7 @@ impl StripeObject for Customer {
     }
 }
 
-/// A subscription; all fields are state. The flag excludes what was paid while the subscription carried it.
+/// A subscription; all fields are state. A flag works like that of a [`Customer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     pub id: String,

@@ -53,9 +53,9 @@ pub struct WebhookEvent {
 pub enum WebhookFact {
     /// `checkout.session.completed`, `.async_payment_succeeded`
     CheckoutCompleted(Box<Checkout>),
-    /// `customer.created`, `.updated`; `.fetched` for a fetched one
+    /// `customer.created`, `.updated`
     Customer(Customer),
-    /// `customer.subscription.created`, `.updated`, `.deleted`; `.fetched` for a fetched one
+    /// `customer.subscription.created`, `.updated`, `.deleted`
     Subscription(Subscription),
     /// `invoice.paid`, `.payment_succeeded`
     InvoicePaid(Box<Invoice>),
@@ -126,11 +126,10 @@ impl WebhookEvent {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
                 WebhookFact::CheckoutCompleted(Box::new(self.parse(reading)?))
             }
-            "customer.created" | "customer.updated" | "customer.fetched" => WebhookFact::Customer(self.parse(reading)?),
-            "customer.subscription.created"
-            | "customer.subscription.updated"
-            | "customer.subscription.deleted"
-            | "customer.subscription.fetched" => WebhookFact::Subscription(self.parse(reading)?),
+            "customer.created" | "customer.updated" => WebhookFact::Customer(self.parse(reading)?),
+            "customer.subscription.created" | "customer.subscription.updated" | "customer.subscription.deleted" => {
+                WebhookFact::Subscription(self.parse(reading)?)
+            }
             "invoice.paid" | "invoice.payment_succeeded" => WebhookFact::InvoicePaid(Box::new(self.parse(reading)?)),
             "invoice_payment.paid" => WebhookFact::InvoicePayment(self.parse(reading)?),
             "charge.refunded" => WebhookFact::Charge(Box::new(self.parse(reading)?)),

@@ -29,11 +29,10 @@ pub enum ObjectStage {
 }
 
 impl StateVersion {
-    /// Returns the version of an event of this type, created then. A fetched object has a type that ends in `.fetched`.
+    /// Returns the version of an event of this type, created then.
     pub fn event(kind: &str, created: Timestamp) -> Self {
         let step = match kind.rsplit('.').next() {
             Some("created") => ObjectStage::Begun,
-            Some("fetched") => ObjectStage::Fetched,
             Some("deleted" | "closed" | "voided" | "failed") => ObjectStage::Ended,
             _ => ObjectStage::Changed,
         };

@@ -547,7 +547,7 @@ impl WindowIngest<'_> {
         }
         self.ingest_invoices(&window.invoices).await?;
         for subscription in &window.subscriptions {
-            self.ingest("customer.subscription.fetched", subscription).await?;
+            self.ingest("customer.subscription.updated", subscription).await?;
         }
         let is_refunded =
             |charge: &&ProcessorJson| charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0;
@@ -607,7 +607,7 @@ impl WindowIngest<'_> {
         let mut permit = self.client.permit();
         match self.client.get_object(&path, &mut permit).await {
             Ok(StripeAnswer::Object(customer, _)) => {
-                Ok(self.ingest("customer.fetched", &customer).await.map(|()| None)?)
+                Ok(self.ingest("customer.updated", &customer).await.map(|()| None)?)
             }
             Ok(StripeAnswer::Refused(_)) => Ok(None),
             Err(StripeError::TooLarge(reason)) => Ok(Some(reason)),

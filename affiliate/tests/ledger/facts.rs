@@ -4,7 +4,7 @@ use affiliate::ledger::ingest::IngestOutcome;
 use model::affiliate::campaign::{CommissionDuration, CommissionTerms};
 use model::affiliate::referral::{ReferralBlock, ReferralStatus};
 use model::id::ReferralId;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::engine::Store;
 
 use super::processor_objects::{charge, checkout, dispute, invoice, refund, subscription};
@@ -84,6 +84,10 @@ async fn many_invoices_of_a_new_customer_take_several_commits() {
     assert_eq!((referral.revenue_cents, referral.dealings.invoices), (230_000, 230));
     assert_eq!(referral.converted_at, Some(world.second(10)));
     assert_eq!(world.event_kinds(lead.id).await, ["referral.converted", "referral.created"]);
+    // A flag that excludes all of them.
+    let flagged = json!({"id": "cus_1", "created": world.start + 10, "metadata": {"stx": "false"}});
+    world.ingest_object("customer.created", 501, flagged).await;
+    assert!(world.outline().await.iter().all(|line| line.ends_with(" reversed excluded")));
     world.audit().await;
 }
 
@@ -205,20 +209,20 @@ async fn a_flag_on_a_session_excludes_the_invoice_of_its_payment() {
 async fn a_flag_excludes_a_sale_before_and_after_its_invoice() {
     for kind in [
         "customer.created",
-        "customer.fetched",
         "customer.subscription.created",
-        "customer.subscription.fetched",
         "checkout.session.completed",
         "charge.succeeded",
+        "invoice.payment_succeeded",
     ] {
         for flag_first in [true, false] {
             let world = World::new().await;
             let lead = world.lead("lin@example.org", Some("cus_1")).await;
             let mut flagged = match kind {
-                "customer.created" | "customer.fetched" => json!({"id": "cus_1"}),
+                "customer.created" => json!({"id": "cus_1"}),
+                "customer.subscription.created" => subscription("sub_1", "cus_1", "active"),
                 "checkout.session.completed" => checkout("in_1", Some("cus_1"), &lead.id.to_string()),
                 "charge.succeeded" => charge("in_1", 10_000, 0),
-                _ => subscription("sub_1", "cus_1", "active"),
+                _ => invoice("in_1", "cus_1", 10_000, world.start + 10),
             };
             flagged["created"] = json!(world.start + 10);
             flagged["metadata"] = json!({"stx": "false"});
@@ -241,49 +245,114 @@ async fn a_flag_excludes_a_sale_before_and_after_its_invoice() {
     }
 }
 
-/// A customer carries the flag from second 20 to second 40. Only what was paid meanwhile is excluded, in any order.
+/// Returns an event of a customer, or of the subscription of its invoices; the object was created in second 10.
+fn flag_event(world: &World, noun: &str, kind: &str, after: i64, stx: &str) -> Value {
+    let mut object = if noun == "customer" { json!({"id": "cus_1"}) } else { subscription("sub_1", "cus_1", "active") };
+    object["created"] = json!(world.start + 10);
+    object["metadata"] = json!({"stx": stx});
+    world.event(&format!("{noun}.{kind}"), after, object)
+}
+
+/// Returns the event of a paid invoice of a subscription.
+fn renewal(world: &World, id: &str, after: i64) -> Value {
+    let mut event = world.paid(id, "cus_1", 10_000, after);
+    event["data"]["object"]["subscription"] = json!("sub_1");
+    event
+}
+
+/// The flag is set at the creation in second 10 and removed in second 40.
 #[tokio::test]
-async fn a_flag_on_a_customer_excludes_what_is_paid_while_it_is_set() {
-    for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [1, 3, 5, 0, 2, 4], [1, 3, 5, 4, 2, 0], [2, 1, 3, 4, 5, 0]] {
-        let world = World::new().await;
-        let lead = world.lead("lin@example.org", Some("cus_1")).await;
-        let customer = |kind: &str, after: i64, stx: &str| {
-            world.event(&format!("customer.{kind}"), after, json!({"id": "cus_1", "metadata": {"stx": stx}}))
-        };
-        let events = [
-            customer("created", 5, ""),
-            world.paid("in_1", "cus_1", 10_000, 10),
-            customer("updated", 20, "false"),
-            world.paid("in_2", "cus_1", 10_000, 30),
-            customer("updated", 40, ""),
-            world.paid("in_3", "cus_1", 10_000, 50),
-        ];
-        for index in order {
-            world.ingest_event(&events[index]).await;
+async fn a_flag_of_a_creation_excludes_what_is_paid_before_its_removal() {
+    for noun in ["customer", "customer.subscription"] {
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [1, 3, 2, 0], [2, 0, 3, 1]] {
+            let world = World::new().await;
+            let lead = world.lead("lin@example.org", Some("cus_1")).await;
+            let events = [
+                flag_event(&world, noun, "created", 12, "false"),
+                renewal(&world, "in_1", 20),
+                flag_event(&world, noun, "updated", 40, ""),
+                renewal(&world, "in_2", 50),
+            ];
+            for index in order {
+                world.ingest_event(&events[index]).await;
+            }
+            let (reversed, earning): (Vec<_>, Vec<_>) =
+                world.outline().await.into_iter().partition(|line| line.contains("reversed"));
+            assert!(reversed.is_empty() || reversed == EXCLUDED, "{noun} {order:?}: {reversed:?}");
+            let names: Vec<_> = earning.iter().filter_map(|line| line.split(' ').next()).collect();
+            assert_eq!(names, ["in_2/1", "in_2/2"], "{noun} {order:?}");
+            assert_eq!(world.referral(lead.id).await.revenue_cents, 20_000, "{noun} {order:?}");
+            world.audit().await;
         }
-        let (reversed, earning): (Vec<_>, Vec<_>) =
-            world.outline().await.into_iter().partition(|line| line.contains("reversed"));
-        assert!(reversed.iter().all(|line| line.starts_with("in_2/") && line.ends_with(" excluded")), "{reversed:?}");
-        let names: Vec<_> = earning.iter().filter_map(|line| line.split(' ').next()).collect();
-        assert_eq!(names, ["in_1/1", "in_1/2", "in_3/1", "in_3/2"], "{order:?}");
-        assert_eq!(world.referral(lead.id).await.revenue_cents, 30_000, "{order:?}");
-        world.audit().await;
     }
 }
 
 #[tokio::test]
-async fn an_excluded_sale_leaves_a_commission_once_to_the_next_sale() {
+async fn a_flag_that_is_set_later_excludes_later_sales_only() {
+    for noun in ["customer", "customer.subscription"] {
+        let world = World::new().await;
+        world.lead("lin@example.org", Some("cus_1")).await;
+        for event in [
+            renewal(&world, "in_1", 20),
+            flag_event(&world, noun, "updated", 30, "false"),
+            // The invoice is recomputed.
+            world.event("charge.refunded", 31, charge("in_1", 10_000, 5_000)),
+            renewal(&world, "in_2", 40),
+            flag_event(&world, noun, "updated", 50, ""),
+            renewal(&world, "in_3", 60),
+        ] {
+            world.ingest_event(&event).await;
+        }
+        let lines = [
+            "in_1/1 1000 of 5000 pending",
+            "in_1/2 250 of 5000 pending",
+            "in_3/1 2000 of 10000 pending",
+            "in_3/2 500 of 10000 pending",
+        ];
+        assert_eq!(world.outline().await, lines, "{noun}");
+        world.audit().await;
+    }
+}
+
+/// A back-fill ingests customers and subscriptions as they are in second 100, then their invoices. Other events about
+/// them may arrive before, between and after.
+#[tokio::test]
+async fn a_flag_that_a_backfill_finds_excludes_earlier_sales() {
+    for noun in ["customer", "customer.subscription"] {
+        let world = World::new().await;
+        let lead = world.lead("lin@example.org", Some("cus_1")).await;
+        for event in [
+            flag_event(&world, noun, "updated", 30, "false"),
+            flag_event(&world, noun, "updated", 100, "false"),
+            flag_event(&world, noun, "updated", 50, "false"),
+            renewal(&world, "in_1", 20),
+            flag_event(&world, noun, "updated", 40, "false"),
+            renewal(&world, "in_2", 45),
+            flag_event(&world, noun, "updated", 120, "false"),
+        ] {
+            world.ingest_event(&event).await;
+        }
+        assert!(world.lines().await.is_empty(), "{noun}");
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 20_000, "{noun}");
+        world.audit().await;
+    }
+}
+
+/// The only commission stays with the first sale that wrote it, also while that sale is excluded.
+#[tokio::test]
+async fn an_excluded_sale_keeps_a_commission_once() {
     let once = CommissionTerms { duration: CommissionDuration::Once, ..terms() };
     let world = World::with_settings(Store::memory(), once, |_| {}).await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
-    let mut flagged = charge("in_1", 10_000, 0);
-    flagged["metadata"] = json!({"stx": "false"});
-    world.ingest_object("charge.updated", 11, flagged).await;
-    world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 20)).await;
-    let [first, second] = EXCLUDED;
-    let next = ["in_2/1 2000 of 10000 pending", "in_2/2 500 of 10000 pending"];
-    assert_eq!(world.outline().await, [first, second, next[0], next[1]]);
+    world.ingest_event(&renewal(&world, "in_1", 20)).await;
+    world.ingest_event(&flag_event(&world, "customer", "created", 12, "false")).await;
+    world.ingest_event(&flag_event(&world, "customer", "updated", 25, "")).await;
+    world.ingest_event(&renewal(&world, "in_2", 30)).await;
+    assert_eq!(world.outline().await, EXCLUDED);
+    // The flag was removed before the first sale.
+    world.ingest_event(&flag_event(&world, "customer", "updated", 15, "")).await;
+    world.ingest_event(&renewal(&world, "in_3", 40)).await;
+    assert_eq!(world.outline().await, SALE);
     world.audit().await;
 }
 

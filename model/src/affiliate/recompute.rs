@@ -94,7 +94,7 @@ pub struct InvoiceInput<'a> {
     /// Refunds and disputes.
     pub returned: &'a SaleReturns,
     /// True if the exclusion flag applies to the sale: the invoice, its checkout session or its charge carries it, or
-    /// the customer or subscription carried it when the invoice was paid.
+    /// the customer or subscription carried it from its creation until the payment, or before the first line.
     pub is_excluded: bool,
     /// The stored reason for no commission, if it is permanent.
     pub no_commission: Option<NoCommission>,
@@ -133,8 +133,8 @@ pub struct CustomerInput<'a> {
     pub bar: Option<ReferralBar>,
     /// True if the referral is held for review.
     pub is_under_review: bool,
-    /// The first invoice that wrote a line, even if that line was reversed since, except by an exclusion. With the
-    /// duration `once`, no other invoice earns.
+    /// The first invoice that wrote a line, even if that line was reversed since. With the duration `once`, no other
+    /// invoice earns.
     pub first_earning: Option<&'a str>,
 }
 

@@ -7,12 +7,11 @@ use model::affiliate::referral::ReferralActivity;
 use model::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
-use super::flag_history::FlagHistory;
+use super::creation_flag::CreationFlag;
 use super::lww_register::LwwRegister;
 use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
-/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted, those that
-/// carried the exclusion flag last.
+/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted.
 const SUBSCRIPTIONS_MAX: usize = 200;
 
 /// Fields of the processor's customer object.
@@ -48,12 +47,12 @@ pub(crate) struct CustomerState {
     /// Email from an invoice or checkout session.
     email: Option<LwwRegister<String>>,
     subscriptions: BTreeMap<String, Option<LwwRegister<SubscriptionState>>>,
-    /// The customer's own exclusion flag.
-    #[serde(skip_serializing_if = "FlagHistory::is_empty")]
-    flags: FlagHistory,
-    /// The exclusion flag of each subscription.
+    /// The exclusion flag that the customer was created with.
+    #[serde(skip_serializing_if = "CreationFlag::is_empty")]
+    creation_flag: CreationFlag,
+    /// The exclusion flags that its subscriptions were created with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    subscription_flags: BTreeMap<String, FlagHistory>,
+    subscription_flags: BTreeMap<String, CreationFlag>,
     /// Start of the first trial.
     tried_at: Option<Timestamp>,
     /// End of the subscription that ended last.
@@ -73,14 +72,13 @@ pub(crate) struct CustomerState {
 }
 
 impl CustomerState {
-    /// Merges the customer's own fields. Returns true if other sales than before are excluded.
+    /// Merges the customer's own fields. Returns true if [`Self::was_excluded_at`] changed.
     pub(crate) fn apply(&mut self, customer: &Customer) -> bool {
-        let mut flags = self.own_flags();
-        let is_changed = flags.record(customer.as_of, customer.created_at, customer.marks.excluded);
-        self.flags = flags;
+        let before = self.creation_flag.period();
+        self.creation_flag.record(customer.as_of, customer.created_at, customer.marks.excluded);
         let fields = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
         LwwRegister::merge(&mut self.told, customer.as_of, fields);
-        is_changed
+        self.creation_flag.period() != before
     }
 
     /// Merges an email from an invoice or session.
@@ -90,12 +88,11 @@ impl CustomerState {
         }
     }
 
-    /// Merges a subscription. Returns true if other sales than before are excluded.
+    /// Merges a subscription. Returns true if [`Self::was_excluded_at`] changed for its sales.
     pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) -> bool {
         let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
-        let mut flags = self.flags_of(id);
-        let is_changed = flags.record(*as_of, *begun_at, marks.excluded);
-        self.subscription_flags.insert(id.clone(), flags);
+        let before = self.subscription_flag(id).period();
+        self.subscription_flags.entry(id.clone()).or_default().record(*as_of, *begun_at, marks.excluded);
         if *status == SubscriptionStatus::Trialing {
             let started_at = begun_at.unwrap_or(as_of.at);
             self.tried_at = Some(self.tried_at.map_or(started_at, |first| first.min(started_at)));
@@ -107,15 +104,14 @@ impl CustomerState {
         if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
             self.evict_oldest_subscription();
         }
-        is_changed
+        // After the eviction: a repetition of the fact must not report the change of an evicted subscription again.
+        self.subscription_flag(id).period() != before
     }
 
     fn evict_oldest_subscription(&mut self) {
         let age =
             |state: &LwwRegister<SubscriptionState>| (state.value.status != SubscriptionStatus::Over, state.as_of);
-        let was_flagged = |id: &str| self.subscription_flags.get(id).is_some_and(FlagHistory::was_ever_flagged);
-        let subscriptions = self.subscriptions.iter();
-        let oldest = subscriptions.min_by_key(|(id, state)| (was_flagged(id.as_str()), state.as_ref().map(age)));
+        let oldest = self.subscriptions.iter().min_by_key(|(_, state)| state.as_ref().map(age));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
             self.subscription_flags.remove(&id);
@@ -144,21 +140,21 @@ impl CustomerState {
         own_hints.chain(subscription_hints).copied().collect()
     }
 
-    /// True if a purchase paid at this time, by this subscription or without one, is excluded from commissions.
-    pub(crate) fn is_excluded_at(&self, paid_at: Timestamp, subscription: Option<&str>) -> bool {
-        self.own_flags().is_flagged_at(paid_at)
-            || subscription.is_some_and(|id| self.flags_of(id).is_flagged_at(paid_at))
+    /// True if the newest state excludes purchases by this subscription, or without one, from commissions.
+    pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
+        let state = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
+        self.told.as_ref().is_some_and(|state| state.value.marks.excluded)
+            || state.is_some_and(|state| state.value.marks.excluded)
     }
 
-    fn own_flags(&self) -> FlagHistory {
-        let newest = self.told.as_ref().map(|fields| (fields.as_of, fields.value.marks.excluded));
-        self.flags.clone().or_newest(newest)
+    /// True if the flag that the customer or this subscription was created with excludes a purchase paid at this time.
+    pub(crate) fn was_excluded_at(&self, paid_at: Timestamp, subscription: Option<&str>) -> bool {
+        self.creation_flag.excludes(paid_at)
+            || subscription.is_some_and(|id| self.subscription_flag(id).excludes(paid_at))
     }
 
-    fn flags_of(&self, subscription: &str) -> FlagHistory {
-        let state = self.subscriptions.get(subscription).and_then(Option::as_ref);
-        let newest = state.map(|state| (state.as_of, state.value.marks.excluded));
-        self.subscription_flags.get(subscription).cloned().unwrap_or_default().or_newest(newest)
+    fn subscription_flag(&self, id: &str) -> CreationFlag {
+        self.subscription_flags.get(id).copied().unwrap_or_default()
     }
 
     /// True if the customer had paid before `time`.
@@ -175,5 +171,38 @@ impl CustomerState {
         let ends: BTreeSet<Timestamp> = states().filter_map(|state| state.over_at).chain(left).collect();
         activity.tried_at = customers.iter().filter_map(|customer| customer.tried_at).min();
         activity.left_at = ends.into_iter().rev().find(|end| !states().any(|state| state.is_active_at(*end)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flagged(id: &str, at: i64) -> Subscription {
+        let created_at = Timestamp::from_second(at).unwrap();
+        Subscription {
+            id: id.to_owned(),
+            customer: Some("cus_1".to_owned()),
+            status: SubscriptionStatus::Live,
+            begun_at: Some(created_at),
+            over_at: None,
+            marks: ReferralMetadata { excluded: true, ..ReferralMetadata::default() },
+            as_of: StateVersion::event("customer.subscription.created", created_at),
+        }
+    }
+
+    #[test]
+    fn a_repeated_subscription_changes_nothing_also_if_it_is_evicted() {
+        let mut state = CustomerState::default();
+        for number in 0..SUBSCRIPTIONS_MAX {
+            assert!(state.apply_subscription(&flagged(&format!("sub_{number}"), 100)));
+        }
+        let before = state.clone();
+        assert!(!state.apply_subscription(&flagged("sub_old", 50)), "it is evicted at once");
+        assert!(!state.apply_subscription(&flagged("sub_0", 100)));
+        assert_eq!(state, before);
+        let newest = flagged("sub_new", 200);
+        assert_eq!([state.apply_subscription(&newest), state.apply_subscription(&newest)], [true, false]);
+        assert_eq!((state.subscriptions.len(), state.subscription_flags.len()), (SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_MAX));
     }
 }

@@ -50,7 +50,8 @@ pub(crate) struct InvoiceState {
     // Fields computed by the ledger.
     /// The customer whose index lists the invoice.
     listed_with: Option<String>,
-    /// True if a flag elsewhere excluded the invoice when a release up to 0.1.0 booked it.
+    /// True if a flag of the customer or subscription excluded the invoice when it was booked; later changes of that
+    /// flag have no effect.
     pub(crate) was_excluded: bool,
     /// Permanent reason for earning nothing, fixed at the first booking: the terms, or the partner's status.
     pub(crate) nothing: Option<NoCommission>,

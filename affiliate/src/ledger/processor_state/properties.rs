@@ -135,8 +135,14 @@ fn apply_all<'a>(facts: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
                 invoice.apply(fact).unwrap();
                 customer.apply_payment(fact.sale.paid_at);
             }
-            TestFact::Customer(fact) => _ = customer.apply(fact),
-            TestFact::Subscription(fact) => _ = customer.apply_subscription(fact),
+            TestFact::Customer(fact) => {
+                customer.apply(fact);
+                assert!(!customer.apply(fact), "a repetition changes nothing");
+            }
+            TestFact::Subscription(fact) => {
+                customer.apply_subscription(fact);
+                assert!(!customer.apply_subscription(fact), "a repetition changes nothing");
+            }
         }
     }
     (charge, invoice, customer)

@@ -43,6 +43,7 @@ impl NoCommission {
     pub fn is_permanent(self) -> bool {
         match self {
             Self::Partner(_) | Self::OnlyOnce | Self::TooLate | Self::ComesToNothing => true,
+            // The caller stores an exclusion flag that it has seen.
             Self::NoSale | Self::Excluded | Self::Barred(_) => false,
         }
     }
