@@ -19,7 +19,8 @@
 //! only invoices paid since then are ingested. Other changes to older objects come from the events of the last 30 days;
 //! refunds have a list of their own.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
 use std::ops::RangeInclusive;
 use std::pin::pin;
@@ -540,15 +541,17 @@ impl WindowIngest<'_> {
         for session in window.sessions.iter().filter(is_complete) {
             self.ingest("checkout.session.completed", session).await?;
         }
-        // First the flags that exclude a charge, so that no line is written and reversed.
+        // First everything whose flag may exclude an invoice, so that no line is written and reversed. A customer comes
+        // before its subscriptions: its hints take precedence.
         let flag = format!("metadata.{}", self.program.settings.exclude_key);
         for charge in window.charges.iter().filter(|charge| charge.text_at(&flag).is_some()) {
             self.ingest("charge.updated", charge).await?;
         }
-        self.ingest_invoices(&window.invoices).await?;
+        let unread = self.ingest_customers(&window.invoices).await?;
         for subscription in &window.subscriptions {
             self.ingest("customer.subscription.updated", subscription).await?;
         }
+        self.ingest_invoices(&window.invoices, &unread).await?;
         let is_refunded =
             |charge: &&ProcessorJson| charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0;
         for charge in window.charges.iter().filter(is_refunded) {
@@ -570,29 +573,35 @@ impl WindowIngest<'_> {
         Ok(())
     }
 
-    /// Ingests invoices, each after its customer. An invoice whose customer cannot be read is recorded as failed.
-    async fn ingest_invoices(&mut self, invoices: &[ProcessorJson]) -> Result<(), WindowError> {
-        let mut customers = BTreeMap::<String, Option<String>>::new();
+    /// Ingests the customers of invoices. Returns those that are too large, with the cause.
+    async fn ingest_customers(&mut self, invoices: &[ProcessorJson]) -> Result<BTreeMap<String, String>, WindowError> {
+        let (mut seen, mut unread) = (BTreeSet::new(), BTreeMap::new());
+        for invoice in invoices {
+            let Some(id) = invoice.id_in("customer").map(Cow::into_owned) else { continue };
+            if seen.insert(id.clone())
+                && let Some(reason) = self.ingest_customer(&id).await?
+            {
+                unread.insert(id, reason);
+            }
+        }
+        Ok(unread)
+    }
+
+    /// Ingests invoices. One whose customer cannot be read is recorded as failed.
+    async fn ingest_invoices(
+        &mut self,
+        invoices: &[ProcessorJson],
+        unread: &BTreeMap<String, String>,
+    ) -> Result<(), WindowError> {
         for invoice in invoices {
             self.read.invoices += 1;
-            let customer = invoice.id_in("customer").map(std::borrow::Cow::into_owned);
-            let unread = match customer {
-                None => None,
-                Some(id) => match customers.get(&id) {
-                    Some(unread) => unread.clone(),
-                    None => {
-                        let unread = self.ingest_customer(&id).await?;
-                        customers.insert(id, unread.clone());
-                        unread
-                    }
-                },
-            };
-            let Some(reason) = unread else {
+            let customer = invoice.id_in("customer");
+            let Some(reason) = customer.and_then(|customer| unread.get(&*customer)) else {
                 self.ingest("invoice.paid", invoice).await?;
                 continue;
             };
             let id = format!("asked_{}", invoice.id().unwrap_or_default());
-            let (account, error) = (self.program.account, LedgerError::Unanswered(reason));
+            let (account, error) = (self.program.account, LedgerError::Unanswered(reason.clone()));
             let refused = self.ingest.record_unreadable(account, id, "invoice.paid", error).await;
             let IngestOutcome::Failed(fault) = refused else { continue };
             self.record_unread(invoice, &fault);

@@ -337,6 +337,10 @@ async fn processor_without_filters_is_backfilled() {
         (early["created"], early["status_transitions"]["paid_at"]) =
             (json!(now - 30 * 86_400), json!(now - 30 * 86_400));
         let paid = |id: &str, cents: i64| invoice(&world, id, "cus_1", cents);
+        let mut renewal = paid("in_4", 3_000);
+        renewal["subscription"] = json!("sub_1");
+        let subscription = json!({"id": "sub_1", "object": "subscription", "customer": "cus_1", "status": "active",
+            "created": now, "metadata": {"stx": "false"}});
         let flagged = json!({"id": "ch_in_2", "object": "charge", "amount": 2_000, "amount_refunded": 0,
             "currency": "usd", "created": now, "metadata": {"stx": "false"}});
         let refunded = json!({"id": "ch_in_1", "object": "charge", "amount": 4_000, "amount_refunded": 1_000,
@@ -345,9 +349,9 @@ async fn processor_without_filters_is_backfilled() {
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
-            ("/v1/invoices", list_of(json!([unpaid, paid("in_2", 2_000), paid("in_1", 4_000), early]))),
+            ("/v1/invoices", list_of(json!([unpaid, renewal, paid("in_2", 2_000), paid("in_1", 4_000), early]))),
             ("/v1/charges", list_of(json!([flagged, refunded]))),
-            ("/v1/subscriptions", list_of(json!([]))),
+            ("/v1/subscriptions", list_of(json!([subscription]))),
             ("/v1/checkout/sessions", json!(404)),
             ("/v1/disputes", json!(404)),
             ("/v1/credit_notes", json!(404)),
@@ -359,10 +363,10 @@ async fn processor_without_filters_is_backfilled() {
     let since = world.services.clock.now().as_second() - 3_600;
     let done = run_backfill(&world, &session, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
-    assert_eq!(done["invoices_seen"], 2, "neither the open invoice nor the early one: {done}");
+    assert_eq!(done["invoices_seen"], 3, "neither the open invoice nor the early one: {done}");
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
-    assert_eq!(amounts, [600], "a quarter of one was refunded; the charge's flag excludes the other");
+    assert_eq!(amounts, [600], "a quarter of one was refunded; two flags exclude the others");
     world.end().await;
 }
 
