@@ -114,11 +114,15 @@ class Params(unittest.TestCase):
         message.attach(meeting)
         message.attach(MIMEText("grüße", "plain", "iso-8859-1"))
         message.attachments.append((None, "BEGIN:VCALENDAR", "text/calendar; method=REQUEST"))
+        video = MIMEBase("video", "mp4", codecs="avc1.42E01E, mp4a.40.2", charset="", foo=None, level="3")
+        video.add_header("Content-Disposition", "attachment", filename="a.mp4")
+        video.set_payload("x")
+        message.attach(video)
         attachments = email_params(message)[0]["attachments"]
         self.assertEqual(
             [(one["name"], one["content_type"]) for one in attachments],
             [("Größe.ics", "text/calendar; method=REQUEST"), ("attachment-2.txt", "text/plain; charset=iso-8859-1"),
-             ("attachment-3.ics", "text/calendar; method=REQUEST")],
+             ("attachment-3.ics", "text/calendar; method=REQUEST"), ("a.mp4", "video/mp4; level=3")],
         )  # fmt: skip
         self.assertEqual(attachments[1]["data"], "grüße".encode("iso-8859-1"))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import mimetypes
+import re
 import threading
 from email.message import Message
 from email.utils import collapse_rfc2231_value
@@ -32,6 +33,10 @@ OWN_HEADERS = frozenset((
     "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "reply-to", "return-path", "mime-version",
     "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description",
 ))  # fmt: skip
+
+# RFC 2045 section 5.1. Names with `*` or `%` have another meaning in RFC 2231; the API does not take them.
+TOKEN = re.compile(r"[!#$%&'*+.^_`{|}~0-9A-Za-z-]+")
+PARAMETER_NAME = re.compile(r"[!#$&'+.^_`{|}~0-9A-Za-z-]+")
 
 
 class EmailBackend(BaseEmailBackend):  # type: ignore[misc]
@@ -174,11 +179,15 @@ def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
 
 
 def _content_type(part: Message) -> str:
-    """The type with its parameters, except those that the API refuses: they name the file or separate parts."""
+    """The type with its parameters, except those that the API refuses.
+
+    These name the file, separate parts, or have a value that is no token, such as a list of codecs.
+    """
     _, *parameters = part.get_params([("", "")])
-    kept = [(name, collapse_rfc2231_value(value)) for name, value in parameters
-            if name.lower() not in ("", "name", "filename", "boundary")]  # fmt: skip
-    return "; ".join([part.get_content_type(), *(f"{name}={value}" for name, value in kept)])
+    kept = [f"{name}={value}" for name, value in ((name, collapse_rfc2231_value(value)) for name, value in parameters)
+            if PARAMETER_NAME.fullmatch(name) and TOKEN.fullmatch(value)
+            and name.lower() not in ("name", "filename", "boundary")]  # fmt: skip
+    return "; ".join([part.get_content_type(), *kept])
 
 
 def webhook_view(view: Callable[..., Any]) -> Callable[..., Any]:
