@@ -107,10 +107,21 @@ class ActionMailerTest < Minitest::Test
     message.attachments["list.csv"] = { mime_type: "text/csv; charset=ISO-8859-1", content: "gr\xFC\xDFe".b }
     message.attachments["Größe.pdf"] = "x"
     message.add_part(Mail::Part.new("Content-Type: text/x-log; name*0=\"a\"; name*1=\".log\"; format=flowed\r\n\r\nx"))
+    message.add_part(Mail::Part.new("Content-Type: video/mp4; codecs=\"avc1.42E01E, mp4a.40.2\"; charset=\"\"; level=3\r\n\r\nx"))
     deliver(message)
     assert_equal ["application/pdf", "text/calendar; charset=UTF-8", "text/calendar; method=REQUEST; charset=UTF-8",
-                  "text/csv; charset=ISO-8859-1", "text/x-log; format=flowed; charset=UTF-8"],
+                  "text/csv; charset=ISO-8859-1", "text/x-log; format=flowed; charset=UTF-8", "video/mp4; level=3"],
                  params["attachments"].map { |one| one["content_type"] }.sort
+  end
+
+  def test_a_charset_in_which_an_attachment_is_invalid_is_left_out
+    message = ReportMailer.invitation
+    message.attachments["latin1.csv"] = "gr\xFC\xDFe".b
+    message.attachments["utf8.csv"] = "grüße"
+    deliver(message)
+    assert_equal [["latin1.csv", "text/csv", "gr\xFC\xDFe".b], ["utf8.csv", "text/csv; charset=UTF-8", "grüße".b]],
+                 params["attachments"].map { |one| [*one.values_at("name", "content_type"), one["data"].unpack1("m")] }
+                                      .select { |name, *| name.end_with?(".csv") }.sort
   end
 
   def test_a_header_field_that_occurs_twice_is_refused

@@ -15,6 +15,9 @@ module Postrider
     ].freeze
     EMAIL_ID = "X-Postrider-Email-Id"
     CLIENTS_MAX = 16
+    # RFC 2045 section 5.1. Names with `*` or `%` have another meaning in RFC 2231; the API does not take them.
+    TOKEN = /\A[!\#$%&'*+.^_`{|}~0-9A-Za-z-]+\z/
+    PARAMETER_NAME = /\A[!\#$&'+.^_`{|}~0-9A-Za-z-]+\z/
 
     @lock = Mutex.new
     @clients = {}
@@ -118,12 +121,22 @@ module Postrider
       end
     end
 
-    # The API refuses parameters that name the file or separate parts (`name*0` belongs to `name`, RFC 2231).
+    # The type with its parameters, except those that the API refuses: they name the file, separate parts, or have a value
+    # that is no token, such as a list of codecs. A charset in which the data is invalid is left out too: the gem declares
+    # UTF-8 for all text.
     def content_type(part)
-      parameters = part.content_type_parameters.to_h.reject do |name, _|
-        %w[name filename boundary].include?(name.split("*").first.downcase)
+      parameters = part.content_type_parameters.to_h.select do |name, value|
+        PARAMETER_NAME.match?(name) && TOKEN.match?(value) && !%w[name filename boundary].include?(name.downcase) &&
+          (!name.casecmp?("charset") || valid_in?(value, part.body.decoded))
       end
       [part.mime_type || "application/octet-stream", *parameters.map { |name, value| "#{name}=#{value}" }].join("; ")
+    end
+
+    # True for a charset that Ruby does not know.
+    def valid_in?(charset, data)
+      data.dup.force_encoding(charset).valid_encoding?
+    rescue ArgumentError
+      true
     end
 
     # What the header of a message says beside addresses and subject. `Service-*` fields are those of SMTP.
