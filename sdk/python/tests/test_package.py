@@ -1,5 +1,6 @@
 """The wheel has all modules and the mark that the package has types (PEP 561), and its build leaves nothing behind."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -32,8 +33,10 @@ class PackageTest(unittest.TestCase):
             before = sorted(source.rglob("*"))
             backend = re.search('^build-backend = "(.*)"$', (source / "pyproject.toml").read_text(), re.M).group(1)
             program = f"import sys; import {backend}; {backend}.build_wheel(sys.argv[1])"
-            command = [sys.executable, "-B", "-c", program, directory]
-            built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+            command = [sys.executable, "-c", program, directory]
+            # Python may write bytecode, so that an import of the package is noticed.
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+            built = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
             self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
             self.assertEqual(sorted(source.rglob("*")), before)
             with zipfile.ZipFile(next(Path(directory).glob("*.whl"))) as wheel:

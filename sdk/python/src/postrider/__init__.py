@@ -9,7 +9,7 @@ from ._client import Postrider
 from ._deadline import Cancellation
 from ._exchange import LastResponse, RateLimit
 from ._pages import AsyncList, AsyncPage, Page
-from ._version import VERSION as __version__
+from ._version import __version__
 from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
 

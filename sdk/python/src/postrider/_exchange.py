@@ -14,7 +14,7 @@ from . import errors
 from ._codes import approval_required
 from ._error_bases import integer
 from ._error_classes import from_answer
-from ._version import SERVICE_VERSION, VERSION
+from ._version import SERVICE_VERSION, __version__
 
 ERROR_BODY_BYTES_MAX = 1 << 20
 ANSWER_BYTES_MAX = 256 << 20
@@ -87,7 +87,7 @@ def build_request(
     values = iter(path_parameters)
     path = re.sub(r"\{[^}]*\}", lambda name: _path_segment(name.group(), next(values), operation), operation.path)
     headers = {name.lower(): str(value) for name, value in (options.get("extra_headers") or {}).items()}
-    agents = (f"postrider-python/{VERSION}", headers.get("user-agent", ""))
+    agents = (f"postrider-python/{__version__}", headers.get("user-agent", ""))
     headers.update({
         "accept": operation.answer, "accept-encoding": "identity", "service-version": SERVICE_VERSION,
         "user-agent": " ".join(filter(None, agents)),

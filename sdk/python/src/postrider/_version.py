@@ -1,4 +1,4 @@
 # Generated from sdk/operations.json by sdk/generate; do not edit.
 
-VERSION = "0.1.0"
+__version__ = "0.1.0"
 SERVICE_VERSION = "2026-11-01"
