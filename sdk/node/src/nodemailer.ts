@@ -109,10 +109,9 @@ export class PostriderTransport {
 
   async #send(mail: MailMessage): Promise<PostriderSentInfo> {
     const given = mail.data as Record<string, unknown>;
-    const unsupported =
-      unsupportedOfAttachments((given.attachments ?? []) as MailAttachment[]) ??
-      UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
-    if (unsupported) throw new ConfigurationError(`The API cannot send a mail with \`${unsupported}\`: leave it out, or send the mail by SMTP`);
+    const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
+    if (unsupported) throw unsupportedField(unsupported);
+    checkAttachments((given.attachments ?? []) as MailAttachment[]);
     const data = await new Promise<NormalizedMail>((resolve, reject) => {
       mail.normalize((error, normalized) => (error ? reject(error) : resolve(normalized as NormalizedMail)));
     });
@@ -222,14 +221,22 @@ function repeatedHeader(name: string): ConfigurationError {
   return new ConfigurationError(`The header ${name} occurs more than once, which the API cannot send: give it one value`);
 }
 
-/** A field of an attachment that the API cannot carry. It has only the disposition that follows from `cid`. */
-function unsupportedOfAttachments(attachments: MailAttachment[]): string | undefined {
+function unsupportedField(name: string): ConfigurationError {
+  return new ConfigurationError(`The API cannot send a mail with \`${name}\`: leave it out, or send the mail by SMTP`);
+}
+
+/** Refuses fields of attachments that the API cannot carry, such as a disposition that does not follow from `cid`. */
+function checkAttachments(attachments: MailAttachment[]): void {
   for (const { raw, headers, contentDisposition, cid } of attachments) {
-    if (raw !== undefined) return "attachments.raw";
-    if (Object.keys(headers ?? {}).length > 0) return "attachments.headers";
-    if (contentDisposition && contentDisposition.toLowerCase() !== (cid ? "inline" : "attachment")) return "attachments.contentDisposition";
+    if (raw !== undefined) throw unsupportedField("attachments.raw");
+    if (Object.keys(headers ?? {}).length > 0) throw unsupportedField("attachments.headers");
+    const disposition = cid ? "inline" : "attachment";
+    if (contentDisposition && contentDisposition.toLowerCase() !== disposition) {
+      throw new ConfigurationError(
+        `\`attachments.contentDisposition\` of an attachment ${cid ? "with" : "without"} \`cid\` must be \`${disposition}\`: change it, or send the mail by SMTP`,
+      );
+    }
   }
-  return undefined;
 }
 
 function texts(addresses: MailAddress[] | undefined | null): string[] | undefined {

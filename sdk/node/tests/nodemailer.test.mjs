@@ -110,9 +110,15 @@ test("what the API cannot send is refused", async (t) => {
     { messageId: "<1@example.com>" }, { headers: { "Service-Colour": "red" } }, { headers: { "Service-Variables": "no json" } },
     { headers: { "X-Twice": ["1", "2"] } }, { headers: [{ key: "X-Twice", value: "1" }, { key: "x-twice", value: "2" }] },
     { attachments: [{ raw: "Content-Type: text/plain\r\n\r\nx" }] }, { attachments: [{ content: "x", headers: { "X-A": "1" } }] },
-    { attachments: [{ content: "x", contentDisposition: "inline" }] }, { attachments: [{ content: "x", cid: "x", contentDisposition: "attachment" }] },
   ]) {
     await assert.rejects(transporter.sendMail({ from: "a@example.com", to: "b@example.net", text: "x", ...mail }), ConfigurationError);
+  }
+  for (const [attachment, expected] of [
+    [{ content: "x", contentDisposition: "inline" }, /without `cid` must be `attachment`/],
+    [{ content: "x", cid: "x", contentDisposition: "attachment" }, /with `cid` must be `inline`/],
+  ]) {
+    const mail = { from: "a@example.com", to: "b@example.net", text: "x", attachments: [attachment] };
+    await assert.rejects(transporter.sendMail(mail), (error) => error instanceof ConfigurationError && expected.test(error.message));
   }
   assert.equal(requests.length, 0);
 });
