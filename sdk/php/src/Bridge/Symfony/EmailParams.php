@@ -93,6 +93,14 @@ final class EmailParams
         $fields = $given = $tags = $options = [];
         foreach ($email->getHeaders()->all() as $header) {
             $name = strtolower($header->getName());
+            if (\in_array($name, self::OWN, true)) {
+                continue;
+            }
+            if (isset($given[$name]) && !$header instanceof TagHeader) {
+                throw new TransportException("The header {$header->getName()} occurs more than once, which the API cannot send: "
+                    . 'give it one value.');
+            }
+            $given[$name] = true;
             if ($header instanceof TagHeader) {
                 $tags[str_replace(':', '-', $header->getValue())] ??= 'true';
             } elseif ($header instanceof MetadataHeader) {
@@ -108,12 +116,7 @@ final class EmailParams
             } elseif ($name === 'service-variables') {
                 $options['variables'] = json_decode(self::value($header), false, 64)
                     ?? throw new TransportException('The header field Service-Variables must be JSON.');
-            } elseif (!\in_array($name, self::OWN, true)) {
-                if (isset($given[$name])) {
-                    throw new TransportException("The header {$header->getName()} occurs more than once, which the API cannot "
-                        . 'send: give it one value.');
-                }
-                $given[$name] = true;
+            } else {
                 $fields[$header->getName()] = self::value($header);
             }
         }
