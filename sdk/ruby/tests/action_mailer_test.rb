@@ -125,10 +125,19 @@ class ActionMailerTest < Minitest::Test
   end
 
   def test_a_header_field_that_occurs_twice_is_refused
-    message = ReportMailer.plain
-    %w[X-Twice x-twice].each { |name| message.header.fields << Mail::Field.new(name, "1") }
-    failure = assert_raises(Postrider::ConfigurationError) { deliver(message) }
-    assert_includes failure.message, "x-twice occurs more than once"
+    %w[x-twice idempotency-key service-category x-metadata-order].each do |name|
+      message = ReportMailer.plain
+      [name.upcase, name].each { |one| message.header.fields << Mail::Field.new(one, "1") }
+      failure = assert_raises(Postrider::ConfigurationError) { deliver(message) }
+      assert_includes failure.message, "#{name} occurs more than once"
+    end
+  end
+
+  def test_each_tag_has_a_header_field
+    message = ReportMailer.invitation
+    %w[welcome trial].each { |tag| message.header.fields << Mail::Field.new("X-Tag", tag) }
+    deliver(message)
+    assert_equal({ "welcome" => "true", "trial" => "true" }, params["tags"])
   end
 
   def test_several_authors_and_malformed_addresses_are_refused

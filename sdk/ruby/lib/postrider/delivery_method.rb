@@ -154,7 +154,9 @@ module Postrider
       def params_and_options
         params = { headers: {}, tags: {} }
         options = {}
-        @mail.header.fields.each do |field|
+        fields = @mail.header.fields.reject { |field| OWN.include?(field.name.downcase) }
+        refuse_repeated(fields)
+        fields.each do |field|
           name = field.name.downcase
           value = field.decoded.to_s
           case name
@@ -163,7 +165,7 @@ module Postrider
           when /\Ax-metadata-(.+)/ then params[:tags][metadata_name(field.name)] = value
           when "service-tags" then params[:tags].merge!(tags(value))
           when *OPTIONS.keys then params[OPTIONS[name]] = option(name, value)
-          else add_header(params[:headers], field.name, value) unless OWN.include?(name)
+          else params[:headers][field.name] = value
           end
         end
         [params, options]
@@ -171,11 +173,13 @@ module Postrider
 
       private
 
-      def add_header(headers, name, value)
-        raise ConfigurationError, "The header #{name} occurs more than once, which the API cannot send: give it one value" if
-          headers.any? { |other, _| other.casecmp?(name) }
+      # `X-Tag` may occur several times: each is a tag.
+      def refuse_repeated(fields)
+        _, same = fields.group_by { |field| field.name.downcase }.find { |name, all| all.size > 1 && name != "x-tag" }
+        return if same.nil?
 
-        headers[name] = value
+        raise ConfigurationError,
+              "The header #{same.last.name} occurs more than once, which the API cannot send: give it one value"
       end
 
       def metadata_name(name)
