@@ -76,7 +76,8 @@ pub fn omit_empty(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> 
     omit::expand(syn::parse_macro_input!(item as syn::DeriveInput), &types).into()
 }
 
-/// Derives `Debug`, `Clone`, `Default` and `Deserialize`. A field that the answer does not have is empty.
+/// Derives `Debug`, `Clone`, `Default` and `Deserialize`. A field that the answer does not have gets its
+/// default (`false`, 0, an empty text).
 #[proc_macro_attribute]
 pub fn answer(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let item = proc_macro2::TokenStream::from(item);

@@ -16,6 +16,8 @@ use super::viewer::Viewer;
 const EMPTY_PAGES_MAX: usize = 5;
 /// No further answer is asked for when this time has passed since the first one.
 const EMPTY_PAGES_DURATION_MAX: SignedDuration = SignedDuration::from_millis(20);
+/// Entries of each page that [`Context::read_pages`] reads.
+pub const PAGE_ENTRIES: usize = 100;
 
 /// A routed request with its user and the operations.
 pub struct Context<'a> {
@@ -130,7 +132,7 @@ impl Context<'_> {
         }
     }
 
-    /// Reads the first pages of a list, each of 100 entries, and whether there are more.
+    /// Reads the first pages of a list, each of [`PAGE_ENTRIES`] entries, and whether there are more.
     pub async fn read_pages<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -139,8 +141,8 @@ impl Context<'_> {
     ) -> Result<(Vec<T>, bool), Failure> {
         let (mut entries, mut cursor) = (Vec::new(), String::new());
         for _ in 0..pages_max {
-            let page: List<T> =
-                self.read_list(name, &call.clone().query("limit", "100").query("cursor", cursor)).await?;
+            let call = call.clone().query("limit", PAGE_ENTRIES.to_string()).query("cursor", cursor);
+            let page: List<T> = self.read_list(name, &call).await?;
             entries.extend(page.entries);
             match page.next_cursor {
                 Some(next) => cursor = next,

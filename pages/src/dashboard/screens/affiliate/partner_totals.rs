@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::dashboard::context::PAGE_ENTRIES;
 use crate::dashboard::prelude::*;
 
 const PAGES_MAX: usize = 5;
 /// The largest number of rows of one kind that is summed.
-const ROWS_MAX: usize = PAGES_MAX * 100;
+const ROWS_MAX: usize = PAGES_MAX * PAGE_ENTRIES;
 
 /// The numbers of a partner.
 #[derive(Debug, Default, PartialEq, Eq)]

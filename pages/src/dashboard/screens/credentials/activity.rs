@@ -6,7 +6,7 @@ use super::Credential;
 use crate::dashboard::prelude::*;
 use crate::reference::operation::{ApiTable, KeyScope};
 
-/// Pages of 100 requests that are read. The log has no filter by key.
+/// Pages of the request log that are read. It has no filter by key.
 const PAGES: usize = 5;
 
 #[derive(Debug, Deserialize)]
