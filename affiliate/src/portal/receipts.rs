@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
 use model::affiliate::partner::Partner;
-use model::affiliate::payout::PayoutStatus;
+use model::affiliate::payout::{Payout, PayoutRunStatus, PayoutStatus};
 use model::id::PayoutId;
 use store::affiliate::listing::{ListPage, ListPageRequest};
-use store::affiliate::{adjustment, commission, payout};
+use store::affiliate::{adjustment, commission, payout, payout_run};
 use store::engine::ReadError;
 
 use crate::context::Context;
@@ -20,6 +20,8 @@ use crate::payouts::view::PayoutView;
 pub const LINES_MAX: usize = 500;
 /// Maximum adjustments that are summed per currency.
 const ADJUSTMENTS_MAX: usize = 500;
+/// Maximum payouts of a partner in a draft: there is one per currency.
+const DRAFTS_MAX: usize = 200;
 
 /// A payout with its lines.
 #[derive(Debug, Clone)]
@@ -41,6 +43,16 @@ impl Context {
         Ok(self.list_payouts(partner.account, &query, wanted).await?)
     }
 
+    /// Returns a partner's payouts in the run that waits for the owner's approval, one per currency. To the partner,
+    /// their commissions are earned, but not being paid.
+    pub async fn draft_payouts(&self, partner: &Partner) -> Result<Vec<Payout>> {
+        let open = payout_run::find_open(&self.store, partner.account).await?;
+        let Some(draft) = open.filter(|run| run.status == PayoutRunStatus::Draft) else { return Ok(Vec::new()) };
+        // The open run is newer than all payouts of other runs.
+        let started = Some(PayoutId::new(draft.created_at, 0));
+        Ok(payout::list_open_by_partner(&self.store, partner.account, partner.id, started, DRAFTS_MAX).await?)
+    }
+
     /// Returns a payout with its first lines; `None` if it is not the partner's, or a draft.
     pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>> {
         let view = match self.get_payout(partner.account, id).await {
@@ -60,18 +72,21 @@ impl Context {
         Ok(Some(Receipt { shown: view, lines }))
     }
 
-    /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout, and failed
-    /// refunds.
+    /// Returns the adjustments that the partner's next payouts net, including drafts, by currency: refunds after a
+    /// payout, and failed refunds.
     pub async fn pending_corrections(
         &self,
         partner: &Partner,
         currencies: impl Iterator<Item = Currency>,
     ) -> Result<BTreeMap<Currency, i64>> {
         let mut corrections = BTreeMap::new();
+        let drafts = self.draft_payouts(partner).await?;
         for currency in currencies {
             let key = (partner.id, currency);
             let found = adjustment::list_unassigned(&self.store, partner.account, key, key, ADJUSTMENTS_MAX).await?;
-            let sum = found.iter().fold(0_i64, |sum, adjustment| sum.saturating_add(adjustment.amount));
+            let drafted = drafts.iter().filter(|draft| draft.currency == currency).map(|draft| draft.adjusted);
+            let amounts = found.iter().map(|adjustment| adjustment.amount).chain(drafted);
+            let sum = amounts.fold(0_i64, i64::saturating_add);
             if sum != 0 {
                 corrections.insert(currency, sum);
             }

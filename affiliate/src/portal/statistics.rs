@@ -35,7 +35,7 @@ pub const TAGS_MAX: usize = 200;
 /// A partner's balances and daily earnings.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerBalances {
-    /// Amounts in payouts include their adjustments.
+    /// Amounts in approved payouts include their adjustments. Commissions in a draft count as earned.
     pub balances: BTreeMap<Currency, Balance>,
     /// Earnings of each of the last [`DAYS`] days, oldest first, without reversed commissions.
     pub days: BTreeMap<Currency, Vec<i64>>,
@@ -75,7 +75,14 @@ impl Context {
     pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances> {
         let now = self.now();
         let mut balances = self.balances((partner.account, partner.id)).await?;
-        self.add_adjustments(partner, &mut balances).await?;
+        let drafts = self.draft_payouts(partner).await?;
+        for payout in &drafts {
+            let balance = balances.entry(payout.currency).or_default();
+            let lines = payout.amount.saturating_sub(payout.adjusted);
+            balance.in_payout = balance.in_payout.saturating_sub(lines);
+            balance.earned = balance.earned.saturating_add(lines);
+        }
+        self.add_adjustments(partner, &drafts, &mut balances).await?;
         let mut sums = PartnerBalances { balances, ..PartnerBalances::default() };
         let since =
             i64::try_from(DAYS).ok().and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
@@ -90,12 +97,17 @@ impl Context {
         Ok(sums)
     }
 
-    /// Adds what the partner's payouts net to the amounts that are paid or being paid. The balances sum up the
-    /// commissions only.
-    async fn add_adjustments(&self, partner: &Partner, balances: &mut BTreeMap<Currency, Balance>) -> Result<()> {
+    /// Adds what the partner's payouts except `drafts` net to the amounts that are paid or being paid. The balances sum
+    /// up the commissions only.
+    async fn add_adjustments(
+        &self,
+        partner: &Partner,
+        drafts: &[Payout],
+        balances: &mut BTreeMap<Currency, Balance>,
+    ) -> Result<()> {
         let states = vec![PayoutState::Open, PayoutState::Paid];
         let filter = payout::PayoutFilter { partner: Some(partner.id), states, ..payout::PayoutFilter::default() };
-        let is_adjusted = |payout: &Payout| payout.adjusted != 0;
+        let is_adjusted = |payout: &Payout| payout.adjusted != 0 && !drafts.iter().any(|draft| draft.id == payout.id);
         let mut before = None;
         loop {
             let wanted = ListPageRequest { before, limit: SLICE, from: None };

@@ -6,6 +6,7 @@ use html::empty::EmptyState;
 use html::table::{Row, Table};
 use hypertext::prelude::*;
 use model::affiliate::commission::{Commission, CommissionLevel, SoldInvoice};
+use model::affiliate::payout::Payout;
 use model::id::CommissionId;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
@@ -22,6 +23,7 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
     let filter = CommissionFilter { partner: Some(partner.id), ..CommissionFilter::default() };
     let page =
         store::affiliate::commission::list(&state.services.store, partner.account, &filter, page_request).await?;
+    let drafts = state.affiliate.ledger.draft_payouts(partner).await?;
     let next = page.next.map(|id| CommissionId::from_bytes(id).to_string());
     let content = maud! {
         @if page.rows.is_empty() {
@@ -31,21 +33,21 @@ pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Ren
                 action: None,
             })
         } @else {
-            (commission_table(&page.rows))
+            (commission_table(&page.rows, &drafts))
         }
         (page_links("earnings", before.is_some(), next.as_deref()))
     };
     Ok(view.render("earnings", "Earnings", content))
 }
 
-fn commission_table(lines: &[Commission]) -> Table {
+fn commission_table(lines: &[Commission], drafts: &[Payout]) -> Table {
     let mut table = Table::new("Your commissions", &["Day", "Details", "Status", "Amount"]).numbers(&["Amount"]);
     for line in lines {
         table.push(
             Row::new()
                 .cell(texts::format_day(line.created_at))
                 .cell(commission_details(line))
-                .cell(texts::commission_status(line))
+                .cell(texts::commission_status(line, drafts))
                 .cell(maud! { strong.nowrap { (texts::format_money(line.amount, line.currency)) } }),
         );
     }

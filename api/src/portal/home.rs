@@ -81,11 +81,19 @@ async fn link_card(state: &AppState, view: &PageContext<'_>, link: &PartnerLink)
                 p.soft.small {
                     (join::commission_offer(program, campaign))
                     @if let Some(rate) = rate { " Your own rate of " (rate.to_string()) " % applies instead." }
-                    " Commissions are earned after a " (campaign.terms.hold_days) "-day refund period."
+                    " " (hold_text(campaign.terms.hold_days))
                 }
             }
         }
     })
+}
+
+/// When commissions are earned.
+fn hold_text(days: u16) -> String {
+    match days {
+        0 => "Commissions are earned at once.".to_owned(),
+        days => format!("Commissions are earned after a {days}-day refund period."),
+    }
 }
 
 /// The balances by currency; zeroes in the program's currency if there are none.

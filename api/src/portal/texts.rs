@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use message::address::Address;
 use model::affiliate::commission::{Commission, CommissionState, ReversalReason};
 use model::affiliate::money::Currency;
+use model::affiliate::payout::Payout;
 use model::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
 
 /// An amount: `1,234.50 USD`.
@@ -118,7 +119,8 @@ pub(super) fn referral_status(referral: &Referral) -> Badge {
     Badge::new(label, tone)
 }
 
-pub(super) fn commission_status(line: &Commission) -> Fragment {
+/// The status of a commission. `drafts` are the partner's payouts that the owner has not approved.
+pub(super) fn commission_status(line: &Commission, drafts: &[Payout]) -> Fragment {
     let under_review = || Badge::new("under review", Tone::Warning);
     match line.status {
         CommissionState::Pending { frozen } if frozen.is_frozen() => Fragment::new(under_review()),
@@ -126,6 +128,9 @@ pub(super) fn commission_status(line: &Commission) -> Fragment {
         CommissionState::Earned { earned_at, frozen } => {
             let badge = if frozen.is_frozen() { under_review() } else { Badge::new("earned", Tone::Good) };
             dated(badge, "since ", earned_at)
+        }
+        CommissionState::InPayout { earned_at, payout } if drafts.iter().any(|draft| draft.id == payout) => {
+            dated(Badge::new("earned", Tone::Good), "since ", earned_at)
         }
         CommissionState::InPayout { .. } => Fragment::new(Badge::new("being paid", Tone::Good)),
         CommissionState::Paid { paid_at, .. } => dated(Badge::new("paid", Tone::Good), "on ", paid_at),

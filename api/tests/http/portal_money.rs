@@ -61,7 +61,31 @@ async fn commissions_show_their_formula() {
     assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's ids are not shown to partners");
     let home = text(&browser.get("/portal/home").await);
     assert!(home.contains("<dt>Earned</dt><dd class=\"tile-value\">256.60 <small>USD</small>"), "{home}");
+    assert!(home.contains("Commissions are earned at once."), "{home}");
     assert!(home.contains("<svg class=\"plot\"") && home.contains("256.60 USD in commissions"), "{home}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn commissions_in_a_draft_are_shown_as_earned() {
+    let world = World::start().await;
+    let (_, ada) = partner_with_commission(&world).await;
+    let account = world.tenant().await.account().id;
+    let ledger = affiliate_service(&world).ledger;
+    let browser = Browser::of(&world, &ada).await;
+    let run = ledger.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.finish_draft(account, run).await.unwrap().run.unwrap();
+    let home = text(&browser.get("/portal/home").await);
+    assert!(home.contains("<dt>Earned</dt><dd class=\"tile-value\">256.60 "), "{home}");
+    assert!(home.contains("<dt>Being paid</dt><dd class=\"tile-value\">0.00 "), "{home}");
+    let earnings = text(&browser.get("/portal/earnings").await);
+    assert!(earnings.contains(">earned<") && !earnings.contains("being paid"), "{earnings}");
+    assert!(text(&browser.get("/portal/payouts").await).contains("No payouts yet"));
+    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
+    let home = text(&browser.get("/portal/home").await);
+    assert!(home.contains("<dt>Earned</dt><dd class=\"tile-value\">0.00 "), "{home}");
+    assert!(home.contains("<dt>Being paid</dt><dd class=\"tile-value\">256.60 "), "{home}");
+    assert!(text(&browser.get("/portal/earnings").await).contains(">being paid<"));
     world.end().await;
 }
 
@@ -129,6 +153,13 @@ async fn deductions_are_announced_and_counted_in_what_was_paid() {
     let page = home().await;
     assert!(page.contains("Your next payout is reduced by 9.80 USD"), "{page}");
     ingest("evt_4", "invoice.paid", &invoice(&world, "in_3", "cus_1", 10_000)).await;
+    // A draft nets the deduction: the partner still sees it apart from the commission.
+    let run = ledger.begin_run(account, None, &no_extension).await.unwrap();
+    let run = ledger.finish_draft(account, run).await.unwrap().run.unwrap();
+    let page = home().await;
+    assert!(page.contains("<dt>Earned</dt><dd class=\"tile-value\">20.00 "), "{page}");
+    assert!(page.contains("Your next payout is reduced by 9.80 USD"), "{page}");
+    ledger.cancel_run(account, run.id, None, &no_extension).await.unwrap();
     let payout = approve_payout(&world, account).await;
     let page = home().await;
     assert!(page.contains("<dt>Being paid</dt><dd class=\"tile-value\">10.20 "), "{page}");
