@@ -70,6 +70,11 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// The number with its noun: `1 email`, `12 345 emails`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A word of the API as people write it: `hard_bounce` is "Hard bounce".
 pub fn sentence_case(word: &str) -> String {
     let words = word.split(['_', '.']).map(|word| match word {
@@ -104,6 +109,7 @@ mod tests {
     fn values_of_controls_survive() {
         assert_eq!(input_value("a<\"&\u{202e}\u{1}").escaped(), "a&lt;&quot;&amp;&#x202E;\u{fffd}");
         assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!([0, 1, 1_000].map(|n| counted(n, "email")), ["0 emails", "1 email", "1\u{202f}000 emails"]);
         assert_eq!(
             (sentence_case("hard_bounce"), sentence_case("api_keys")),
             ("Hard bounce".into(), "API keys".into())

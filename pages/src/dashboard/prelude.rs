@@ -20,7 +20,7 @@ pub use super::kit::money::Money;
 pub use super::kit::notice::Notice;
 pub use super::kit::pager::Pager;
 pub use super::kit::table::{Row, Table, link, link_or_text, or_dash};
-pub use super::kit::text::{address_cell, file_size, grouped, sentence_case};
+pub use super::kit::text::{address_cell, counted, file_size, grouped, sentence_case};
 pub use super::kit::time::time_or_dash;
 pub use super::page::Fragment;
 pub use super::page::Page;

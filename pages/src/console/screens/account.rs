@@ -1,7 +1,6 @@
 //! One account: plan, reach, suspension, a session of its owner, and the reset of a user.
 
 use super::accounts::{CustomerAccount, LIST, account_path, plan_field, secrets_page};
-use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::prelude::*;
 
@@ -247,5 +246,5 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, Failure> {
         &[("Single-use sign-in link", reset.link)],
         context.id(),
     );
-    Ok(Outcome::once(page.lead(format!("{} sessions were ended.", grouped(reset.sessions_ended)))))
+    Ok(Outcome::once(page.lead(format!("Sessions ended: {}.", grouped(reset.sessions_ended)))))
 }

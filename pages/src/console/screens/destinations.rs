@@ -2,7 +2,6 @@
 
 use serde_json::Map;
 
-use super::queue::counted;
 use crate::dashboard::prelude::*;
 
 pub(super) const LIST: &str = "/console/destinations";

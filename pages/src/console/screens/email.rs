@@ -1,7 +1,6 @@
 //! One email: what it waits for and why, its attempts, its events, and the commands on it.
 
 use super::mail_change::{RouteChoice, check_confirmation, confirmation_field, order_word, route_fields};
-use super::queue::counted;
 use crate::console::PATH;
 use crate::dashboard::kit::code::transcript_view;
 use crate::dashboard::prelude::*;

@@ -105,7 +105,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 }
                 @if list.has_more {
                     p.help {
-                        (grouped(list.accounts_searched)) " accounts were searched and " (grouped(list.emails_read)) " emails read, back to "
+                        "Searched: " (counted(list.accounts_searched, "account")) " and " (counted(list.emails_read, "email")) ", back to "
                         (time_or_dash(list.searched_back_to.as_deref())) "."
                     }
                 }

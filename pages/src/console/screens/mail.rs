@@ -98,7 +98,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (hold_notice(list.hold.as_ref()))
             @if let Some(refused) = &refused { (refused_filter(refused)) }
             @if list.damaged > 0 {
-                div.notice.bad role="alert" { p { (grouped(list.damaged)) " rows of the queue are damaged: " a href="/console/server" { "check the store" } } }
+                div.notice.bad role="alert" { p { "Damaged rows of the queue: " (grouped(list.damaged)) ". " a href="/console/server" { "Check the store" } } }
             }
             @if refused.is_none() {
                 @if list.tasks.is_empty() {
@@ -121,9 +121,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 fn empty_mail_list(is_filtered: bool, read: u64, has_more: bool) -> impl Renderable {
     let (title, text) = match (has_more, is_filtered) {
-        (true, _) => {
-            ("Nothing found yet", format!("{} recipients were read; continue on the next page.", grouped(read)))
-        }
+        (true, _) => ("Nothing found yet", format!("Recipients read: {}. Continue on the next page.", grouped(read))),
         (false, true) => ("Nothing in the queue matches", "Finished emails are under All emails.".to_owned()),
         (false, false) => ("The queue is empty", "Recipients waiting for delivery are listed here.".to_owned()),
     };

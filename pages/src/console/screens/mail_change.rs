@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::commands;
 use super::mail::{LIST, QueuedMail, recipient_table};
-use super::queue::counted;
 use super::selection::{MailSelection, selection_query};
 use crate::dashboard::kit::time::Time;
 use crate::dashboard::prelude::*;

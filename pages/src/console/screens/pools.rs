@@ -113,8 +113,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if !orphaned.is_empty() {
             div.notice.warning role="status" {
                 @for (pool, accounts) in orphaned {
-                    p { "The pool " (pool) " is not configured: " (accounts.len()) " accounts assigned to it send \
-                        from their plan's pool." }
+                    p { "The pool " (pool) " is not configured. Emails of the accounts assigned to it (" (accounts.len()) ") are \
+                        sent from the pool of their plan." }
                 }
             }
         }

@@ -159,10 +159,6 @@ fn limit_cell(destination: &TopDestination) -> impl Renderable {
     }
 }
 
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
 /// Says that the whole queue is held.
 pub(super) fn hold_notice(hold: Option<&QueueHold>) -> Fragment {
     let Some(hold) = hold else { return Fragment::default() };
@@ -170,7 +166,7 @@ pub(super) fn hold_notice(hold: Option<&QueueHold>) -> Fragment {
         div.notice.warning role="status" {
             p {
                 "The whole queue has been held since the store was restored, " (time_or_dash(hold.since.as_deref())) ": "
-                @if hold.has_more { "at least " } (grouped(hold.recipients)) " recipients. " a href="/console/mail/release" { "Release it" }
+                @if hold.has_more { "at least " } (counted(hold.recipients, "recipient")) ". " a href="/console/mail/release" { "Release it" }
             }
         }
     })

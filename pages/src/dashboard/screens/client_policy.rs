@@ -3,6 +3,7 @@
 use schema_derive::answer;
 
 use crate::dashboard::form::{Control, Empty, Field, choices};
+use crate::dashboard::kit::text::counted;
 
 #[answer]
 pub(super) struct Policy {
@@ -20,7 +21,7 @@ impl Policy {
         let rules = [
             (!self.recipients.is_empty()).then(|| format!("sends only to {}", list(&self.recipients))),
             self.from.as_ref().map(|from| format!("sends only from {from}")),
-            self.sends_per_day.map(|limit| format!("at most {limit} recipients per day")),
+            self.sends_per_day.map(|limit| format!("at most {} per day", counted(limit, "recipient"))),
             (!self.categories.is_empty()).then(|| format!("only {} email", list(&self.categories))),
             (!self.approve.is_empty()).then(|| format!("asks for approval to {}", list(&self.approve))),
         ];

@@ -93,11 +93,11 @@ pub fn audit_view(audit: &AuditResult) -> Fragment {
     }
     let rows = &audit.checked;
     let checked = format!(
-        "Checked {} partners, {} referrals, {} commissions and {} payouts.",
-        grouped(rows.partners),
-        grouped(rows.referrals),
-        grouped(rows.commissions),
-        grouped(rows.payouts)
+        "Checked {}, {}, {} and {}.",
+        counted(rows.partners, "partner"),
+        counted(rows.referrals, "referral"),
+        counted(rows.commissions, "commission"),
+        counted(rows.payouts, "payout")
     );
     Fragment::new(maud! {
         @if !audit.complete {
@@ -172,6 +172,7 @@ mod tests {
             complete,
             broken: if ok { Vec::new() } else { vec![broken.clone(), broken] },
             invariants: vec![invariant("I1", 0), invariant("I2", if ok { 0 } else { 2 }), invariant("I12", 0)],
+            checked: AuditedRows { partners: 1, referrals: 2, commissions: 0, payouts: 1 },
             ..AuditResult::default()
         }
     }
@@ -187,6 +188,7 @@ mod tests {
     #[test]
     fn books_add_up_only_if_all_rows_were_checked() {
         let html = render(audit_view(&ended(true, true)));
+        assert!(html.contains("Checked 1 partner, 2 referrals, 0 commissions and 1 payout."), "{html}");
         assert!(html.contains("all 3 invariants hold") && !html.contains("before checking all rows"), "{html}");
         assert_eq!(html.matches("Holds").count(), 3);
         for ok in [true, false] {

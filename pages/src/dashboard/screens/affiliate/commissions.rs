@@ -80,7 +80,9 @@ impl CalculatedRate {
         match (self.rule.as_str(), &self.product, self.min_paid_customers) {
             ("override", ..) => "The partner's own rate".to_owned(),
             ("product", Some(product), _) => format!("The campaign's rate for {product}"),
-            ("tier", _, Some(customers)) => format!("The campaign's rate from {customers} paying customers"),
+            ("tier", _, Some(customers)) => {
+                format!("The campaign's rate from {}", counted(customers.into(), "paying customer"))
+            }
             ("second_tier", ..) => "The recruiter's share".to_owned(),
             _ => "The campaign's rate".to_owned(),
         }

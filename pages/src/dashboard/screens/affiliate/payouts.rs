@@ -169,7 +169,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
                 @if has_more {
                     p { "The newest 100 commissions. " a href=(all_lines) { "Show all" } }
                 } @else {
-                    p { (lines.len()) " commissions, " (Money { amount: sum, currency: &payout.currency }) " in all." }
+                    p { (counted(lines.len() as u64, "commission")) ", " (Money { amount: sum, currency: &payout.currency }) " in all." }
                 }
                 (table)
             }

@@ -116,7 +116,7 @@ fn effects(whole: &WholePayoutRun) -> Vec<String> {
     let mut sentences = Vec::new();
     for ((method, currency), (count, amount)) in sums_by_method(&whole.payouts) {
         let money = Money { amount, currency: &currency }.text();
-        let payouts = if count == 1 { "1 payout".to_owned() } else { format!("{} payouts", grouped(count)) };
+        let payouts = counted(count, "payout");
         let by = match method.as_str() {
             "bank" => "by bank transfer".into(),
             "other" => "in the way that each partner named".into(),

@@ -151,9 +151,8 @@ fn comparison_notice(run: &PayoutRun) -> Fragment {
         Fragment::new(Notice { tone: Tone::Active, text })
     } else if run.uncompared_count > 0 && run.status == "draft" {
         let text = format!(
-            "{} charges could not be compared with the processor, because it did not answer. Refunds of these \
-             charges may have been missed.",
-            grouped(run.uncompared_count)
+            "The processor did not answer, so {} could not be compared with it. Their refunds may have been missed.",
+            counted(run.uncompared_count, "charge")
         );
         Fragment::new(Notice { tone: Tone::Warning, text: &text })
     } else {
@@ -245,7 +244,7 @@ async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
         section.card {
             p.formula { (totals_view(&run.totals)) }
             ul {
-                li { "Nobody is paid. The " (grouped(whole.payouts.len() as u64)) " payouts in the draft are removed." }
+                li { "Nobody is paid. Removed from the draft: " (counted(whole.payouts.len() as u64, "payout")) "." }
                 li { "Their commissions stay earned, and go into the next run." }
                 li { "The run stays in the list as cancelled." }
             }

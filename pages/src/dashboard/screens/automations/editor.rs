@@ -208,17 +208,17 @@ impl StepsEditor<'_> {
     }
 }
 
-fn counts_note(automation: &AutomationDetail, counted: &CountedSteps) -> impl Renderable {
+fn counts_note(automation: &AutomationDetail, steps: &CountedSteps) -> impl Renderable {
     let (automation, counts) = (automation, automation.counts);
+    let (has_more, number) = (steps.has_more, counted(steps.runs, "run"));
     let runs = format!("{}/runs", path(&automation.id));
     maud! {
         (grouped(counts.running + counts.waiting)) " in progress, " (grouped(counts.completed)) " completed, "
         (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " cancelled. "
-        @if counted.has_more {
+        @if has_more {
             "The counts next to the steps are for version " (automation.version) ", in the latest 1,000 runs. "
         } @else {
-            "The counts next to the steps are for the " (grouped(counted.runs)) " runs of version \
-             " (automation.version) ". "
+            "The counts next to the steps are for version " (automation.version) " (" (number) "). "
         }
         a href=(runs) { "All runs" }
         @if automation.status == "active" { ". Runs that have started stay on their version." }

@@ -27,7 +27,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let automation = &read_automation(context, &call("get_automation", context.id())).await?;
     let counts = automation.counts;
     let has_runs = counts.running + counts.waiting > 0;
-    let on_their_way = grouped(counts.running + counts.waiting);
+    let on_their_way = counted(counts.running + counts.waiting, "run");
     let duplicate = duplicate_form();
     let archive = Form::new("archive", "Archive", Vec::new()).secondary();
     let cancel = Form::new("cancel_runs", "Cancel all runs", Vec::new()).danger();
@@ -41,7 +41,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             @if may_change && has_runs {
                 section.card {
                     h2 { "Cancel its runs" }
-                    p.help { (on_their_way) " runs are in progress. They end at once; new events still start runs." }
+                    p.help { "In progress: " (on_their_way) ". They end at once; new events still start runs." }
                     (cancel.within(context))
                 }
             }

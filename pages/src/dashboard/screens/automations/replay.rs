@@ -238,7 +238,7 @@ impl ReplayResult<'_> {
                 }
             } @else {
                 p {
-                    (totals.events) " past events went through "
+                    (counted(totals.events as u64, "past event")) " went through "
                     @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not \
                         saved" }
                     ": for " strong { (totals.reached) } " of them would have been sent a message, "
@@ -250,7 +250,7 @@ impl ReplayResult<'_> {
                     "Failed runs: " strong { (totals.failed) } "."
                     @if !replay.complete { " There was no time for more of the " (self.limit) " events." }
                 }
-                p { "Then, " (totals.past_runs) " of these events started a run, and " (totals.past_messages) " messages were sent." }
+                p { "Then, " (totals.past_runs) " of these events started a run. Messages sent: " (totals.past_messages) "." }
                 p.help {
                     "Waits count as timed out, and delays are skipped. Stored events contain no secrets such as \
                      codes, and "

@@ -89,7 +89,7 @@ pub(super) fn key_activity_view(activity: &KeyActivity, key: &Credential) -> imp
         section {
             h2 { "Activity" }
             p.soft {
-                "From the last " (grouped(activity.requests)) " requests of the account"
+                "From the last " (counted(activity.requests, "request")) " of the account"
                 @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
                 "."
             }

@@ -88,7 +88,7 @@ impl DmarcReport {
         match policy.p.as_str() {
             _ if ours_failed > 0 => (
                 Tone::Warning,
-                format!("{} emails sent by this service failed. Check the domain's records.", grouped(ours_failed)),
+                format!("{} sent by this service failed. Check the domain's records.", counted(ours_failed, "email")),
             ),
             _ if messages < ENOUGH => {
                 (Tone::Neutral, "There are too few reports to say more yet. They arrive once a day.".into())
