@@ -122,8 +122,10 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
                 p {
                     "Objects that could not be processed are among the "
                     a href={ (PATH) "/processor/events?status=failed" } { "failed events" }
-                    " and can be replayed. Otherwise "
-                    a href=(BACKFILL_PATH) { "import again" } ": it continues where nothing is written yet."
+                    " and can be replayed. "
+                    @if context.allows("begin_affiliate_backfill") {
+                        "Otherwise " a href=(BACKFILL_PATH) { "import again" } ": it continues where nothing is written yet."
+                    }
                 }
             }
         }

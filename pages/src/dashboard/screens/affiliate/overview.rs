@@ -104,7 +104,7 @@ fn program_overview(
         @if program.mode == "test" {
             (Notice { tone: Tone::Active, text: "Test mode: only the processor's test payments count." })
         }
-        (waiting_view(waiting, state))
+        (waiting_view(context, waiting, state))
         div.columns {
             section.card {
                 h2 { "Program" }
@@ -160,21 +160,24 @@ pub fn attribution_text(word: &str) -> &'static str {
     if word == "last_click" { "The last link that the visitor used" } else { "The first link that the visitor used" }
 }
 
-fn waiting_view(waiting: &OwnerTasks, state: &ProgramState) -> Fragment {
+fn waiting_view(context: &Context<'_>, waiting: &OwnerTasks, state: &ProgramState) -> Fragment {
     if waiting.is_empty(state) {
         return Fragment::default();
     }
     let failed = state.processor.as_ref().map_or(0, |processor| processor.failed_events);
+    let may_approve = context.allows("approve_affiliate_payout_run");
+    let run_text =
+        if may_approve { "A payout run is waiting for your approval" } else { "A payout run is waiting for approval" };
     Fragment::new(maud! {
         section.card {
-            h2 { "Waiting for you" }
+            h2 { "Waiting for a decision" }
             ul.plain {
                 @if waiting.has_reviews { li { a href={ (PATH) "/reviews" } { "Referrals are held for review" } } }
                 @if waiting.has_applications {
                     li { a href={ (PATH) "/partners?status=pending" } { "Partners are waiting for approval" } }
                 }
                 @if let Some(id) = &waiting.draft_id {
-                    li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run is waiting for your approval" } }
+                    li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { (run_text) } }
                 }
                 @if failed > 0 {
                     li {
@@ -240,7 +243,9 @@ async fn install(context: &Context<'_>) -> Result<View, Failure> {
             } @else {
                 ul { @for origin in origins { li { code { (origin) } } } }
             }
-            p { a href={ (PATH) "/settings" } { "Change the allowed origins" } }
+            @if context.allows("update_affiliate_program") {
+                p { a href={ (PATH) "/settings" } { "Change the allowed origins" } }
+            }
         }
     };
     let page = Page::new("Install the script", body)

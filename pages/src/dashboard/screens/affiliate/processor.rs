@@ -44,7 +44,12 @@ pub fn event_address(url: &str) -> impl Renderable {
 /// `test`: with a button for a test.
 pub fn processor_card(context: &Context<'_>, state: &ProgramState, test: bool) -> Fragment {
     let Some(processor) = &state.processor else {
-        return Fragment::new(maud! { p { "Not connected. " a href=(PROCESSOR_PATH) { "Connect it" } } });
+        return Fragment::new(maud! {
+            p {
+                "Not connected. "
+                @if context.allows("connect_affiliate_processor") { a href=(PROCESSOR_PATH) { "Connect it" } }
+            }
+        });
     };
     let mode = match processor.livemode {
         Some(true) => "Live payments",

@@ -160,6 +160,22 @@ fn texts_of_strangers_are_harmless() {
 }
 
 #[test]
+fn links_to_the_settings_need_the_right_to_change_them() {
+    let link = "href=\"/dashboard/affiliate/settings\"";
+    let setting_up = || {
+        live()
+            .answer("get_affiliate_program", json!({"program": {"status": "setup", "currency": "usd"}, "missing": []}))
+    };
+    for backend in [live(), setting_up()] {
+        assert!(html(backend.get("/affiliate")).contains(link));
+        assert!(html(backend.get("/affiliate/install")).contains(link));
+        let viewer = backend.forbid("update_affiliate_program");
+        assert!(!html(viewer.get("/affiliate")).contains(link));
+        assert!(!html(viewer.get("/affiliate/install")).contains(link));
+    }
+}
+
+#[test]
 fn amounts_are_explained_by_the_api() {
     let backend = live();
     let page = html(backend.get("/affiliate/commissions/com_1"));

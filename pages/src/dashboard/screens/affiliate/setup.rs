@@ -62,7 +62,7 @@ pub fn first_step(context: &Context<'_>) -> View {
         if context.allows("enable_affiliate_program") {
             render(form.within(context))
         } else {
-            render(maud! { p { "Only an owner of the account can turn on the program." } })
+            render(maud! { p { "Only an owner or admin of the account can turn on the program." } })
         },
     );
     let body = maud! {
@@ -85,7 +85,7 @@ pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
     let is_missing = |step: &str| state.missing.iter().any(|missing| missing == step);
     let program = &state.program;
     let steps = [
-        setup_step(1, "Turn the program on", true, render(enabled_step(program))),
+        setup_step(1, "Turn the program on", true, render(enabled_step(context, program))),
         setup_step(
             2,
             "Connect the payment processor",
@@ -104,13 +104,13 @@ pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
     Page::new("Affiliate program", body).lead(LEAD).same_as(program_call()).into()
 }
 
-fn enabled_step(program: &AffiliateProgram) -> impl Renderable {
+fn enabled_step(context: &Context<'_>, program: &AffiliateProgram) -> impl Renderable {
     let mode = if program.mode == "test" { "Test payments" } else { "Live payments" };
     maud! {
         p {
             "Links lead to " code { (program.website_url) } ". " (mode) " count, and the currency is "
             (program.currency.to_uppercase()) ". "
-            a href={ (PATH) "/settings" } { "Change this" }
+            @if context.allows("update_affiliate_program") { a href={ (PATH) "/settings" } { "Change this" } }
         }
     }
 }
@@ -124,7 +124,7 @@ fn processor_step(context: &Context<'_>, state: &ProgramState) -> impl Renderabl
             (super::processor::event_address(&state.webhook_url))
             (form.within(context))
         } @else {
-            p { "Only an owner of the account can connect it." }
+            p { "Only an owner or admin of the account can connect it." }
         }
     }
 }
