@@ -21,7 +21,7 @@ const STATUSES: &[&str] =
 /// A status in words.
 fn status_label(status: &str) -> String {
     match status {
-        "pending" => "Waiting for you".into(),
+        "pending" => "Waiting for a decision".into(),
         "executed" => "Approved and executed".into(),
         word => sentence_case(word),
     }
@@ -166,8 +166,11 @@ async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
     let bar = FilterBar { context, filters: &filters };
     let empty = EmptyState {
         title: if bar.is_active() { "No requests have this status" } else { "No requests yet" },
-        text: "When the policy of an API key or an app asks for approval, its requests wait here, and you get an \
-            email.",
+        text: if context.allows("approve_request") {
+            "When the policy of an API key or an app asks for approval, its requests wait here, and you get an email."
+        } else {
+            "When the policy of an API key or an app asks for approval, its requests wait here."
+        },
         action: None,
     };
     let names = ActorNames::load(context).await;
@@ -202,13 +205,13 @@ fn facts(approval: &Approval, names: &ActorNames) -> Facts {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let names = ActorNames::load(context).await;
-    let is_pending = approval.status == "pending";
+    let may_decide = approval.status == "pending" && context.allows("approve_request");
     let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
     let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
     let body_text = approval.pretty_body();
     let response = approval.response.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok());
     let body = maud_borrow! {
-        @if is_pending { (Notice { tone: Tone::Warning, text: CONTENT_WARNING }) }
+        @if may_decide { (Notice { tone: Tone::Warning, text: CONTENT_WARNING }) }
         @if approval.status == "interrupted" {
             (Notice { tone: Tone::Warning, text: INTERRUPTED })
         }
@@ -226,7 +229,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if let Some(response) = &response {
             section { h2 { "Result" } (Code::new("The operation's response", response).wrapped()) }
         }
-        @if is_pending && context.allows("approve_request") {
+        @if may_decide {
             section.card {
                 h2 { "Your decision" }
                 p { "The request above is carried out once. Without a decision, nothing happens." }

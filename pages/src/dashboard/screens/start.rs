@@ -18,7 +18,7 @@ pub const PAGES: &[PageRow] = page_rows! {
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let readings = StartReadings::read(context).await?;
-    let (steps, items) = (steps(context, &readings), items(&readings, context.now()));
+    let (steps, items) = (steps(context, &readings), items(context, &readings));
     let emails = readings.emails.as_deref();
     let body = maud_borrow! {
         (start_steps(&steps))

@@ -93,7 +93,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
 fn status_notice(partner: &PartnerRow) -> Option<Notice<'static>> {
     let (tone, text) = match partner.status.as_str() {
         "pending" => {
-            (Tone::Warning, "This partner has applied and is waiting for your approval. The links do not work yet.")
+            (Tone::Warning, "This partner has applied and is waiting for approval. The links do not work yet.")
         }
         "invited" => {
             (Tone::Active, "This partner has been invited but has not accepted yet. The links do not work yet.")

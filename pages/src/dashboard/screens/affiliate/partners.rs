@@ -163,7 +163,7 @@ fn create_form(campaigns: &CampaignsById) -> Form<'static> {
     let statuses = choices(&[
         ("active", "Active: the link works at once"),
         ("invited", "Invited: active once the partner accepts"),
-        ("pending", "Pending: waiting for your approval"),
+        ("pending", "Pending: waiting for approval"),
     ]);
     let mut fields = vec![
         Field::new("email", "Email address", Control::Email).required(),

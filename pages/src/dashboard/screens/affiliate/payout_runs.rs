@@ -162,7 +162,7 @@ fn skipped_text(reason: &str) -> String {
         "not_active" => "The partner is not active".into(),
         "not_ready" => "No payout method, or it is not ready".into(),
         "below_minimum" => "Below the minimum payout".into(),
-        "under_review" => "Held for your review".into(),
+        "under_review" => "Held for review".into(),
         "disputed" => "The payment is disputed".into(),
         "after_cutoff" => "Earned after the run's time".into(),
         "run_full" => "The run is full; it goes into the next one".into(),

@@ -71,13 +71,13 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         .column("Since", |review| time_or_dash(review.created_at.as_deref()));
     let empty = EmptyState {
         title: if status == "open" { "Nothing to review" } else { "No matching reviews" },
-        text: "Referrals that look fraudulent are held here. They are not paid until you decide.",
+        text: "Referrals that look fraudulent are held here. They are not paid until someone decides.",
         action: None,
     };
     let body = FilterBar { context, filters: &filters }.with_list(found, &table, empty);
     let page = Page::new("Reviews", body)
         .below(PATH, "Affiliate program")
-        .lead("These referrals are held until you allow or reject them.");
+        .lead("These referrals are held until they are allowed or rejected.");
     Ok(page.same_as(call).live().into())
 }
 

@@ -37,7 +37,7 @@ fn a_request_is_shown_whole_and_harmless() {
     for status in ["pending", "executed", "failed", "interrupted", "expired"] {
         let backend = backend(status);
         let list = html(backend.get("/approvals"));
-        assert!(list.contains("Send an email") && list.contains("value=\"pending\">Waiting for you<"), "{list}");
+        assert!(list.contains("Send an email") && list.contains("value=\"pending\">Waiting for a decision<"), "{list}");
         let page = html(backend.get("/approvals/apr_1"));
         assert_harmless(&page);
         for part in ["eve@evil.example", "iframe sandbox=", "Idempotency key", "If-Match", "X-Note: ", "SHA-256 cdcd"] {

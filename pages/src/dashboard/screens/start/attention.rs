@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::readings::{APPROVALS_MAX, AccountUsage, FailedAutomation, StartReadings};
 use crate::dashboard::kit::time::date_and_time;
 use crate::dashboard::prelude::*;
+use crate::dashboard::screens::affiliate::payout_runs::PayoutRun;
 use crate::dashboard::screens::approvals::{Approval, operation_title};
 use crate::dashboard::screens::credentials::Credential;
 use crate::dashboard::screens::domains::SendingDomain;
@@ -37,20 +38,23 @@ impl AttentionItem {
     }
 }
 
-/// All items, the urgent ones first.
-pub(super) fn items(readings: &StartReadings, now: Timestamp) -> Vec<AttentionItem> {
+/// All items, the urgent ones first. They tell the person to do only what the role allows.
+pub(super) fn items(context: &Context<'_>, readings: &StartReadings) -> Vec<AttentionItem> {
+    let now = context.now();
     let mut items = Vec::new();
     if let Some(account) = &readings.account {
         of_account(account, &mut items);
     }
     let verified = readings.verified.iter().flatten().filter(|domain| domain.degraded_since.is_some());
     items.extend(verified.map(degraded).take(SHOWN));
-    items.extend(readings.webhooks.iter().flatten().filter_map(of_webhook).take(SHOWN));
+    items.extend(readings.webhooks.iter().flatten().filter_map(|webhook| of_webhook(context, webhook)).take(SHOWN));
     items.extend(readings.unverified.iter().flatten().map(unverified).take(SHOWN));
-    items.extend(readings.keys.iter().flatten().filter_map(|key| of_key(key, now)).take(SHOWN));
-    items.extend(pending_requests(&readings.approvals));
+    items.extend(
+        readings.keys.iter().flatten().filter_map(|key| of_key(key, now, context.allows("delete_api_key"))).take(SHOWN),
+    );
+    items.extend(pending_requests(&readings.approvals, context.allows("approve_request")));
     items.extend(readings.failures.iter().filter_map(|one| failed_runs(one, now)).take(SHOWN));
-    of_program(readings, &mut items);
+    of_program(context, readings, &mut items);
     items.sort_by_key(|item| match item.tone {
         Tone::Bad => 0,
         Tone::Warning => 1,
@@ -136,13 +140,18 @@ fn unverified(domain: &SendingDomain) -> AttentionItem {
     AttentionItem::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
 }
 
-fn of_webhook(webhook: &Webhook) -> Option<AttentionItem> {
+fn of_webhook(context: &Context<'_>, webhook: &Webhook) -> Option<AttentionItem> {
     let path = format!("/webhooks/{}", encode(&webhook.id));
     let item = |tone, title: &str, text: &str| {
         Some(AttentionItem::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
     };
+    let may_enable = context.allows("update_webhook");
     match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
-        (Some("gone"), _) => item(Tone::Bad, "is turned off", "It answered 410 Gone. Enable it again when it is back."),
+        (Some("gone"), _) if may_enable => {
+            item(Tone::Bad, "is turned off", "It answered 410 Gone. Enable it again when it is back.")
+        }
+        (Some("gone"), _) => item(Tone::Bad, "is turned off", "It answered 410 Gone."),
+        (Some("failing"), _) if !may_enable => item(Tone::Bad, "is turned off", "It failed for too long."),
         (Some("failing"), _) => {
             item(Tone::Bad, "is turned off", "It failed for too long. Fix it, enable it, and replay what it missed.")
         }
@@ -153,7 +162,7 @@ fn of_webhook(webhook: &Webhook) -> Option<AttentionItem> {
     }
 }
 
-fn of_key(key: &Credential, now: Timestamp) -> Option<AttentionItem> {
+fn of_key(key: &Credential, now: Timestamp, may_replace: bool) -> Option<AttentionItem> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
     if !key.enabled {
         return None;
@@ -165,8 +174,9 @@ fn of_key(key: &Credential, now: Timestamp) -> Option<AttentionItem> {
     if let Some(ends) = key.expires_at.as_deref().and_then(time) {
         let left = ends.duration_since(now);
         if left.is_negative() || left.is_zero() {
-            let text = "Programs that use it are refused. Create a new one, or delete it.";
-            return item(Tone::Warning, "has expired", text);
+            let text = "Programs that use it are refused.";
+            let text = if may_replace { format!("{text} Create a new one, or delete it.") } else { text.to_owned() };
+            return item(Tone::Warning, "has expired", &text);
         }
         if left <= SOON {
             let days = left.as_hours() / 24;
@@ -175,21 +185,24 @@ fn of_key(key: &Credential, now: Timestamp) -> Option<AttentionItem> {
                 1 => "expires in a day".to_owned(),
                 days => format!("expires in {days} days"),
             };
-            return item(Tone::Warning, &state, "Create a new one in time, and put it in place.");
+            let text = if may_replace { "Create a new one in time, and put it in place." } else { "" };
+            return item(Tone::Warning, &state, text);
         }
     }
     let is_old = time(&key.created_at).is_some_and(|created| now.duration_since(created) > IDLE_AFTER);
     let is_idle = key.last_used_at.is_none() && is_old;
-    if is_idle { item(Tone::Neutral, "has never been used", "If no program needs it, delete it.") } else { None }
+    let text = if may_replace { "If no program needs it, delete it." } else { "" };
+    if is_idle { item(Tone::Neutral, "has never been used", text) } else { None }
 }
 
 /// Requests that a policy holds until a person decides.
-fn pending_requests(approvals: &[Approval]) -> Option<AttentionItem> {
+fn pending_requests(approvals: &[Approval], may_approve: bool) -> Option<AttentionItem> {
+    let approval = if may_approve { "your approval" } else { "approval" };
     let ends = approvals.iter().map(|approval| &approval.expires_at).min()?;
     let ends = ends.parse::<Timestamp>().map_or_else(|_| ends.clone(), |time| format!("{} UTC", date_and_time(time)));
     let (title, text, path) = match approvals {
         [one] => (
-            format!("A request is waiting for your approval: {}", operation_title(&one.operation)),
+            format!("A request is waiting for {approval}: {}", operation_title(&one.operation)),
             format!("It expires unless someone decides by {ends}."),
             format!("/approvals/{}", encode(&one.id)),
         ),
@@ -197,7 +210,7 @@ fn pending_requests(approvals: &[Approval]) -> Option<AttentionItem> {
             let count = if all.len() < APPROVALS_MAX { String::new() } else { "more than ".to_owned() };
             let number = if all.len() < APPROVALS_MAX { all.len() } else { APPROVALS_MAX - 1 };
             (
-                sentence_case(&format!("{count}{number} requests are waiting for your approval")),
+                sentence_case(&format!("{count}{number} requests are waiting for {approval}")),
                 format!("The first expires unless someone decides by {ends}."),
                 "/approvals?status=pending".to_owned(),
             )
@@ -215,38 +228,57 @@ fn failed_runs(automation: &FailedAutomation, now: Timestamp) -> Option<Attentio
         .then(|| AttentionItem::new(Tone::Warning, "Automation", format!("A run of {name} failed"), text, &path))
 }
 
-fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
+fn of_program(context: &Context<'_>, readings: &StartReadings, items: &mut Vec<AttentionItem>) {
     let mut add = |title: &str, text: &str, path: &str| {
         items.push(AttentionItem::new(Tone::Warning, "Affiliate", title, text, path))
     };
     if readings.has_reviews {
-        let text = "They earn nothing until you allow or reject them.";
-        add("Referrals are waiting for your review", text, "/affiliate/reviews");
+        let (title, text) = if context.allows("allow_affiliate_referral") {
+            ("Referrals are waiting for your review", "They earn nothing until you allow or reject them.")
+        } else {
+            ("Referrals are waiting for review", "They earn nothing until they are allowed.")
+        };
+        add(title, text, "/affiliate/reviews");
     }
     if readings.has_applications {
-        let text = "Approve or reject them, so that they know.";
+        let may_approve = context.allows("approve_affiliate");
+        let text =
+            if may_approve { "Approve or reject them, so that they know." } else { "Their links do not work yet." };
         add("Partners are waiting for approval", text, "/affiliate/partners?status=pending");
     }
     for run in &readings.runs {
-        let payouts = grouped(run.payouts_count);
-        let path = format!("/affiliate/payouts/runs/{}", encode(&run.id));
-        match (run.status.as_str(), run.partial) {
-            ("draft", _) => {
-                let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
-                add("A payout run is waiting for approval", &text, &path);
-            }
-            (_, true) => {
-                let text = "Look at the failed payouts, and pay them another way.";
-                add("A payout run partly failed", text, &path);
-            }
-            _ => {}
-        }
+        of_run(context, run, &mut add);
     }
     let failed =
         readings.program.as_ref().and_then(|program| program["processor"]["failed_events"].as_u64()).unwrap_or(0);
     if failed > 0 {
-        let title = format!("{} events of the payment processor could not be processed", grouped(failed));
-        add(&title, "Look at them, then replay them.", "/affiliate/processor/events");
+        let title = format!("{} of the payment processor could not be processed", counted(failed, "event"));
+        let may_replay = context.allows("replay_affiliate_processor_event");
+        let text =
+            if may_replay { "Look at them, then replay them." } else { "They have no effect until they are replayed." };
+        add(&title, text, "/affiliate/processor/events");
+    }
+}
+
+/// A payout run that waits for approval, or that failed in part.
+fn of_run(context: &Context<'_>, run: &PayoutRun, add: &mut impl FnMut(&str, &str, &str)) {
+    let path = format!("/affiliate/payouts/runs/{}", encode(&run.id));
+    match (run.status.as_str(), run.partial) {
+        ("draft", _) => {
+            let who = if context.allows("approve_affiliate_payout_run") { "you approve" } else { "an owner approves" };
+            let payouts = counted(run.payouts_count, "payout");
+            let text = format!("It has {payouts}. Partners are paid when {who} it.");
+            add("A payout run is waiting for approval", &text, &path);
+        }
+        (_, true) => {
+            let text = if context.allows("mark_affiliate_payout_paid") {
+                "Look at the failed payouts, and pay them another way."
+            } else {
+                "The commissions of failed payouts are included in the next run."
+            };
+            add("A payout run partly failed", text, &path);
+        }
+        _ => {}
     }
 }
 
@@ -266,7 +298,7 @@ mod tests {
     #[test]
     fn keys_need_attention_when_idle_or_ending() {
         let now: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
-        let title = |key: Credential| of_key(&key, now).map(|item| item.title);
+        let title = |key: Credential| of_key(&key, now, true).map(|item| item.title);
         assert_eq!(title(key(true, None, true)), None);
         assert_eq!(title(key(false, None, true)).unwrap(), "The key shop has never been used");
         assert_eq!(title(key(false, None, false)), None);

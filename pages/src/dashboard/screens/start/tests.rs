@@ -44,10 +44,11 @@ fn what_needs_attention_is_named() {
         .answer("list_affiliate_reviews", json!({"data": [{}]}))
         .answer(
             "list_affiliate_payout_runs",
-            json!({"data": [{"id": "prn_1", "status": "draft", "payouts_count": 3}]}),
+            json!({"data": [{"id": "prn_1", "status": "draft", "payouts_count": 1}]}),
         );
     let page = html(backend.get(""));
     assert_harmless(&page);
+    assert!(page.contains("It has 1 payout. Partners are paid when you approve it."), "{page}");
     for text in [
         "will lose its verification",
         "is turned off",
@@ -57,6 +58,48 @@ fn what_needs_attention_is_named() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
+}
+
+#[test]
+fn nobody_is_told_to_do_what_the_role_forbids() {
+    let approval = json!({"id": "apr_1", "operation": "send_email", "expires_at": "2026-11-27T09:00:00Z"});
+    let mut runs = vec![json!({"id": "prn_2", "status": "draft", "payouts_count": 2})];
+    runs.push(json!({"id": "prn_1", "status": "completed", "partial": true}));
+    let owner = empty()
+        .answer(
+            "list_webhooks",
+            json!({"webhooks": [{"id": "whk_1", "url": "https://x.example", "disabled_reason": "gone"}]}),
+        )
+        .answer(
+            "list_api_keys",
+            json!({"api_keys": [{
+                "id": "key_1", "name": "shop", "enabled": true, "expires_at": "2026-11-19T01:00:00Z",
+                "created_at": "2026-10-01T00:00:00Z",
+            }]}),
+        )
+        .answer("list_approvals", json!({"approvals": [approval]}))
+        .answer("get_affiliate_program", json!({"processor": {"failed_events": 1}}))
+        .answer("list_affiliate_reviews", json!({"data": [{}]}))
+        .answer("list_affiliates", json!({"data": [{}]}))
+        .answer("list_affiliate_payout_runs", json!({"data": runs}));
+    let orders = [
+        ("update_webhook", "Enable it again"),
+        ("delete_api_key", "Create a new one"),
+        ("approve_request", "your approval"),
+        ("allow_affiliate_referral", "your review"),
+        ("approve_affiliate", "Approve or reject them"),
+        ("approve_affiliate_payout_run", "when you approve it"),
+        ("mark_affiliate_payout_paid", "pay them another way"),
+        ("replay_affiliate_processor_event", "replay them."),
+    ];
+    let page = html(owner.get(""));
+    assert!(orders.iter().all(|(_, order)| page.contains(*order)), "{page}");
+    let viewer = orders.into_iter().fold(owner, |backend, (operation, _)| backend.forbid(operation));
+    let page = html(viewer.get(""));
+    for (operation, order) in orders {
+        assert!(!page.contains(order), "{operation}: {page}");
+    }
+    assert!(page.contains("1 event of the payment processor") && page.contains("when an owner approves it"), "{page}");
 }
 
 #[test]
