@@ -275,7 +275,10 @@ fn trigger_summary(fields: &Fields) -> String {
 
 /// The changes that saving would make.
 fn changes(automation: &AutomationDetail, copy: &WorkingCopy) -> Fragment {
-    let stored = json!({"name": automation.name, "trigger": automation.trigger, "steps": automation.steps});
+    // The form trims values, so the stored definition is read through it too.
+    let stored = WorkingCopy::stored(automation)
+        .read()
+        .unwrap_or_else(|_| json!({"name": automation.name, "trigger": automation.trigger, "steps": automation.steps}));
     let before = definition_text(&stored);
     let after = match copy.read() {
         Ok(definition) => definition_text(&definition),

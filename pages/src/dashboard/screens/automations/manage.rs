@@ -7,7 +7,14 @@ use crate::dashboard::prelude::*;
 /// Carries out the action that the form names.
 pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {
     let action = context.form().get("form");
-    context.perform(&call("update_automation", context.id()).json(json!({"action": action}))).await?;
+    let change = call("update_automation", context.id()).json(json!({"action": action}));
+    context.perform(&change).await.map_err(|mut failure| {
+        // Only the activation of an automation without steps is refused with this field.
+        if failure.fields.remove("steps").is_some() {
+            failure.message = "Add at least one step".into();
+        }
+        failure
+    })?;
     let notice = match action {
         "activate" => "activated",
         "pause" => "paused",
@@ -80,8 +87,8 @@ pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
     let counts = automation.counts;
     let on_their_way = grouped(counts.running + counts.waiting);
     let effect = maud! {
-        "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
-        " runs in progress end. Sent emails stay in the list."
+        "“" (automation.name) "” is deleted with its versions and runs. Runs in progress that end: " (on_their_way)
+        ". Sent emails stay in the list."
     };
     let body = deletion_card(context, "Delete the automation", &automation.name, effect);
     Ok(automation_page(context, automation, "Delete", body).same_as(call("delete_automation", &automation.id)).into())

@@ -1,6 +1,6 @@
 //! A step in the list: what it does, its runs, its buttons, and its controls.
 
-use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
+use super::step_form::{DAYS, OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::form::{FieldView, belongs_to, plain};
 use crate::dashboard::kit::text::input_value;
@@ -29,8 +29,8 @@ pub fn summary(kind: StepKind, step: &Pairs) -> String {
         },
         StepKind::Delay => match (value("duration"), value("until")) {
             ("", "") => "Enter how long".into(),
-            ("", until) => format!("Until {until}"),
-            (duration, _) => format!("For {duration}"),
+            ("", until) => format!("Until {until}{}", window_summary(step)),
+            (duration, _) => format!("For {duration}{}", window_summary(step)),
         },
         StepKind::WaitForEvent => match (value("event"), value("timeout")) {
             ("", _) => "Choose the event".into(),
@@ -38,6 +38,23 @@ pub fn summary(kind: StepKind, step: &Pairs) -> String {
         },
         StepKind::Condition => condition_summary(step),
         StepKind::Sms => format!("To {}", value("to")),
+    }
+}
+
+/// The days and hours in which a delay ends: `, then until Monday or Friday, 09:00-17:00 Europe/Berlin`.
+fn window_summary(step: &Pairs) -> String {
+    let value = |name: &str| find(step, name).trim();
+    let is_chosen = |day: &str| step.iter().any(|(name, value)| name == "window.days" && value == day);
+    let days: Vec<_> = DAYS.iter().filter(|(word, ..)| is_chosen(word)).map(|(_, _, name)| *name).collect();
+    let days = match days.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    };
+    let parts: Vec<_> = [days.as_str(), value("window.hours")].into_iter().filter(|part| !part.is_empty()).collect();
+    match (parts.join(", "), value("window.tz")) {
+        (window, _) if window.is_empty() => String::new(),
+        (window, zone) => format!(", then until {window} {zone}").trim_end().to_owned(),
     }
 }
 
@@ -306,6 +323,16 @@ mod tests {
         };
         assert_eq!(of(json!({"type": "send_email", "template": "welcome", "subject": "x"})), "Template welcome");
         assert_eq!(of(json!({"type": "wait_for_event", "event": "e", "timeout": "3d"})), "e, at most 3d");
+        let window = json!({"days": ["mon", "wed", "fri"], "hours": "09:00-17:00", "tz": "Europe/Berlin"});
+        assert_eq!(
+            of(json!({"type": "delay", "duration": "2d", "window": window})),
+            "For 2d, then until Monday, Wednesday or Friday, 09:00-17:00 Europe/Berlin"
+        );
+        assert_eq!(
+            of(json!({"type": "delay", "until": "x", "window": {"days": ["sat"]}})),
+            "Until x, then until Saturday"
+        );
+        assert_eq!(of(json!({"type": "delay", "duration": "2d", "window": {"tz": "UTC"}})), "For 2d");
         let condition = json!({"type": "condition", "any": [{"field": "event.email", "op": "ends_with", "value": "@a"}], "on_false": "stop"});
         assert_eq!(of(condition), "event.email ends with @a, else end");
     }

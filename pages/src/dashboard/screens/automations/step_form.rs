@@ -63,8 +63,16 @@ pub const OPERATORS: [(&str, &str); 12] = [
     ("is_empty", "is empty"),
     ("in", "is one of"),
 ];
-const DAYS: [(&str, &str); 7] =
-    [("mon", "Mon"), ("tue", "Tue"), ("wed", "Wed"), ("thu", "Thu"), ("fri", "Fri"), ("sat", "Sat"), ("sun", "Sun")];
+/// The days of the week: the word of the API, its label, and the name.
+pub const DAYS: [(&str, &str, &str); 7] = [
+    ("mon", "Mon", "Monday"),
+    ("tue", "Tue", "Tuesday"),
+    ("wed", "Wed", "Wednesday"),
+    ("thu", "Thu", "Thursday"),
+    ("fri", "Fri", "Friday"),
+    ("sat", "Sat", "Saturday"),
+    ("sun", "Sun", "Sunday"),
+];
 
 /// The fields of a step; their names begin with `prefix`, for example `steps[2]`. Comparisons have their own controls.
 pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)]) -> Vec<Field> {
@@ -105,7 +113,11 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
             text("until", "Or until")
                 .placeholder("{{event.data.trial_ends_at}}")
                 .help("A time, or a value from the event."),
-            field("window.days", "End only on", Control::Checkboxes(choices(&DAYS))),
+            field(
+                "window.days",
+                "End only on",
+                Control::Checkboxes(choices(&DAYS.map(|(word, label, _)| (word, label)))),
+            ),
             text("window.hours", "End only between").placeholder("09:00-17:00"),
             text("window.tz", "Time zone for days and hours").placeholder("Europe/Berlin"),
         ],

@@ -132,6 +132,32 @@ fn a_preview_saves_nothing() {
 }
 
 #[test]
+fn spaces_that_the_form_trims_are_no_change() {
+    let mut stored = automation();
+    stored["name"] = "Trial".into();
+    stored["steps"] = json!([{"type": "send_email", "subject": " Hello ", "text": "Hello,\r\n\r\nAda\n"}]);
+    let fake = fake().answer("get_automation", json!({"automation": stored}));
+    let page = html(fake.get(PATH));
+    assert!(page.contains("Hello") && !page.contains("Changes against the active version"), "{page}");
+    let entered = [
+        ("name", "Trial"),
+        ("trigger.event", "user.created"),
+        ("trigger.reentry", "always"),
+        ("steps[0].type", "send_email"),
+        ("steps[0].subject", "Bye"),
+        ("preview", "1"),
+    ];
+    assert!(html(fake.post(PATH, "steps", &entered)).contains("Changes against the active version"));
+}
+
+#[test]
+fn activation_without_steps_asks_for_one() {
+    let failure = Failure { message: "Invalid".into(), ..Failure::field("steps", "must have at least one step") };
+    let page = html(fake().refuse("update_automation", failure).post(PATH, "activate", &[]));
+    assert!(page.contains("Add at least one step") && !page.contains("must have at least one step"), "{page}");
+}
+
+#[test]
 fn steps_are_saved_as_the_api_takes_them() {
     let fake = fake();
     let entered = [
