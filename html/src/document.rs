@@ -5,6 +5,9 @@ use hypertext::{Buffer, prelude::*};
 use crate::display_text::display_text;
 use crate::fragment::{raw, render};
 
+/// An empty icon: without one, browsers ask for `/favicon.ico`.
+const NO_ICON: &str = "data:,";
+
 /// The style sheet of a page.
 #[derive(Debug, Clone, Copy)]
 pub enum PageStyle<'a> {
@@ -56,7 +59,9 @@ pub struct Document<'a, B> {
 impl<B: Renderable> Document<'_, B> {
     /// Renders the page. Characters that make a text look like another one are replaced.
     pub fn render(&self) -> RenderedPage {
-        let head = Head { title: self.title, style: self.style, icon: None, is_indexed: false };
+        // The policy of a page that is one file allows no images, and browsers ask for no icon then.
+        let icon = matches!(self.style, PageStyle::File(_)).then_some(NO_ICON);
+        let head = Head { title: self.title, style: self.style, icon, is_indexed: false };
         let html = render(maud! {
             !DOCTYPE
             html lang="en" {
@@ -84,6 +89,13 @@ impl RenderedPage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_ask_for_no_icon() {
+        let page = |style| Document { title: "T", style, class: "x", body: "" }.render().into_string();
+        assert!(page(PageStyle::File("style.css")).contains(r#"<link rel="icon" href="data:,">"#));
+        assert!(!page(PageStyle::Inline("p { color: red; }")).contains("rel=\"icon\""));
+    }
 
     #[test]
     fn deceptive_characters_are_replaced_everywhere() {

@@ -12,7 +12,7 @@ pub const SCRIPTED: &str = "default-src 'none'; script-src 'self'; style-src 'se
                             frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /// Pages without scripts, with a style sheet in a file: styles, images and forms of the same origin.
-pub const WITHOUT_SCRIPTS: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+pub const WITHOUT_SCRIPTS: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                                    base-uri 'none'; frame-ancestors 'none'";
 
 /// The policy of a page that is one file: its style sheet, by the hash, and forms of the same origin.

@@ -15,7 +15,7 @@ impl Time {
     }
 }
 
-/// `14 Nov 2026, 09:30`.
+/// `14 Nov 2026, 09:30`, in UTC.
 pub fn date_and_time(time: Timestamp) -> String {
     time.strftime("%-d %b %Y, %H:%M").to_string()
 }
@@ -25,7 +25,7 @@ impl Renderable for Time {
         let machine = self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         maud! {
             time datetime=(machine) title={ (self.0.strftime("%Y-%m-%d %H:%M:%S").to_string()) " UTC" } {
-                (date_and_time(self.0))
+                (date_and_time(self.0)) " UTC"
             }
         }
         .render_to(buffer);
@@ -35,4 +35,16 @@ impl Renderable for Time {
 /// The time of a field of the API, or a dash.
 pub fn time_or_dash(text: Option<&str>) -> impl Renderable + use<> {
     or_dash(text.and_then(Time::parse))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragment::render;
+
+    #[test]
+    fn times_name_their_zone() {
+        let html = render(time_or_dash(Some("2026-11-14T09:30:00Z")));
+        assert!(html.contains(">14 Nov 2026, 09:30 UTC</time>"), "{html}");
+    }
 }
