@@ -245,6 +245,7 @@
         entry.append(make("a", { href, textContent: title }));
         return entry;
       }));
+      if (found.length === 0) list.append(make("li", { className: "soft", textContent: "Nothing found" }));
     }
     input.addEventListener("input", show);
     dialog.addEventListener("keydown", (event) => {

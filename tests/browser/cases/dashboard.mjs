@@ -301,6 +301,9 @@ export const withServer = {
       await page.keyboard.type("emails");
       await page.keyboard.press("Enter");
       await page.waitForURL("**/dashboard/emails");
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("no such page");
+      await page.getByText("Nothing found").waitFor();
     });
   },
 };
