@@ -8,6 +8,10 @@ use super::{LIST, email_path, listed};
 use crate::dashboard::prelude::*;
 use crate::dashboard::request::UploadedFile;
 
+/// Domains that are read for the help of the sender, the newest first, and those that it names.
+const DOMAINS_MAX: usize = 100;
+const DOMAINS_NAMED: usize = 5;
+
 #[answer]
 struct TemplateChoice {
     id: String,
@@ -84,13 +88,19 @@ async fn sender_help(context: &Context<'_>) -> Result<String, Failure> {
     if !context.allows("list_domains") {
         return Ok("An address of a verified domain".into());
     }
-    let domains: Vec<SenderDomain> =
-        context.read_field("domains", &Call::new("list_domains").query("limit", "100")).await?;
+    let call = Call::new("list_domains").query("limit", DOMAINS_MAX.to_string());
+    let domains: Vec<SenderDomain> = context.read_field("domains", &call).await?;
     let verified: Vec<_> =
         domains.iter().filter(|domain| domain.status == "verified").map(|d| d.name.as_str()).collect();
-    Ok(match verified.as_slice() {
+    let (named, others) = verified.split_at(verified.len().min(DOMAINS_NAMED));
+    let others = match others.len() {
+        0 => String::new(),
+        _ if domains.len() == DOMAINS_MAX => " and more".into(),
+        count => format!(" and {count} more"),
+    };
+    Ok(match named {
         [] => "No domain is verified yet: first add and verify one under Domains".into(),
-        names => format!("An address of a verified domain: {}", names[..names.len().min(5)].join(", ")),
+        names => format!("An address of a verified domain: {}{others}", names.join(", ")),
     })
 }
 

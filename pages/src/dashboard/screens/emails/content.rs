@@ -25,11 +25,12 @@ pub(super) fn email_content(context: &Context<'_>, email: &WholeEmail) -> impl R
         let query = request.query.with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
         format!("{}?{query}#content-of-email", request.path)
     };
+    let title = if email.item.status == "scheduled" { "What will be sent" } else { "What was sent" };
     let id = email.item.id.as_str();
     let frame_path = format!("{}/html", email_path(id));
     maud! {
         section aria-labelledby="content-of-email" {
-            h2 #content-of-email { "What was sent" }
+            h2 #content-of-email { (title) }
             nav.tabs aria-label="Content" {
                 @for (name, title) in &tabs {
                     a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }

@@ -272,6 +272,28 @@ fn several_emails_are_changed_at_once() {
 }
 
 #[test]
+fn the_content_of_a_scheduled_email_is_still_to_be_sent() {
+    assert!(html(with_email("scheduled").get("/emails/msg_1")).contains("What will be sent"));
+    assert!(html(with_email("delivered").get("/emails/msg_1")).contains("What was sent"));
+}
+
+#[test]
+fn the_sender_names_some_verified_domains() {
+    let help = |count: usize| {
+        let domains: Vec<_> =
+            (1..=count).map(|n| json!({"name": format!("d{n}.example"), "status": "verified"})).collect();
+        let backend = FakeBackend::new()
+            .answer("list_domains", json!({"domains": domains}))
+            .answer("list_templates", json!({"templates": []}));
+        html(backend.get("/emails/new"))
+    };
+    let five = "d1.example, d2.example, d3.example, d4.example, d5.example";
+    assert!(help(5).contains(five) && !help(5).contains("d5.example and"));
+    assert!(help(7).contains(&format!("{five} and 2 more")), "{}", help(7));
+    assert!(help(100).contains(&format!("{five} and more")));
+}
+
+#[test]
 fn a_scheduled_time_is_shown_in_utc_too() {
     let page = html(with_email("scheduled").get("/emails/msg_1/reschedule"));
     assert!(page.contains("</time> (1 Dec 2026, 09:00 UTC)") && page.contains("value=\"2026-12-01T09:00\""), "{page}");
