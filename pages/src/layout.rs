@@ -44,7 +44,7 @@ impl DocPart {
     }
 }
 
-/// What the pages of a server have in common.
+/// The paths and the base URL that all pages of a server share.
 #[derive(Debug)]
 pub struct DocFrame {
     /// The path that precedes all paths, if the server is published below one.
