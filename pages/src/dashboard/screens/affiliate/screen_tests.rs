@@ -163,8 +163,8 @@ fn texts_of_strangers_are_harmless() {
 fn links_to_the_settings_need_the_right_to_change_them() {
     let link = "href=\"/dashboard/affiliate/settings\"";
     let setting_up = || {
-        live()
-            .answer("get_affiliate_program", json!({"program": {"status": "setup", "currency": "usd"}, "missing": []}))
+        let program = json!({"program": {"status": "setup", "currency": "usd"}, "webhook_url": "", "missing": []});
+        live().answer("get_affiliate_program", program)
     };
     for backend in [live(), setting_up()] {
         assert!(html(backend.get("/affiliate")).contains(link));

@@ -113,11 +113,7 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
             text("until", "Or until")
                 .placeholder("{{event.data.trial_ends_at}}")
                 .help("A time, or a value from the event."),
-            field(
-                "window.days",
-                "End only on",
-                Control::Checkboxes(choices(&DAYS.map(|(word, label, _)| (word, label)))),
-            ),
+            field("window.days", "End only on", Control::Checkboxes(day_choices())),
             text("window.hours", "End only between").placeholder("09:00-17:00"),
             text("window.tz", "Time zone for days and hours").placeholder("Europe/Berlin"),
         ],
@@ -157,6 +153,10 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
             field("body", "Text", Control::Area { rows: 3 }).required(),
         ],
     }
+}
+
+fn day_choices() -> Vec<(String, String)> {
+    choices(&DAYS.map(|(word, label, _)| (word, label)))
 }
 
 /// Name and key, which every kind has.
