@@ -117,7 +117,7 @@ pub(super) fn delay_until(delay: &DelayStep, run_context: &RunContext, now: Time
         DelayLength::Until(text) => {
             let rendered =
                 context::render_text(text, &run_context.to_json()).map_err(|error| format!("`until`: {error}"))?;
-            let until = parse_time(rendered.trim(), delay).map_err(|error| format!("`until` {error}"))?;
+            let until = delay.parse_until(rendered.trim()).map_err(|error| format!("`until` {error}"))?;
             let days = TimeSpan::parse("365d").map_or(now, |span| span.added_to(now));
             if until > days {
                 return Err(format!("`until` is more than {} days ahead", SECONDS_MAX / 86_400));
@@ -126,19 +126,6 @@ pub(super) fn delay_until(delay: &DelayStep, run_context: &RunContext, now: Time
         }
     };
     Ok(delay.window.as_ref().map_or(until, |window| window.first_at_or_after(until.max(now))))
-}
-
-/// Parses a time, or a date as the midnight in the time zone of the delay's window, or in UTC.
-fn parse_time(text: &str, delay: &DelayStep) -> Result<Timestamp, String> {
-    let Ok(day) = text.parse::<jiff::civil::Date>().map_err(drop).and_then(|day| {
-        // `Date` also parses a full time and drops its hours: accept a plain date only.
-        if text.len() == "2030-01-31".len() { Ok(day) } else { Err(()) }
-    }) else {
-        return timestamp::parse(text).map_err(str::to_owned);
-    };
-    let tz = delay.window.as_ref().map_or("UTC", |window| window.tz.as_str());
-    let zone = model::automation::time_window::parse_zone(tz)?;
-    zone.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).map_err(|error| error.to_string())
 }
 
 /// Starts a wait for an event, or handles its timeout.

@@ -3,13 +3,16 @@
 //! A definition is stored and returned as the JSON of [`AutomationDefinition::to_json`], which [`super::parse`] parses.
 //! It is the canonical form. References in texts are not resolved here.
 
+use jiff::Timestamp;
+use jiff::civil::{Date, Time};
 use message::words;
 use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
 use super::time_span::TimeSpan;
-use super::time_window::TimeWindow;
+use super::time_window::{self, TimeWindow};
 use crate::email::Category;
+use crate::timestamp;
 
 /// The trigger and the steps of an automation.
 #[derive(Debug, Clone, PartialEq)]
@@ -285,6 +288,18 @@ impl SendEmailStep {
 }
 
 impl DelayStep {
+    /// Parses a time with its offset, or a day: the midnight in the time zone of the window, or in UTC.
+    ///
+    /// # Errors
+    /// Returns the reason, to be appended to `until`.
+    pub fn parse_until(&self, text: &str) -> Result<Timestamp, String> {
+        // `Date` also parses a full time and drops its hours: accept a plain date only.
+        let day = text.parse::<Date>().ok().filter(|_| text.len() == "2030-01-31".len());
+        let Some(day) = day else { return timestamp::parse(text).map_err(str::to_owned) };
+        let zone = time_window::parse_zone(self.window.as_ref().map_or("UTC", |window| window.tz.as_str()))?;
+        zone.to_timestamp(day.to_datetime(Time::midnight())).map_err(|error| error.to_string())
+    }
+
     fn to_json(&self) -> Value {
         let (duration, until) = match &self.length {
             DelayLength::For(span) => (Some(span.to_string()), None),

@@ -14,6 +14,8 @@ pub struct ParseNotes {
     pub errors: Vec<(String, String)>,
     /// Paths of ignored fields.
     pub ignored: Vec<String>,
+    /// True if the definition is stored: rules that are newer than it do not apply.
+    pub(super) is_stored: bool,
 }
 
 impl ParseNotes {

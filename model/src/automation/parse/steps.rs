@@ -298,7 +298,17 @@ fn parse_delay(fields: &mut ObjectReader<'_>) -> Option<DelayStep> {
             None
         }
     };
-    Some(DelayStep { length: length?, window })
+    let delay = DelayStep { length: length?, window };
+    // References are filled in by each run. A stored text may be of a release that did not check it.
+    if let DelayLength::Until(text) = &delay.length
+        && !text.contains("{{")
+        && !fields.notes.is_stored
+        && let Err(error) = delay.parse_until(text.trim())
+    {
+        fields.error("until", error);
+        return None;
+    }
+    Some(delay)
 }
 
 fn parse_span(value: &Value) -> Result<TimeSpan, String> {
@@ -369,11 +379,11 @@ fn parse_condition_step(fields: &mut ObjectReader<'_>, number: usize, keys: &[Op
 /// Resolves a reference to a later step by key or index.
 fn parse_skip_target(target: Option<&Value>, number: usize, keys: &[Option<&str>]) -> Result<SkipTarget, String> {
     let index = match target {
-        None => return Err("is required: the key or the number of a later step".to_owned()),
+        None => return Err("is required: a later step's key, or its index counted from 0".to_owned()),
         Some(Value::String(key)) => keys.iter().position(|known| *known == Some(key.as_str())),
         Some(value) => raw_number::as_integer::<usize>(value).filter(|n| *n < keys.len()),
     };
-    let index = index.ok_or_else(|| "is not the key or the number of a step".to_owned())?;
+    let index = index.ok_or_else(|| "is not a step's key, or its index counted from 0".to_owned())?;
     if index <= number {
         return Err("must be a later step".to_owned());
     }

@@ -64,6 +64,17 @@ fn every_field_round_trips() {
 }
 
 #[test]
+fn errors_of_a_target_say_how_steps_are_counted() {
+    let all = json!([{"field": "event.name", "op": "exists"}]);
+    for target in [json!(null), json!("x"), json!(2)] {
+        let step = json!({"type": "condition", "all": all, "on_false": "skip_to", "target": target});
+        let mut notes = ParseNotes::default();
+        assert!(parse_definition(&json!({"event": "x"}), &json!([step]), &mut notes).is_none());
+        assert!(notes.errors[0].1.ends_with("key, or its index counted from 0"), "{:?}", notes.errors);
+    }
+}
+
+#[test]
 fn a_fraction_of_zero_is_no_fraction() {
     let steps = json!([
         {"type": "condition", "all": [{"field": "event.name", "op": "exists"}], "on_false": "skip_to", "target": 1.0},
@@ -72,6 +83,19 @@ fn a_fraction_of_zero_is_no_fraction() {
     let read = parse_definition(&json!({"event": "x"}), &steps, &mut ParseNotes::default()).unwrap();
     let written = read.to_json();
     assert_eq!((&written["steps"][0]["target"], &written["steps"][1]["template"]["version"]), (&json!(1), &json!(3)));
+}
+
+#[test]
+fn a_fixed_end_of_a_delay_is_parsed() {
+    let trigger = json!({"event": "x"});
+    let steps = |until: &str| json!([{"type": "delay", "until": until}]);
+    for until in ["2026-12-24T10:00:00+01:00", "2026-12-24T10:00:00Z", "2026-12-24", "{{event.data.day}}T10:00:00"] {
+        let mut notes = ParseNotes::default();
+        assert!(parse_definition(&trigger, &steps(until), &mut notes).is_some(), "{until}: {:?}", notes.errors);
+    }
+    // An earlier release has stored such a text.
+    let stored = json!({"trigger": trigger, "steps": steps("2026-12-24T10:00:00")});
+    assert!(parse_stored(&stored).is_ok());
 }
 
 fn invalid_times() -> Vec<(Value, &'static str)> {
@@ -85,6 +109,8 @@ fn invalid_times() -> Vec<(Value, &'static str)> {
         (json!({"type": "delay", "duration": 5}), "steps[0].duration"),
         (json!({"type": "delay", "duration": "1d", "until": "x"}), "steps[0].until"),
         (json!({"type": "delay", "until": "{{event"}), "steps[0].until"),
+        (json!({"type": "delay", "until": "2026-12-24T10:00:00"}), "steps[0].until"),
+        (json!({"type": "delay", "until": "soon"}), "steps[0].until"),
         (json!({"type": "delay", "duration": "1d", "window": {"days": ["mon"]}}), "steps[0].window.tz"),
         (json!({"type": "delay", "duration": "1d", "window": {"tz": "X"}}), "steps[0].window.tz"),
         (json!({"type": "delay", "duration": "1d", "window": {"tz": "UTC", "days": ["x"]}}), "steps[0].window.days[0]"),

@@ -18,8 +18,8 @@ pub struct StepCounts {
     pub cancelled: u64,
 }
 
-/// A step in a line.
-pub fn summary(kind: StepKind, step: &Pairs) -> String {
+/// A step in a line. `fields` has all steps.
+fn summary(kind: StepKind, step: &Pairs, fields: &Fields) -> String {
     let value = |name: &str| find(step, name).trim();
     match kind {
         StepKind::SendEmail => match (value("template"), value("subject")) {
@@ -36,7 +36,7 @@ pub fn summary(kind: StepKind, step: &Pairs) -> String {
             ("", _) => "Choose the event".into(),
             (event, timeout) => format!("{event}, at most {timeout}"),
         },
-        StepKind::Condition => condition_summary(step),
+        StepKind::Condition => condition_summary(step, fields),
         StepKind::Sms => format!("To {}", value("to")),
     }
 }
@@ -58,7 +58,7 @@ fn window_summary(step: &Pairs) -> String {
     }
 }
 
-fn condition_summary(step: &Pairs) -> String {
+fn condition_summary(step: &Pairs, fields: &Fields) -> String {
     let first = |part: &str| find(step, &format!("all[0].{part}"));
     if first("field").is_empty() {
         return "Enter what to check".into();
@@ -66,10 +66,19 @@ fn condition_summary(step: &Pairs) -> String {
     let operator = OPERATORS.iter().find(|(word, _)| *word == first("op")).map_or("", |(_, label)| label);
     let more = if find(step, "all[1].field").is_empty() { "" } else { " …" };
     let otherwise = match find(step, "on_false") {
-        "skip_to" => format!("go to {}", find(step, "target")),
+        "skip_to" => format!("go to {}", target_label(find(step, "target").trim(), fields)),
         _ => "end".into(),
     };
     format!("{} {operator} {}{more}, else {otherwise}", first("field"), first("value"))
+}
+
+/// The step that a condition goes to, by its number on the page; a key that no step has stays as it is.
+fn target_label(target: &str, fields: &Fields) -> String {
+    let has_key = |n: &usize| fields.get(&format!("steps[{n}].key")).trim() == target;
+    let keyed = || (0..STEPS_MAX).find(has_key).filter(|_| !target.is_empty());
+    // The API counts from 0.
+    let index: Option<usize> = target.parse().ok().or_else(keyed);
+    index.map_or_else(|| target.to_owned(), |n| format!("step {}", n.saturating_add(1)))
 }
 
 /// The values of a step in one order, without those that mean nothing.
@@ -224,7 +233,7 @@ impl Renderable for StepCard<'_, '_> {
                             (kind.label())
                             @if !name.is_empty() { span.soft { " · " (name) } }
                         }
-                        p { (summary(kind, self.step)) }
+                        p { (summary(kind, self.step, card.fields)) }
                     }
                     (step_state(self.origin().and_then(|origin| card.counts.get(origin)), self.stored().is_none(), self.is_edited()))
                     @if card.may_edit { (step_buttons(card, n)) }
@@ -317,9 +326,10 @@ mod tests {
 
     #[test]
     fn steps_are_summed_up() {
+        let fields = Fields::from_pairs(vec![("steps[2].key".into(), "last".into())]);
         let of = |step: serde_json::Value| {
             let pairs = to_pairs(&step);
-            summary(kind_of(&pairs).unwrap(), &pairs)
+            summary(kind_of(&pairs).unwrap(), &pairs, &fields)
         };
         assert_eq!(of(json!({"type": "send_email", "template": "welcome", "subject": "x"})), "Template welcome");
         assert_eq!(of(json!({"type": "wait_for_event", "event": "e", "timeout": "3d"})), "e, at most 3d");
@@ -335,5 +345,12 @@ mod tests {
         assert_eq!(of(json!({"type": "delay", "duration": "2d", "window": {"tz": "UTC"}})), "For 2d");
         let condition = json!({"type": "condition", "any": [{"field": "event.email", "op": "ends_with", "value": "@a"}], "on_false": "stop"});
         assert_eq!(of(condition), "event.email ends with @a, else end");
+        let skip = |target: serde_json::Value| {
+            let all = json!([{"field": "event.email", "op": "exists"}]);
+            of(json!({"type": "condition", "all": all, "on_false": "skip_to", "target": target}))
+        };
+        assert!(skip(json!(3)).ends_with("else go to step 4"));
+        assert!(skip(json!("last")).ends_with("else go to step 3"));
+        assert!(skip(json!("other")).ends_with("else go to other"));
     }
 }
