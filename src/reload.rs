@@ -211,9 +211,13 @@ impl ConfigReloader {
 /// Addresses in the configuration's own texts: forms and examples.
 const EXAMPLES: [&str; 3] = ["local@domain", "postmaster@example.net", "USER:PASSWORD@HOST"];
 
-/// Logs a problem. Masks addresses in values, and not those in examples.
+/// A problem without the local parts of addresses in values; those in examples stay.
+pub(crate) fn masked_problem(problem: &ConfigProblem) -> String {
+    log_text::masked_except(&problem.to_string(), &EXAMPLES)
+}
+
 pub(crate) fn log_problem(file: &Path, problem: &ConfigProblem) {
-    let text = log_text::masked_except(&problem.to_string(), &EXAMPLES);
+    let text = masked_problem(problem);
     log_text::with_addresses(|| tracing::error!(file = %file.display(), "{text}"));
 }
 

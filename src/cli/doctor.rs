@@ -13,6 +13,7 @@ use crate::doctor::CheckRunner;
 use crate::doctor::context::{CheckContext, DoctorOptions, ProbeTarget};
 use crate::doctor::finding::{CheckStatus, DoctorFinding};
 use crate::doctor::render::{self, OutputStyle};
+use crate::reload::masked_problem;
 
 /// The checks cannot run: the configuration is invalid, or no name server is configured.
 const EXIT_NOT_RUN: u8 = 2;
@@ -70,7 +71,8 @@ async fn run_checks(arguments: &DoctorArguments, printer: &mut FindingPrinter) -
     let file = arguments.config.display();
     // The checks themselves verify files and addresses that the configuration names.
     let config = config::from_file_alone(&arguments.config).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{file}: {problem}")).collect();
+        let lines: Vec<String> =
+            problems.iter().map(|problem| format!("{file}: {}", masked_problem(problem))).collect();
         let fix = format!("Fix it, then run: postrider check --config {file}");
         printer.print(DoctorFinding::failed("configuration", lines.join("\n"), fix));
     })?;

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use model::log_text;
+
 use super::addresses::{is_private, reachable_address};
 use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
@@ -86,8 +88,9 @@ fn evaluate_exposure(notes: &mut Observations, config: &Config) {
             addresses.iter().all(|address| relay.networks.iter().any(|network| network.contains(*address)))
         });
         let Some(at) = relay.listen.iter().find(is_exposed).filter(|_| is_open) else { continue };
+        let account = log_text::cleaned(&relay.account, true);
         notes.fail(
-            format!("open relay: {at} accepts mail from any client for the account {}", relay.account),
+            format!("open relay: {at} accepts mail from any client for the account {account}"),
             "List only the permitted clients in `networks` of [[relay]]; an open relay is on blocklists within hours.",
         );
     }
@@ -117,6 +120,15 @@ mod tests {
         assert_eq!(relay("0.0.0.0", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"), CheckStatus::Failed);
         assert_eq!(relay("127.0.0.1", "\"0.0.0.0/0\""), CheckStatus::Skipped);
         assert_eq!(relay("0.0.0.0", "[\"10.0.0.0/8\", \"192.0.2.0/24\"]"), CheckStatus::Skipped);
+    }
+
+    #[test]
+    fn an_open_relay_is_reported_without_the_address_of_its_account() {
+        let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n\
+                    [[relay]]\nlisten = \"0.0.0.0:2525\"\nnetworks = \"0.0.0.0/0\"\naccount = \"ann@example.org\"\n";
+        let mut notes = Observations::default();
+        evaluate_exposure(&mut notes, &config::from_text(text, []).unwrap());
+        assert!(notes.into_finding("listeners").found.ends_with("for the account ***@example.org"));
     }
 
     #[test]

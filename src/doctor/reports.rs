@@ -12,6 +12,7 @@
 //! ```
 
 use message::address::DomainName;
+use model::log_text;
 
 use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
@@ -29,6 +30,7 @@ pub(super) async fn check_postmaster(context: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
     match &mx.postmaster {
         Some(address) => {
+            let address = log_text::cleaned(&address.to_string(), true).into_owned();
             notes.good(format!("mail to postmaster@{hostname} and abuse@{hostname} is forwarded to {address}"));
         }
         None => notes.warn(
@@ -94,7 +96,9 @@ mod tests {
         assert_eq!(unset.status, CheckStatus::Warning, "{unset:#?}");
         let configured =
             format!("{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n");
-        assert_eq!(check_postmaster(&test_context_with(&dns, &configured).await).await.status, CheckStatus::Ok);
+        let found = check_postmaster(&test_context_with(&dns, &configured).await).await;
+        assert_eq!(found.status, CheckStatus::Ok);
+        assert!(found.found.ends_with("forwarded to ***@example.org"), "{found:#?}");
     }
 
     #[tokio::test]

@@ -89,6 +89,11 @@ async fn an_invalid_configuration_is_reported_as_json_too() {
     let (code, report) = run(&file, &[]).await;
     assert_eq!((code, status(&report, "configuration")), (Some(2), "failed"));
     assert!(report["checks"][0]["found"].as_str().unwrap().contains("line 3: "), "{report:#}");
+    std::fs::write(&file, "hostname = \"mx1.example.net\"\n[service]\nsandbox_sender = \"ann@@example.org\"\n")
+        .unwrap();
+    let (_, report) = run(&file, &[]).await;
+    let found = report["checks"][0]["found"].as_str().unwrap();
+    assert!(found.contains("line 3: ") && !found.contains("ann@"), "{report:#}");
     let (code, _) = run(&directory.path().join("none.toml"), &["--strict"]).await;
     assert_eq!(code, Some(2));
 }
