@@ -499,6 +499,8 @@ fn a_browser_that_does_not_end_counts_as_opened() {
     command.env("BROWSER", &browser).env("PATH", std::env::var_os("PATH").unwrap());
     let run = finish(command.output().unwrap());
     assert_eq!((run.status, &run.json()["opened"]), (Some(0), &json!(true)), "{run:?}");
+    // `/` is the inbox of a server that `dev` has started.
+    assert!(run.json()["url"].as_str().unwrap().ends_with("/dashboard"), "{run:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<()
     let run = WorkflowRun::parse(command(), arguments, table)?;
     let path = match run.text("page") {
         Some("docs") => "/docs",
-        _ => "/",
+        _ => "/dashboard",
     };
     let url = format!("{}{path}", run.client()?.base_url());
     let opened = browser::open(&url);
