@@ -7,7 +7,8 @@ use super::{TemplateSync, conflict_result, print_rows};
 use crate::commands::workflow::WorkflowRun;
 use crate::error::CliError;
 
-const ADVICE: &str = "its files have been changed; push them, or use --force to overwrite them";
+const ADVICE: &str = "its files have changes that the draft does not have; keep a copy of them, run `templates pull \
+    --force`, merge your changes, and push";
 
 pub(super) async fn run(sync: &TemplateSync, run: &WorkflowRun<'_>) -> Result<(), CliError> {
     let (mut rows, mut conflicts, is_rehearsal) = (Vec::new(), 0, run.flag("dry-run"));

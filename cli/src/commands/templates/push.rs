@@ -10,8 +10,8 @@ use crate::client::Call;
 use crate::commands::workflow::WorkflowRun;
 use crate::error::CliError;
 
-const ADVICE: &str =
-    "someone else has changed it since the last pull; run `templates diff`, then pull, or push with --force";
+const ADVICE: &str = "someone else has changed it since the last pull; keep a copy of your files, run `templates pull \
+    --force`, merge your changes, and push; or overwrite the draft with `templates push --force`";
 
 /// The step that a push takes for one template.
 pub(super) enum PushStep {
