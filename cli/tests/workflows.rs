@@ -100,6 +100,8 @@ fn changes_of_others_are_not_overwritten() {
     for verb in ["push", "pull"] {
         let run = server.run(&["templates", verb, dir]);
         assert_eq!((run.status, run.json()["templates"][0]["action"].as_str()), (Some(1), Some("conflict")), "{verb}");
+        let message = run.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("keep a copy") && message.contains("`templates pull --force`"), "{message}");
     }
     assert_eq!(state.lock().1, "Theirs");
     assert!(std::fs::read_to_string(&settings).unwrap().contains("Mine"));
@@ -313,6 +315,7 @@ fn suppressions_are_imported_with_the_lines_of_their_file() {
     let rehearsal = server.run(&["import", "postmark", path, "--dry-run"]);
     let report = rehearsal.json();
     assert_eq!((rehearsal.status, server.requests().len()), (Some(1), 0));
+    assert_eq!(rehearsal.error()["message"], "1 row cannot be read");
     assert_eq!(report["by_reason"], json!({"hard_bounce": 1, "complaint": 1}));
     assert_eq!((&report["duplicates"], &report["errors"][0]["line"]), (&json!(1), &json!(4)));
     let run = server.run(&["import", "postmark", path]);

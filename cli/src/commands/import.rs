@@ -66,8 +66,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     for path in run.texts("files") {
         found.read(service, &path, reason)?;
     }
-    let mut report = found.report();
-    if !run.flag("dry-run") {
+    let (mut report, is_rehearsal) = (found.report(), run.flag("dry-run"));
+    if !is_rehearsal {
         let client = run.client()?;
         if !found.suppressions.is_empty() {
             report["import"] = suppressions::send(&client, &found.suppressions).await?;
@@ -86,6 +86,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         + rejected.iter().filter_map(|count| count.as_u64()).sum::<u64>();
     match failed + found.errors.len() as u64 {
         0 => Ok(()),
+        1 if is_rehearsal => Err(CliError::Failed("1 row cannot be read".to_owned())),
+        n if is_rehearsal => Err(CliError::Failed(format!("{n} rows cannot be read"))),
         1 => Err(CliError::Failed("1 row was not imported".to_owned())),
         n => Err(CliError::Failed(format!("{n} rows were not imported"))),
     }
