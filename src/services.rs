@@ -333,8 +333,8 @@ async fn open_vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError>
     if !file.exists() && stored_key.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
         // A new key could not open existing secrets, and would hide that the right key is missing.
         return Err(BuildError::Files(format!(
-            "{} is missing, and the store needs it: copy it back from where you keep it (backups do not contain it), or \
-             from another node of the cluster",
+            "{} is missing, and the store needs it: copy it back from where you keep it (backups do not contain it), \
+             or from another node of the cluster",
             file.display()
         )));
     }
