@@ -11,7 +11,7 @@ use postrider::store_references::relay_account_missing;
 use serde_json::Value;
 
 use crate::world::TestWorld;
-use crate::world::sink::Behaviour;
+use crate::world::sink::{Behaviour, Sink};
 
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -170,4 +170,24 @@ async fn unresponsive_dns_servers_are_logged_once() {
         .collect();
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     assert_eq!((&warnings[0]["level"], &warnings[0]["unanswered"]), (&"WARN".into(), &3.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_smarthost_without_the_required_tls_is_not_logged_as_silent() {
+    let lines = Lines::start();
+    let host = Sink::start().await;
+    let smarthost = format!(
+        "[[delivery.smarthosts]]\nname = \"cleartext\"\nhosts = \"{}\"\ndomains = [\"dest.example\"]\n\
+         tls = \"required\"\n",
+        host.address
+    );
+    let world = TestWorld::start_with(&smarthost).await;
+    let id = world.relay(&["a@dest.example"], "not in the clear").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let warnings = lines.wait_for("smarthost", "cleartext", 1).await;
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    let message = "the smarthost responds, but cannot be used";
+    assert_eq!((&warnings[0]["message"], &warnings[0]["level"]), (&message.into(), &"WARN".into()));
+    assert!(warnings[0]["error"].as_str().unwrap().contains("TLS"), "{warnings:#?}");
+    world.end().await;
 }

@@ -21,13 +21,12 @@ use jiff::Timestamp;
 use message::address::DomainName;
 use message::outcome::{AttemptPhase, Outcome};
 use model::attempt::{AttemptTls, TlsPolicy};
-use model::outage::Outage;
 use model::slug::SmarthostName;
 use model::task::{QueueName, Task};
 use store::engine::ReadError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::connect::connect;
+use self::connect::{SmarthostOutages, connect};
 use crate::delivery::client::smtp::{
     self, DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, SmtpDialer, TlsSecurityLevel,
     TransactionResult, TransactionVerdict,
@@ -73,8 +72,8 @@ pub(crate) struct DeliveryAgent {
     pub(crate) keys: DeliveryKeys,
     /// Signer of transactions (DKIM2), if enabled.
     pub(crate) transaction_signer: OnceLock<TransactionSigner>,
-    /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
-    pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
+    /// Smarthosts that failed, for the log. Their number is bounded by the configuration.
+    pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, SmarthostOutages>>,
 }
 
 impl DeliveryAgent {

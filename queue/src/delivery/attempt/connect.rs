@@ -102,29 +102,66 @@ pub(super) async fn connect(
     dialled.map_err(|_| failed)
 }
 
+/// What the log says about a smarthost.
+#[derive(Debug)]
+pub(crate) struct SmarthostOutages {
+    /// It does not respond.
+    silent: Outage,
+    /// It responds, but no mail can be sent on its connections.
+    unusable: Outage,
+}
+
+impl Default for SmarthostOutages {
+    fn default() -> Self {
+        Self { silent: Outage::after(1), unusable: Outage::after(1) }
+    }
+}
+
 impl DeliveryAgent {
-    /// Logs that a smarthost is down, at most once a minute, and that it is up again.
+    /// Logs that a smarthost fails, at most once a minute, and that it is up again.
     fn note_smarthost(&self, smarthost: &Smarthost, failed: Option<&HostConnectError>) {
         let now = self.services.clock.now();
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
-        let mut outages = self.smarthost_outages.lock();
+        let mut all = self.smarthost_outages.lock();
         let name = &smarthost.name;
+        if failed.is_none() && !all.contains_key(name) {
+            return;
+        }
+        let outages = all.entry(name.clone()).or_default();
+        let allows_plaintext = smarthost.tls.unwrap_or(self.tls).allows_plaintext();
         match failed {
-            Some(failed) => {
-                let outage = outages.entry(name.clone()).or_insert(Outage::after(1));
-                if let Some(notice) = outage.failed(since_1970) {
+            Some(failed) if !has_responded(&failed.result) => {
+                if let Some(notice) = outages.silent.failed(since_1970) {
                     let (error, since_s) = (failed.result.error_text(), notice.lasts.as_secs());
                     tracing::warn!(smarthost = %name, error, since_s, "the smarthost is not responding");
                 }
+                return;
+            }
+            // Only this message or its domain requires TLS.
+            Some(failed) if failed.result.phase == AttemptPhase::Tls && allows_plaintext => {}
+            Some(failed) => {
+                if let Some(notice) = outages.unusable.failed(since_1970) {
+                    let (error, since_s) = (failed.result.error_text(), notice.lasts.as_secs());
+                    tracing::warn!(smarthost = %name, error, since_s, "the smarthost responds, but cannot be used");
+                }
             }
             None => {
-                if let Some(outage_end) = outages.get_mut(name).and_then(|outage| outage.answered(since_1970)) {
-                    let lasted_s = outage_end.lasts.as_secs();
-                    tracing::info!(smarthost = %name, lasted_s, "the smarthost is responding again");
+                if let Some(ended) = outages.unusable.answered(since_1970) {
+                    let lasted_s = ended.lasts.as_secs();
+                    tracing::info!(smarthost = %name, lasted_s, "the smarthost can be used again");
                 }
             }
         }
+        if let Some(ended) = outages.silent.answered(since_1970) {
+            let lasted_s = ended.lasts.as_secs();
+            tracing::info!(smarthost = %name, lasted_s, "the smarthost is responding again");
+        }
     }
+}
+
+/// True if a host that could not be used has sent a reply.
+fn has_responded(result: &AttemptResult) -> bool {
+    result.outcome.reply().is_some() || matches!(result.phase, AttemptPhase::Tls | AttemptPhase::Auth)
 }
 
 fn is_faster_than(limit: Duration, began_at: Timestamp, now: Timestamp) -> bool {
