@@ -30,7 +30,7 @@ pub(crate) async fn connect(database: &PostgresOptions) -> Result<Store, OpenErr
     )
     .await?;
     if let Some(ended) = outage.answered(began.elapsed()) {
-        tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
+        tracing::info!(lasted_s = ended.lasts.as_secs(), "the database is responding again");
     }
     Ok(store)
 }

@@ -132,7 +132,7 @@ impl DatabaseState {
 
     fn log_recovery(&self) {
         if let Some(ended) = self.outage.lock().answered(self.began.elapsed()) {
-            tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
+            tracing::info!(lasted_s = ended.lasts.as_secs(), "the database is responding again");
         }
     }
 
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(lines.take(), [format!("{refused} since_s=60")]);
         advance(5).await;
         shared.record_commits(1, 0);
-        assert_eq!(lines.take(), ["INFO the database answers again lasted_s=65"]);
+        assert_eq!(lines.take(), ["INFO the database is responding again lasted_s=65"]);
 
         // A short outage soon after: only its sum is logged, when a minute has passed since the last line.
         advance(1).await;
@@ -351,6 +351,6 @@ mod tests {
         assert_eq!(lines.take(), [reads]);
         advance(3).await;
         shared.record_read();
-        assert_eq!(lines.take(), ["INFO the database answers again lasted_s=3"]);
+        assert_eq!(lines.take(), ["INFO the database is responding again lasted_s=3"]);
     }
 }
