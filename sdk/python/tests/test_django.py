@@ -126,6 +126,13 @@ class Params(unittest.TestCase):
         )  # fmt: skip
         self.assertEqual(attachments[1]["data"], "grüße".encode("iso-8859-1"))
 
+    def test_content_types_of_tuples_lose_the_parameters_that_the_api_refuses(self):
+        message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
+        message.attach("a b.pdf", b"%PDF", 'application/pdf; name="a b.pdf"')
+        message.attach("a.mp4", b"x", 'video/mp4; codecs="avc1.42E01E, mp4a.40.2"; level=3')
+        attachments = email_params(message)[0]["attachments"]
+        self.assertEqual([one["content_type"] for one in attachments], ["application/pdf", "video/mp4; level=3"])
+
     def test_idempotency_key_as_attribute_and_tags_as_dict(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
         message.idempotency_key, message.tags = "k", {"flow": "a"}

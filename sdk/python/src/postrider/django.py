@@ -165,7 +165,9 @@ def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
         )
     else:
         name, content, content_type = attachment
-        content_type = content_type or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+        part = Message()
+        part["Content-Type"] = content_type or mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+        content_type = _content_type(part)
     if isinstance(content, Message):
         content = content.as_bytes()
     elif hasattr(content, "message"):  # An EmailMessage of Django.
