@@ -165,6 +165,14 @@ final class SymfonyTest extends TestCase
         self::assertArrayNotHasKey('cc', $params);
     }
 
+    public function testCopiesBecomeToIfNoOtherRecipientRemains(): void
+    {
+        $recipients = [new Address('cc@example.net'), new Address('bcc@example.net')];
+        $params = $this->params(self::email(), new Envelope(new Address('ada@example.com'), $recipients));
+        self::assertSame([['cc@example.net'], ['bcc@example.net']], [$params['to'], $params['bcc']]);
+        self::assertArrayNotHasKey('cc', $params);
+    }
+
     public function testEmbeddedFilesWhoseNamesAreNoContentId(): void
     {
         $email = (new Email())->from('ada@example.com')->to('grace@example.net')->subject('a')

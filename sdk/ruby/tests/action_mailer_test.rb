@@ -101,6 +101,13 @@ class ActionMailerTest < Minitest::Test
     assert_equal [["grace@example.net"], nil, ["hidden@example.net"]], params.values_at("to", "cc", "bcc")
   end
 
+  def test_copies_become_to_if_no_other_recipient_remains
+    message = ReportMailer.report("order-3")
+    message.smtp_envelope_to = ["cc@example.net", "bcc@example.net"]
+    deliver(message)
+    assert_equal [["cc@example.net"], nil, ["bcc@example.net"]], params.values_at("to", "cc", "bcc")
+  end
+
   def test_content_types_keep_their_parameters
     message = ReportMailer.invitation
     message.attachments["meeting.ics"] = { mime_type: "text/calendar; method=REQUEST", content: "BEGIN:VCALENDAR" }

@@ -84,7 +84,8 @@ module Postrider
     end
 
     # The envelope decides who gets the message; the header gives names, and who gets a copy. Recipients that only the
-    # envelope has get a blind copy, as by SMTP, unless none of `To` remains.
+    # envelope has get a blind copy, as by SMTP, unless none of `To` remains. If there are none either, those of `Cc` become
+    # `To`, which the API requires; those of `Bcc` do not, because they would see each other.
     def recipients(mail)
       wanted = mail.smtp_envelope_to.map { |one| Mail::Address.new(one).address }
       named = %i[to cc bcc].to_h do |field|
@@ -93,7 +94,8 @@ module Postrider
       others = wanted - named.values.flatten.map(&:address)
       named = named.transform_values { |addresses| addresses.map(&:format) }
       field = named[:to].empty? ? :to : :bcc
-      named.merge(field => named[field] + others)
+      named[field] += others
+      named[:to].empty? ? named.merge(to: named[:cc], cc: []) : named
     end
 
     def bodies(mail)

@@ -60,6 +60,10 @@ final class EmailParams
             // As by SMTP, the others do not see who is only in the envelope.
             array_push($copies['bcc'], ...$others);
         }
+        if ($to === []) {
+            // The API requires `to`. Those of `Bcc` would see each other.
+            [$to, $copies['cc']] = [$copies['cc'], []];
+        }
         $html = self::body($email->getHtmlBody(), $email->getHtmlCharset());
         $parts = $email->getAttachments();
         $params = [
