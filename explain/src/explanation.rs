@@ -133,8 +133,9 @@ pub fn utc(time: Timestamp) -> String {
 /// The last event of an email that was not sent because a recipient is suppressed or has opted out.
 const SUPPRESSED_EVENT: &str = "email.suppressed";
 
-/// Explains how it stands for a recipient. `last_event` is the latest event of the email, or of the recipient.
-pub fn explain(recipient: &RecipientDelivery, last_event: &str) -> Explanation {
+/// Explains how it stands for a recipient. `last_event` is the latest event of the email, or of the recipient; `now`
+/// tells whether a scheduled email is overdue.
+pub fn explain(recipient: &RecipientDelivery, last_event: &str, now: Timestamp) -> Explanation {
     let explained = match recipient.status.as_str() {
         "delivered" => delivered(recipient),
         "bounced" => bounced(recipient),
@@ -146,7 +147,7 @@ pub fn explain(recipient: &RecipientDelivery, last_event: &str) -> Explanation {
             "Nothing was sent. Send it again if you still want to.",
             Some(NextStep::Resend),
         ),
-        _ => crate::wait::waiting(recipient),
+        _ => crate::wait::waiting(recipient, now),
     };
     Explanation { last_words: last_words(recipient), ..explained }
 }

@@ -1,6 +1,6 @@
 //! Recipients that wait.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use crate::explanation::{DeliveryState, Explanation, NextStep, RecipientDelivery};
@@ -19,6 +19,18 @@ pub struct WaitReason {
     pub until: Option<Timestamp>,
 }
 
+impl WaitReason {
+    /// True if a scheduled email is still not released, although it was due some time ago.
+    fn is_overdue_release(&self, now: Timestamp) -> bool {
+        let is_overdue = |until| now.duration_since(until) > RELEASE_GRACE;
+        self.cause == "scheduled_at" && self.until.is_some_and(is_overdue)
+    }
+}
+
+/// How long a due email may still be called scheduled: many emails can be due at once, and the clock of this machine may
+/// differ from the server's.
+const RELEASE_GRACE: SignedDuration = SignedDuration::from_mins(5);
+
 const RETRIED: &str = "Nothing to do: it is retried automatically until it is delivered or expires.";
 const LOOKED_UP_AGAIN: &str =
     "It is retried automatically. If it fails again, the operator of this server can run `postrider doctor`.";
@@ -27,8 +39,11 @@ const IN_ATTEMPT: &str = "Nothing to do: wait for the host's reply.";
 const OPERATOR: &str = "Only the operator of this server can release it; ask them.";
 
 /// Explains a recipient that is neither delivered nor given up.
-pub(crate) fn waiting(recipient: &RecipientDelivery) -> Explanation {
+pub(crate) fn waiting(recipient: &RecipientDelivery, now: Timestamp) -> Explanation {
     let wait = recipient.waits_for.as_ref();
+    if wait.is_some_and(|wait| wait.is_overdue_release(now)) {
+        return overdue_release();
+    }
     let (reason, advice, next_step) = match wait {
         Some(wait) => reason(wait, recipient),
         None => (None, RETRIED, None),
@@ -41,6 +56,19 @@ pub(crate) fn waiting(recipient: &RecipientDelivery) -> Explanation {
         last_words: None,
         advice: advice.into(),
         next_step,
+    }
+}
+
+/// A release stores the whole message, so it waits while the store refuses new mail.
+fn overdue_release() -> Explanation {
+    Explanation {
+        standing: DeliveryState::Waiting,
+        place: "It is due, and waits until the server can store new mail (its disk may be full).".into(),
+        reason: None,
+        next_try_at: None,
+        last_words: None,
+        advice: "Nothing to do: it is sent as soon as the operator of this server has freed space.".into(),
+        next_step: None,
     }
 }
 

@@ -100,11 +100,11 @@ pub(crate) fn handle_request<'a>(
         AdminRequest::Trace { email } => Box::pin(async move {
             let email = queue::parse_email_id(&email)?;
             let trace = server.queue.delivery.admin.trace_email(email).await.map_err(queue::email_error)?;
-            Ok(views::trace_view(&trace))
+            Ok(views::trace_view(&trace, server.clock.now()))
         }),
         AdminRequest::Reply(query) => {
             let policy = server.queue.delivery.policy.current();
-            Box::pin(ready(reply::explain_reply(&policy.shaping, &query)))
+            Box::pin(ready(reply::explain_reply(&policy.shaping, &query, server.clock.now())))
         }
         AdminRequest::Backup { file } => Box::pin(backup(server, file, &permissions.data_dir, progress)),
         AdminRequest::StoreCheck => Box::pin(check::check(&server.store, &permissions.check_permit, progress)),

@@ -16,6 +16,7 @@ use ::queue::scheduler::pacing::{Backoff, Backpressure};
 use explain::explanation::{RecipientDelivery, explain};
 use explain::reply::SmtpResponse;
 use explain::wait::WaitReason;
+use jiff::Timestamp;
 use message::classify::{ClassifierInput, ReplyRules};
 use message::outcome::AttemptPhase;
 use message::reply::{Severity, SmtpReply};
@@ -26,15 +27,15 @@ use super::error::AdminResult;
 use super::request::ReplyQuery;
 
 /// Explains a reply by the current reply rules.
-pub(super) fn explain_reply(rules: &ReplyRules, query: &ReplyQuery) -> AdminResult {
+pub(super) fn explain_reply(rules: &ReplyRules, query: &ReplyQuery, now: Timestamp) -> AdminResult {
     let ReplyQuery { reply, host } = query;
     let parsed = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply =
         parsed.ok_or_else(|| format!("`{reply}` is not an SMTP error reply (example: \"550 5.1.1 user unknown\")"))?;
-    Ok(reply_view(rules, &reply, host.as_deref()))
+    Ok(reply_view(rules, &reply, host.as_deref(), now))
 }
 
-fn reply_view(rules: &ReplyRules, reply: &SmtpReply, host: Option<&str>) -> Value {
+fn reply_view(rules: &ReplyRules, reply: &SmtpReply, host: Option<&str>, now: Timestamp) -> Value {
     let classification = rules.classify(&ClassifierInput::new(host, reply, AttemptPhase::Rcpt));
     let verdict = match reply.severity() {
         Severity::Permanent => TransactionVerdict::PermanentFailure,
@@ -61,7 +62,7 @@ fn reply_view(rules: &ReplyRules, reply: &SmtpReply, host: Option<&str>) -> Valu
         ..RecipientDelivery::default()
     };
     // The sentences of the dashboard and of `trace`.
-    let explanation = explain(&delivery, last_event);
+    let explanation = explain(&delivery, last_event, now);
     let sentences: Vec<String> = std::iter::once(explanation.place).chain(explanation.reason).collect();
     json!({
         "reply": reply.to_string(),
@@ -149,7 +150,7 @@ mod tests {
             ),
         ] {
             let query = ReplyQuery { reply: line.to_owned(), host: host.map(str::to_owned) };
-            let view = explain_reply(&ReplyRules::default(), &query).unwrap();
+            let view = explain_reply(&ReplyRules::default(), &query, Timestamp::UNIX_EPOCH).unwrap();
             let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
             assert_eq!(text("outcome"), outcome, "{view}");
             for (name, part) in [("explanation", explained), ("suppression", suppression), ("destination", destination)]

@@ -199,13 +199,13 @@ pub(super) fn destination_view(destination: &Destination, overrides: &Destinatio
     })
 }
 
-fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>) -> Value {
+fn recipient_view(recipient: &Recipient, wait: Option<&WaitStatus>, now: Timestamp) -> Value {
     // The sentences of the dashboard, the command line and the assistants' tools.
     let standing = json!(RecipientView::from_recipient(recipient, None, wait));
     let next_attempt_at =
         wait.map_or(recipient.next_attempt_at, |wait| wait.next_attempt_at(recipient.next_attempt_at));
     let last_event = recipient.last_event.0.name();
-    let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery, last_event));
+    let explanation = RecipientDelivery::deserialize(standing).ok().map(|delivery| explain(&delivery, last_event, now));
     json!({
         "explanation": explanation.as_ref().map(Explanation::statement),
         "advice": explanation.as_ref().map(|explanation| &explanation.advice),
@@ -261,12 +261,12 @@ fn event(event: &Event) -> Value {
     })
 }
 
-pub(super) fn trace_view(trace: &EmailTrace) -> Value {
+pub(super) fn trace_view(trace: &EmailTrace, now: Timestamp) -> Value {
     let email = &trace.email.email;
     let events: Vec<Value> = trace.events.iter().map(event).collect();
     let wait_of = |recipient: &Recipient| trace.waits.iter().find(|wait| wait.recipient == recipient.index);
     let recipients: Vec<Value> =
-        trace.email.recipients.iter().map(|recipient| recipient_view(recipient, wait_of(recipient))).collect();
+        trace.email.recipients.iter().map(|recipient| recipient_view(recipient, wait_of(recipient), now)).collect();
     let waits: Vec<Value> = trace
         .waits
         .iter()
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_trace_has_the_sentences_of_the_dashboard() {
-        let bounced = recipient_view(&recipient(RecipientState::Bounced, 1), None);
+        let bounced = recipient_view(&recipient(RecipientState::Bounced, 1), None, Timestamp::UNIX_EPOCH);
         let sentences = (bounced["explanation"].as_str().unwrap(), bounced["advice"].as_str().unwrap());
         assert!(
             sentences.0.starts_with("It bounced: the recipient's mail host refused it permanently."),
@@ -341,7 +341,7 @@ mod tests {
             last_event: (EventKind::Suppressed, Timestamp::UNIX_EPOCH),
             ..recipient(RecipientState::Failed, 0)
         };
-        let text = recipient_view(&blocked, None)["explanation"].to_string();
+        let text = recipient_view(&blocked, None, Timestamp::UNIX_EPOCH)["explanation"].to_string();
         assert!(text.contains("Nobody got this email"), "{text}");
         let wait = WaitStatus {
             recipient: 0,
@@ -352,7 +352,7 @@ mod tests {
             destination_error: None,
         };
         let queued = Recipient { next_attempt_at: Some(Timestamp::UNIX_EPOCH), ..recipient(RecipientState::Queued, 0) };
-        let suspended = recipient_view(&queued, Some(&wait));
+        let suspended = recipient_view(&queued, Some(&wait), Timestamp::UNIX_EPOCH);
         let text = suspended["explanation"].as_str().unwrap();
         assert!(
             text.starts_with("It is in the queue and has not been attempted yet.") && text.contains("suspended"),

@@ -2,11 +2,13 @@
 
 use clap::{Arg, Command};
 use explain::explanation::{DeliveryState, NextStep, RecipientDelivery, explain};
+use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
 use crate::client::Call;
+use crate::clock;
 use crate::error::CliError;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
@@ -24,7 +26,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let answer = client.call(&Call::get(target)).await?.json()?;
     let email = &answer["email"];
     let recipients = email["recipients"].as_array().into_iter().flatten();
-    let recipients: Vec<Value> = recipients.map(|recipient| explanation(recipient, email)).collect();
+    let now = clock::now()?;
+    let recipients: Vec<Value> = recipients.map(|recipient| explanation(recipient, email, now)).collect();
     if run.format() != Format::Text {
         return output::print_json(&json!({"id": email["id"], "status": email["status"], "recipients": recipients}));
     }
@@ -40,9 +43,9 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 }
 
 /// Explains a recipient in the words that the dashboard shows too.
-fn explanation(recipient: &Value, email: &Value) -> Value {
+fn explanation(recipient: &Value, email: &Value, now: Timestamp) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
-    let explained = explain(&standing, email["last_event"].as_str().unwrap_or_default());
+    let explained = explain(&standing, email["last_event"].as_str().unwrap_or_default(), now);
     let command = match explained.next_step {
         // The API refuses to resend what only the recipient may read.
         Some(NextStep::Resend) if email["confidential"] == true => "",
@@ -73,7 +76,8 @@ mod tests {
             "next_attempt_at": "2026-01-01T10:00:00.000Z",
             "waits_for": {"cause": "schedule", "text": "the next attempt (number 3)", "until": null},
         });
-        let explained = explanation(&recipient, &json!({"last_event": "email.delivery_delayed"}));
+        let explained =
+            explanation(&recipient, &json!({"last_event": "email.delivery_delayed"}), Timestamp::UNIX_EPOCH);
         let text = explained["explanation"].as_str().unwrap();
         assert!(text.starts_with("It is in the queue after 2 attempts."), "{text}");
         assert!(text.ends_with("1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 greylisted”."), "{text}");
@@ -83,7 +87,8 @@ mod tests {
     #[test]
     fn a_confidential_email_is_not_resent() {
         let recipient = json!({"email": "a@example.net", "status": "cancelled"});
-        let advice = |email: Value| explanation(&recipient, &email)["what_to_do"].as_str().unwrap().to_owned();
+        let explained = |email: Value| explanation(&recipient, &email, Timestamp::UNIX_EPOCH);
+        let advice = |email: Value| explained(email)["what_to_do"].as_str().unwrap().to_owned();
         assert!(advice(json!({})).ends_with("Use `postrider emails resend ID`."));
         assert!(!advice(json!({"confidential": true})).contains("resend"));
     }

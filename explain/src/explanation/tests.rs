@@ -4,21 +4,25 @@ use serde_json::{Value, json};
 
 use super::*;
 
+fn now() -> Timestamp {
+    "2026-11-26T12:00:00Z".parse().unwrap()
+}
+
 fn explained(recipient: Value) -> Explanation {
-    explain(&serde_json::from_value(recipient).unwrap(), "email.sent")
+    explain(&serde_json::from_value(recipient).unwrap(), "email.sent", now())
 }
 
 #[test]
 fn a_recipient_is_told_that_another_one_blocked_the_email() {
     let failed: RecipientDelivery = serde_json::from_value(json!({"status": "failed", "attempts": 0})).unwrap();
-    let explanation = explain(&failed, "email.suppressed");
+    let explanation = explain(&failed, "email.suppressed", now());
     assert_eq!(
         explanation.paragraph(),
         "It was not sent: no delivery was attempted. Nobody got this email, because another recipient is on your \
          suppression list or has opted out of this category. Send the email again without that recipient."
     );
     assert_eq!(explanation.next_step, None, "the same recipients would be refused again");
-    let other_cause = explain(&failed, "email.failed");
+    let other_cause = explain(&failed, "email.failed", now());
     assert_eq!((other_cause.reason, other_cause.next_step), (None, Some(NextStep::Resend)));
 }
 
@@ -124,6 +128,23 @@ fn scheduled_emails_can_be_rescheduled() {
     }));
     assert_eq!((explanation.standing, explanation.next_step), (DeliveryState::Waiting, Some(NextStep::Reschedule)));
     assert_eq!(explanation.next_try_at, "2026-12-01T09:00:00Z".parse().ok());
+}
+
+#[test]
+fn an_overdue_scheduled_email_waits_for_the_store() {
+    let due = |until: &str| {
+        let wait = json!({"cause": "scheduled_at", "text": "", "until": until});
+        explained(json!({"status": "queued", "next_attempt_at": until, "waits_for": wait}))
+    };
+    let overdue = due("2026-11-26T11:50:00Z");
+    assert_eq!(
+        overdue.paragraph(),
+        "It is due, and waits until the server can store new mail (its disk may be full). Nothing to do: it is sent as \
+         soon as the operator of this server has freed space."
+    );
+    assert_eq!((overdue.standing, overdue.next_step), (DeliveryState::Waiting, None));
+    let just_due = due("2026-11-26T11:58:00Z");
+    assert_eq!(just_due.next_step, Some(NextStep::Reschedule), "it is being released");
 }
 
 #[test]

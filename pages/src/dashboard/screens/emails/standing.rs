@@ -9,8 +9,8 @@ use crate::dashboard::prelude::*;
 
 /// One paragraph for each recipient of an email. Those who do not have it come first.
 pub(super) fn standings(context: &Context<'_>, email: &WholeEmail) -> impl Renderable {
-    let (recipients, last_event) = (email.recipients.iter(), &email.item.last_event);
-    let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event))).collect();
+    let (recipients, last_event, now) = (email.recipients.iter(), &email.item.last_event, context.now());
+    let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain(recipient, last_event, now))).collect();
     explained.sort_by_key(|(_, explanation)| match explanation.standing {
         DeliveryState::Stopped => 0,
         DeliveryState::Waiting => 1,
