@@ -144,6 +144,8 @@ async fn a_reply_to_the_content_is_malformed() {
         let fault = Some(SmtpFault::Malformed(error));
         assert_eq!(outcome(after_the_dot(reply)).await, (Unconfirmed, Content, fault, false), "{reply}");
     }
+    let without_last_line = pipelined().replies(go).expects("one\r\n.\r\n").replies("250-a\r\n251-b\r\n");
+    assert_eq!(outcome(without_last_line).await, (Unconfirmed, Content, Some(SmtpFault::Closed), false));
 }
 
 /// A surplus reply must never be taken for the reply to the next command.

@@ -3,7 +3,7 @@
 //! Received bytes are appended to a buffer. [`ReplyReader::next_reply`] returns a reply as soon as its last line is
 //! complete, and leaves the rest for the next call, since one read may contain many replies to a pipelined group. A
 //! line may end in a bare LF, as a few old hosts send it. All sizes are bounded, and a host that does not speak SMTP
-//! causes an error at once.
+//! causes an error at once. A reply with two codes is read to its last line, because that line may refuse the message.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -104,7 +104,7 @@ impl ReplyReader {
     /// Returns a [`ReplyParseError`]; the connection cannot be used any more.
     pub(super) fn next_reply(&mut self) -> Result<Option<RawReply<'_>>, ReplyParseError> {
         let waiting = self.buffer.get(self.start..).unwrap_or_default();
-        let mut code = None;
+        let (mut code, mut has_two_codes) = (None, false);
         let (mut line_start, mut lines) = (0, 0);
         for lf in memchr::memchr_iter(b'\n', waiting) {
             let line = waiting.get(line_start..=lf).unwrap_or_default();
@@ -113,11 +113,12 @@ impl ReplyReader {
                 return Err(ReplyParseError::TooLong);
             }
             let (line_code, is_continued) = parse_code(line)?;
-            if *code.get_or_insert(line_code) != line_code {
-                return Err(ReplyParseError::TwoCodes);
-            }
+            has_two_codes |= *code.get_or_insert(line_code) != line_code;
             line_start = lf + 1;
             if !is_continued {
+                if has_two_codes {
+                    return Err(ReplyParseError::TwoCodes);
+                }
                 self.start += line_start;
                 let raw = self.buffer.get(self.start - line_start..self.start).unwrap_or_default();
                 return Ok(Some(RawReply { reply: parse_reply(line_code, raw), raw }));
@@ -294,7 +295,7 @@ mod tests {
             (&b"250\tqueued\r\n"[..], "250 queued"),
             (b"250ok\r\n550 the next reply\r\n", "250 ok"),
             (b"250-queued\r\n251 ok\r\n550 the next reply\r\n", "250 queued"),
-            (b"250-queued\r\n251-more\r\n25", "250 queued"),
+            (b"250-queued\r\n251-more\r\n252 ok\r\n", "250 queued"),
             (long.as_slice(), "250 2.0.0 xxxxxxxxxx"),
         ] {
             assert_eq!(positive(input).as_deref(), Some(expected), "{}", String::from_utf8_lossy(input));
@@ -303,6 +304,20 @@ mod tests {
             [&b"999 what\r\n"[..], b"what?\r\n", b"2500 ok\r\n", b"550no\r\n", b"250-a\r\n550 b\r\n", b"250-a\r\nb\r\n"]
         {
             assert_eq!(positive(input), None, "{}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn a_reply_with_two_codes_is_read_to_its_last_line() {
+        for (last, expected) in [(&b"550 no\r\n"[..], None), (b"251 ok\r\n", Some("250 a".to_owned()))] {
+            let mut replies = ReplyReader::default();
+            for line in [&b"250-a\r\n"[..], b"251-b\r\n"] {
+                replies.read_buffer().extend_from_slice(line);
+                assert_eq!(replies.next_reply(), Ok(None));
+            }
+            replies.read_buffer().extend_from_slice(last);
+            assert_eq!(replies.next_reply(), Err(ReplyParseError::TwoCodes));
+            assert_eq!(replies.positive_reply(20).map(|reply| reply.to_string()), expected);
         }
     }
 
