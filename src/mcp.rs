@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
 use model::request_log::RequestSurface;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -138,6 +139,10 @@ impl Backend for DispatchBackend {
                 idempotency_key,
             })
         })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.operations.now()
     }
 
     fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use http::request::Parts;
 use httpd::problem::Problem;
+use jiff::Timestamp;
 use model::request_log::RequestSurface;
 
 /// A service under one path.
@@ -53,6 +54,8 @@ pub trait OperationDispatcher: Send + Sync + 'static {
     /// # Errors
     /// 401 if they are unknown, revoked or expired; 403, 429 or 503 otherwise.
     fn allowed_operations<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Vec<AllowedOperation>, Problem>>;
+
+    fn now(&self) -> Timestamp;
 }
 
 /// Method and path of an operation, with `{name}` for path parameters.

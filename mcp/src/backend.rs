@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Method;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::caller_rights::CallerRights;
@@ -15,6 +16,9 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// There is no answer. An answer of the API that refuses the call is a [`Reply`].
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>>;
+
+    /// The time now, as far as this machine knows the server's.
+    fn now(&self) -> Timestamp;
 
     /// Returns what the credentials allow, as far as it is known.
     fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {

@@ -1,6 +1,7 @@
 //! `explain_email`: what happened to an email and why, what the far end said, and what to do.
 
 use explain::explanation::{NextStep, RecipientDelivery, explain};
+use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -33,8 +34,8 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
     let mut fence = Fence::default();
     let email = &answer["email"];
     let all = email["recipients"].as_array().map_or(&[][..], Vec::as_slice);
-    let recipients: Vec<Value> =
-        all.iter().take(RECIPIENTS_MAX).map(|recipient| explained(recipient, email, &mut fence)).collect();
+    let (shown, now) = (all.iter().take(RECIPIENTS_MAX), session.now());
+    let recipients: Vec<Value> = shown.map(|recipient| explained(recipient, email, now, &mut fence)).collect();
     let note = (all.len() > RECIPIENTS_MAX).then(|| {
         format!("Only {RECIPIENTS_MAX} of {} recipients are explained; the others may have problems too.", all.len())
     });
@@ -48,9 +49,9 @@ pub(crate) async fn call(session: &ToolSession<'_>, arguments: &Map<String, Valu
 }
 
 /// Explains a recipient in the words of the command line and the dashboard.
-fn explained(recipient: &Value, email: &Value, fence: &mut Fence) -> Value {
+fn explained(recipient: &Value, email: &Value, now: Timestamp, fence: &mut Fence) -> Value {
     let standing = RecipientDelivery::deserialize(recipient).unwrap_or_default();
-    let explanation = explain(&standing, email["last_event"].as_str().unwrap_or_default());
+    let explanation = explain(&standing, email["last_event"].as_str().unwrap_or_default(), now);
     let said =
         explanation.last_words.as_ref().map(|words| format!("{}: {}", words.lead(), fence.enclose(&cut(words.text()))));
     let next = explanation.next_step.map(|step| next_tools(step, &standing, email)).unwrap_or_else(|| json!([]));

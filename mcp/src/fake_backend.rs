@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::backend::{Backend, NoReply, OperationCall, Reply};
@@ -48,10 +49,18 @@ impl Backend for FakeBackend {
         self.calls.lock().push(call);
         Box::pin(std::future::ready(reply))
     }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
 }
 
 impl Backend for std::sync::Arc<FakeBackend> {
     fn perform(&self, call: OperationCall) -> BoxFuture<'_, Result<Reply, NoReply>> {
         (**self).perform(call)
+    }
+
+    fn now(&self) -> Timestamp {
+        (**self).now()
     }
 }

@@ -1,5 +1,6 @@
 //! `ToolSession`: carries out operations for one call of a tool, and makes results of their answers.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ArgumentError, operation_call};
@@ -40,6 +41,10 @@ pub(crate) enum ReadResult {
 impl<'a> ToolSession<'a> {
     pub(crate) fn new(catalog: &'static Catalog, selection: &'a ToolSelection, backend: &'a dyn Backend) -> Self {
         Self { catalog, selection, backend }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.backend.now()
     }
 
     /// Carries out an operation. A page that is too large is read again with half of its entries: what is left out of

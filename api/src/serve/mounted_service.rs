@@ -111,4 +111,8 @@ impl OperationDispatcher for ApiServer {
             Ok(allowed.map(|operation| (operation.method.clone(), operation.path)).collect())
         })
     }
+
+    fn now(&self) -> Timestamp {
+        self.state.services.clock.now()
+    }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clap::Command;
 use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
 use mcp::api_tools::ApiTools;
 use mcp::backend::{Backend, NoReply, OperationCall, Reply, rights_of_reply};
 use mcp::caller_rights::CallerRights;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 use super::workflow::WorkflowRun;
 use crate::arguments::{option, switch};
 use crate::client::{ApiClient, Call, Credential};
+use crate::clock;
 use crate::error::{ApiError, CliError};
 use crate::operation::OperationTable;
 
@@ -75,6 +77,10 @@ impl Backend for ClientBackend {
                 Err(error) => Err(NoReply::not_done(error.to_string())),
             }
         })
+    }
+
+    fn now(&self) -> Timestamp {
+        clock::now().unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     fn caller_rights(&self) -> BoxFuture<'_, Result<CallerRights, NoReply>> {
