@@ -305,3 +305,20 @@ async fn probe_until_available(target: ConnectionTarget, shared: Weak<DatabaseSt
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_does_not_answer_is_reported_soon() {
+        // The system accepts connections for the listener; nobody reads them.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("postgres://user@{}/name", listener.local_addr().unwrap());
+        let started = Instant::now();
+        let refused = PostgresEngine::open(&PostgresOptions::new(url, "test"), OpenMode::Serve).await.err();
+        let Some(OpenError::Away { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(reason, "timeout while connecting");
+        assert!(started.elapsed() < PREPARE_MAX, "{:?}", started.elapsed());
+    }
+}

@@ -20,7 +20,7 @@ use super::url::ConnectionTarget;
 /// Timeout of a read.
 const READ_MAX: Duration = Duration::from_secs(10);
 /// Timeout for connecting and preparing statements.
-const OPEN_MAX: Duration = Duration::from_secs(10);
+pub(super) const OPEN_MAX: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent reads; more wait, within [`READ_MAX`].
 const READS_MAX: usize = 1_024;
 

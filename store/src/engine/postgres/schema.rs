@@ -11,10 +11,11 @@
 
 use std::io;
 
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::connection::connect;
+use super::connection::{OPEN_MAX, connect};
 use super::url::{ConnectionTarget, reason};
 use crate::engine::{OpenError, StoreFormat};
 
@@ -58,7 +59,7 @@ pub(crate) enum OpenMode {
 /// exist already.
 pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| open_error(target, &error);
-    let client = connect(target).await.map_err(failed)?;
+    let client = connect_in_time(target).await?;
     let found = match installation(&client).await.map_err(failed)? {
         Some(found) => found,
         None if matches!(purpose, OpenMode::Existing | OpenMode::CopyFrom) => {
@@ -85,12 +86,21 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
 
 /// Checks an existing database as [`prepare`] does, and writes nothing.
 pub(crate) async fn read_format(target: &ConnectionTarget, cluster: &str) -> Result<StoreFormat, OpenError> {
-    let client = connect(target).await.map_err(|error| open_error(target, &error))?;
+    let client = connect_in_time(target).await?;
     let found = installation(&client).await.map_err(|error| open_error(target, &error))?;
     if let Some(found) = &found {
         check_installation(found, target, cluster, OpenMode::Serve)?;
     }
     Ok(StoreFormat { stored: found.map(|_| FORMAT), oldest_readable: FORMAT, newest_readable: FORMAT })
+}
+
+/// Connects within [`OPEN_MAX`]: a server can accept the connection and not answer.
+async fn connect_in_time(target: &ConnectionTarget) -> Result<Client, OpenError> {
+    let connected = timeout(OPEN_MAX, connect(target)).await.map_err(|_| {
+        let reason = "timeout while connecting".to_owned();
+        OpenError::Away { database: target.display_name.clone(), reason }
+    })?;
+    connected.map_err(|error| open_error(target, &error))
 }
 
 /// Reads the installation's properties; `None` if there are no tables.
