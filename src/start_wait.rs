@@ -1,5 +1,5 @@
-//! The start while the database is unavailable: the server waits, with a log line at once and one a minute, and asks
-//! systemd for more time. Wrong configuration ends the start at once.
+//! The start while the database is unavailable: the server waits, with a log line after the first try and one a minute,
+//! and asks systemd for more time. Wrong configuration ends the start at once.
 
 use std::fmt::Display;
 
