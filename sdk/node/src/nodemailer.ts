@@ -126,16 +126,17 @@ export class PostriderTransport {
       html: data.html,
       text: data.text,
       attachments: data.attachments?.map(attachment),
-      tags: data.tags ?? headers.tags(),
-      category: data.category ?? headers.take("service-category"),
-      scheduledAt: data.scheduledAt ?? headers.take("service-scheduled-at"),
-      template: data.template ?? headers.take("service-template"),
-      variables: data.variables ?? headers.json("service-variables"),
-      unsubscribe: data.unsubscribe ?? headers.json("service-unsubscribe"),
+      tags: single("tags", data.tags, headers.tags()),
+      category: single("category", data.category, headers.take("service-category")),
+      scheduledAt: single("scheduledAt", data.scheduledAt, headers.take("service-scheduled-at")),
+      template: single("template", data.template, headers.take("service-template")),
+      variables: single("variables", data.variables, headers.json<SendEmailParams["variables"]>("service-variables")),
+      unsubscribe: single("unsubscribe", data.unsubscribe, headers.json<SendEmailParams["unsubscribe"]>("service-unsubscribe")),
       expiresIn: data.expiresIn,
       onSuppressed: data.onSuppressed,
     };
-    const idempotencyKey = data.idempotencyKey ?? headers.take("service-idempotency-key") ?? headers.take("idempotency-key");
+    const keys = [data.idempotencyKey, headers.take("service-idempotency-key"), headers.take("idempotency-key")];
+    const idempotencyKey = single("idempotencyKey", ...keys);
     params.headers = headers.rest();
     const sent = await this.#client.emails.send(params, { idempotencyKey, signal: data.signal });
     return {
@@ -215,6 +216,15 @@ class MailHeaders {
     if (unknown) throw new ConfigurationError(`The header ${unknown} is no option of the API`);
     return this.#values.size === 0 ? undefined : Object.fromEntries([...this.#values.values()].map(({ name, value }) => [name, value]));
   }
+}
+
+/** The value of an option that may be a field of the mail or a header. */
+function single<T>(name: string, ...sources: (T | null | undefined)[]): T | undefined {
+  const [value, ...others] = sources.filter((one) => one !== undefined && one !== null);
+  if (others.length > 0) {
+    throw new ConfigurationError(`\`${name}\` occurs more than once, as a field of the mail or a header: give it one value`);
+  }
+  return value as T | undefined;
 }
 
 function repeatedHeader(name: string): ConfigurationError {

@@ -123,6 +123,22 @@ test("what the API cannot send is refused", async (t) => {
   assert.equal(requests.length, 0);
 });
 
+test("an option as field and as header is refused", async (t) => {
+  const { transporter, requests } = await mailer(t, SENT);
+  for (const [name, mail] of [
+    ["idempotencyKey", { idempotencyKey: "a", headers: { "Idempotency-Key": "b" } }],
+    ["idempotencyKey", { headers: { "Service-Idempotency-Key": "a", "Idempotency-Key": "b" } }],
+    ["category", { category: "newsletter", headers: { "Service-Category": "product" } }],
+    ["tags", { tags: { a: "b" }, headers: { "Service-Tags": "a=b" } }],
+    ["unsubscribe", { unsubscribe: false, headers: { "Service-Unsubscribe": "true" } }],
+  ]) {
+    const expected = new RegExp(`^\`${name}\` occurs more than once`);
+    const sent = transporter.sendMail({ from: "a@example.com", to: "b@example.net", text: "x", ...mail });
+    await assert.rejects(sent, (error) => error instanceof ConfigurationError && expected.test(error.message));
+  }
+  assert.equal(requests.length, 0);
+});
+
 test("errors, cancelling, callbacks and verify", async (t) => {
   const { transporter } = await mailer(t, apiError(403, "domain_not_verified"), SENT, { json: { emails: [], has_more: false, next_cursor: null } }, apiError(403, "ip_not_allowed"));
   const mail = { from: "a@example.com", to: "b@example.net", text: "x" };
