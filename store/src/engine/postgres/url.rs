@@ -16,8 +16,8 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::engine::OpenError;
 
-/// Connection timeout per host.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connection timeout per host. Three hosts fit into `OPEN_MAX`, so that the last of them is still reached.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A peer that acknowledges nothing for this long is considered lost.
 const PEER_SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
