@@ -68,7 +68,7 @@ object_view! {
         retention_days: u64 = state.queue.delivery.policy.current().retention.as_secs() / (24 * 3600),
         /// Storage limits, as a number of objects or in bytes; null is unlimited
         storage: StorageNumbers = StorageNumbers(
-            Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.limit(*noun))).collect(),
+            Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
         ),
     }
 }

@@ -2,7 +2,6 @@
 //! expire or derive from others are bounded elsewhere (`store/src/quota.rs` lists them).
 
 use crate::account::Plan;
-use crate::webhook::ENDPOINTS_MAX;
 
 macro_rules! table {
     ($(#[doc = $doc:literal] $noun:ident $word:literal $free:expr, $pro:expr, $scale:expr;)*) => {
@@ -109,11 +108,6 @@ impl Noun {
         )
     }
 
-    /// The most that any account can store, whatever its plan.
-    pub fn maximum(self) -> Option<u64> {
-        matches!(self, Self::Webhooks).then_some(ENDPOINTS_MAX as u64)
-    }
-
     /// Parses the name in the API.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|noun| noun.word() == word)
@@ -134,11 +128,6 @@ impl PlanQuotas {
     /// The cap of a resource; `None` is unlimited.
     pub fn cap(&self, noun: Noun) -> Option<u64> {
         self.0.get(noun as usize).copied().flatten()
-    }
-
-    /// The most that an account can store: the cap, or the maximum of every plan if that is less.
-    pub fn limit(&self, noun: Noun) -> Option<u64> {
-        self.cap(noun).into_iter().chain(noun.maximum()).min()
     }
 
     pub fn set(&mut self, noun: Noun, cap: Option<u64>) {
@@ -169,20 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unlimited_plan_has_the_maximum_of_webhooks() {
-        let dedicated = PlanQuotas::for_plan(Plan::Dedicated);
-        assert_eq!((dedicated.limit(Noun::Webhooks), dedicated.limit(Noun::Templates)), (Some(50), None));
-        assert_eq!(PlanQuotas::for_plan(Plan::Free).limit(Noun::Webhooks), Some(10));
-    }
-
-    #[test]
     fn larger_plans_have_no_smaller_limits() {
         for noun in Noun::ALL {
             let caps = [Plan::Free, Plan::Pro, Plan::Scale].map(|plan| PlanQuotas::for_plan(plan).cap(*noun).unwrap());
             assert!(caps.is_sorted(), "{noun:?}");
             assert_eq!(PlanQuotas::for_plan(Plan::Dedicated).cap(*noun), None);
             assert_eq!(Noun::from_word(noun.word()), Some(*noun));
-            assert!(noun.maximum().is_none_or(|maximum| caps.iter().all(|cap| *cap <= maximum)), "{noun:?}");
         }
     }
 }

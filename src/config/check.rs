@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use message::classify::{CodePattern, ReplyAction};
-use model::quota::Noun;
 
 use super::fault::{ConfigFault, config_fault};
 use super::files::{certificate_file_error, file_text, key_file_error, read_error, write_error};
@@ -66,21 +65,15 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
         faults.push(ConfigFault { section: "delivery.pools", index, key, text });
     }
     let plans = &config.plans;
-    for (section, storage_section, plan) in [
-        ("plans.free", "plans.free.storage", plans.free),
-        ("plans.pro", "plans.pro.storage", plans.pro),
-        ("plans.scale", "plans.scale.storage", plans.scale),
-        ("plans.dedicated", "plans.dedicated.storage", plans.dedicated),
+    for (section, plan) in [
+        ("plans.free", plans.free),
+        ("plans.pro", plans.pro),
+        ("plans.scale", plans.scale),
+        ("plans.dedicated", plans.dedicated),
     ] {
         if plan.requests_per_second == 0 {
             let text = "`requests_per_second` must be at least 1; to block an account, suspend it";
             faults.push(config_fault(section, "requests_per_second", text));
-        }
-        for noun in Noun::ALL {
-            if let Some(maximum) = noun.maximum().filter(|maximum| plan.storage.cap(*noun) > Some(*maximum)) {
-                let text = format!("`{}` must be at most {maximum}, also for the largest plan", noun.word());
-                faults.push(config_fault(storage_section, noun.word(), text));
-            }
         }
     }
     if let Err(detail) = super::log::filter(&config.log.level) {

@@ -139,7 +139,6 @@ mod tests {
             ("[plans.pro]\nrequests_per_second = \"unlimited\"\n", "line 5: "),
             ("[plans.pro]\ncolour = 1\n", "line 5: "),
             ("[plans.pro.storage]\ncolours = 1\n", "line 5: "),
-            ("[plans.pro.storage]\nwebhooks = 51\n", "line 5: `webhooks` must be at most 50"),
             ("[plans.gold]\ndomains = 1\n", "line 4: "),
         ] {
             let found = read(extra).err().unwrap_or_default();
