@@ -67,7 +67,7 @@ fn overdue_release() -> Explanation {
         reason: None,
         next_try_at: None,
         last_words: None,
-        advice: "Nothing to do: it is sent as soon as the operator of this server has freed space.".into(),
+        advice: "Nothing to do: it is sent as soon as the server can store it.".into(),
         next_step: None,
     }
 }

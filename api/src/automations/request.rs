@@ -93,14 +93,19 @@ impl AutomationEdit {
         let mut notes = FieldDiagnostics::default();
         let part = |given: &Option<Value>, name: &str| given.clone().unwrap_or_else(|| before[name].clone());
         let trigger = part(&self.trigger, "trigger");
-        let read = read_definition(&trigger, &part(&self.steps, "steps"), &mut notes);
+        let found = if self.steps.is_some() { ReadNotes::default() } else { ReadNotes::of_stored_steps() };
+        let read = read_definition(&trigger, &part(&self.steps, "steps"), found, &mut notes);
         read.ok_or_else(|| notes.errors.into())
     }
 }
 
 /// Parses a definition; unknown fields become warnings.
-fn read_definition(trigger: &Value, steps: &Value, notes: &mut FieldDiagnostics) -> Option<AutomationDefinition> {
-    let mut found = ReadNotes::default();
+fn read_definition(
+    trigger: &Value,
+    steps: &Value,
+    mut found: ReadNotes,
+    notes: &mut FieldDiagnostics,
+) -> Option<AutomationDefinition> {
     let definition = parse::parse_definition(trigger, steps, &mut found);
     for (field, text) in found.errors {
         notes.errors.add(&field, text);
@@ -165,7 +170,7 @@ impl FromRequest for CreateAutomation {
         let mut definition = None;
         let AutomationFields { name, .. } = read_checked_body(call, |given: &AutomationFields, _, notes| {
             let part = |part: &Option<Value>| part.clone().unwrap_or_default();
-            definition = read_definition(&part(&given.trigger), &part(&given.steps), notes);
+            definition = read_definition(&part(&given.trigger), &part(&given.steps), ReadNotes::default(), notes);
         })?;
         let whole = name.zip(definition).map(|(name, definition)| Self { name, definition });
         whole.ok_or_else(|| Problem::internal("an incomplete automation and no error"))
@@ -199,7 +204,7 @@ impl AutomationChangeFields {
         if let (Some(trigger), Some(steps)) = (&self.trigger, &self.steps) {
             // With both parts given, the definition is validated before the automation is read; otherwise the stored
             // part is needed.
-            let _whole = read_definition(trigger, steps, notes);
+            let _whole = read_definition(trigger, steps, ReadNotes::default(), notes);
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn parse_definition(trigger: &Value, steps: &Value, notes: &mut ParseNotes) 
 /// # Errors
 /// The first error with the path of its field.
 pub fn parse_stored(json: &Value) -> Result<AutomationDefinition, String> {
-    let mut notes = ParseNotes { is_stored: true, ..ParseNotes::default() };
+    let mut notes = ParseNotes::of_stored_steps();
     let part = |name: &str| json.get(name).unwrap_or(&Value::Null);
     parse_definition(part("trigger"), part("steps"), &mut notes).ok_or_else(|| {
         let first = notes.errors.into_iter().next();

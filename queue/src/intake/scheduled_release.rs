@@ -29,6 +29,7 @@ use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::Batch;
 use store::schedule::{ScheduleKey, StoredSchedule};
+use tokio::time::Instant;
 
 use super::prepare::total_bytes;
 use super::suppression_check::{mark_suppressed, suppressed_disposition};
@@ -48,16 +49,23 @@ const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Retry delay after a transient refusal, such as a full disk: of the email, or of its partition if that cannot be
 /// stored.
 const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// Minimum time between warnings about failed releases.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Intake {
     /// Releases due emails until shutdown.
     pub async fn run_scheduled_release(self: Arc<Self>) {
+        let mut warned_at: Option<Instant> = None;
         while !self.services.stop.is_cancelled() {
             for partition in self.release_timers.due_or_wait(&self.services, None).await {
-                if let Err(refusal) = self.release_partition(partition).await {
+                let Err(refusal) = self.release_partition(partition).await else { continue };
+                let delay = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { READ_RETRY_DELAY };
+                // A full disk refuses the emails of all partitions.
+                if warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
                     tracing::warn!(%refusal, "cannot release scheduled email; retrying");
-                    self.release_timers.schedule(partition, self.services.clock.after(TRANSIENT_RETRY_DELAY));
+                    warned_at = Some(Instant::now());
                 }
+                self.release_timers.schedule(partition, self.services.clock.after(delay));
             }
         }
     }

@@ -38,7 +38,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use self::connection::{ReadConnection, ReadPool};
+use self::connection::{OPEN_MAX, ReadConnection, ReadPool};
 use self::group_committer::{GroupCommitter, PendingCommit};
 pub(crate) use self::schema::OpenMode;
 use self::state::DatabaseState;
@@ -58,8 +58,8 @@ const BODY_BYTES_MAX: usize = 512 << 20;
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of connecting, and checking or creating the tables.
 const PREPARE_MAX: Duration = Duration::from_secs(30);
-/// Timeout of a probe.
-const PROBE_MAX: Duration = Duration::from_secs(5);
+/// Timeout of a probe, which may have to try several hosts.
+const PROBE_MAX: Duration = OPEN_MAX;
 
 /// Location of a database, and how a node uses it.
 #[derive(Clone)]

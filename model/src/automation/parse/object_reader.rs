@@ -14,11 +14,16 @@ pub struct ParseNotes {
     pub errors: Vec<(String, String)>,
     /// Paths of ignored fields.
     pub ignored: Vec<String>,
-    /// True if the definition is stored: rules that are newer than it do not apply.
+    /// True if the steps are stored: rules that are newer than they do not apply.
     pub(super) is_stored: bool,
 }
 
 impl ParseNotes {
+    /// For steps that were stored, perhaps by an earlier release.
+    pub fn of_stored_steps() -> Self {
+        Self { is_stored: true, ..Self::default() }
+    }
+
     /// Adds an error.
     pub fn error(&mut self, field: &str, text: impl Into<String>) {
         if self.errors.len() < ERRORS_MAX {

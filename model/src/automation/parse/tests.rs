@@ -96,6 +96,8 @@ fn a_fixed_end_of_a_delay_is_parsed() {
     // An earlier release has stored such a text.
     let stored = json!({"trigger": trigger, "steps": steps("2026-12-24T10:00:00")});
     assert!(parse_stored(&stored).is_ok());
+    let mut notes = ParseNotes::of_stored_steps();
+    assert!(parse_definition(&stored["trigger"], &stored["steps"], &mut notes).is_some(), "a rename keeps the steps");
 }
 
 fn invalid_times() -> Vec<(Value, &'static str)> {
