@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use message::address::Address;
 use model::affiliate::arithmetic::ArithmeticError;
 use model::affiliate::campaign::Campaign;
-use model::affiliate::commission::{Commission, CommissionLevel};
+use model::affiliate::commission::{Commission, CommissionLevel, ReversalReason};
 use model::affiliate::partner::Partner;
 use model::affiliate::payout::LineCursor;
 use model::affiliate::program::AfterPayout;
@@ -247,7 +247,7 @@ async fn load_recompute_input(work: &mut UnitOfWork, id: &str, referral: Referra
     }
     let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
     let lines = work.lines_of(id).await?;
-    let is_excluded = is_excluded(work, id, &charges, lines.is_empty()).await?;
+    let is_excluded = is_excluded(work, id, &charges, &lines).await?;
     // Before the payment was known, the session's sale looked like an earlier one.
     let nothing = work.processor.invoice(id).await?.nothing;
     let nothing = nothing.filter(|nothing| *nothing != NoCommission::OnlyOnce || !is_first_by_session);
@@ -298,12 +298,13 @@ fn new_line(work: &UnitOfWork) -> CommissionId {
 
 /// True if a flag excludes the sale: one of the invoice, its sessions or its charges, whenever it was set; or one that
 /// the customer or the subscription carried from its creation until the payment. A flag that they carry now excludes
-/// the sale permanently if it has no line yet (`is_open`).
+/// the sale permanently if it has no line yet. It also keeps lines reversed if the flag of the creation is not known
+/// any more.
 async fn is_excluded(
     work: &mut UnitOfWork,
     id: &str,
     charges: &[(String, ChargeState)],
-    is_open: bool,
+    lines: &[Commission],
 ) -> Result<bool> {
     let is_session_excluded = work.processor.sessions_of(id).await?.iter().any(|session| session.is_excluded);
     let row = work.processor.invoice(id).await?;
@@ -315,12 +316,16 @@ async fn is_excluded(
         return Ok(false);
     };
     let (state, subscription) = (work.processor.customer(&customer).await?, subscription.as_deref());
-    let was_excluded = state.was_excluded_at(sale.paid_at, subscription);
-    let is_excluded_now = is_open && state.is_excluded(subscription);
-    if is_excluded_now {
+    if state.was_excluded_at(sale.paid_at, subscription) {
+        // Not permanently: the event of an earlier removal may still arrive.
+        return Ok(true);
+    }
+    let is_reversed = |line: &Commission| matches!(line.status.reversed(), Some((_, ReversalReason::Excluded)));
+    let is_excluded_now = state.is_excluded(subscription) && lines.iter().all(is_reversed);
+    if is_excluded_now && lines.is_empty() {
         work.processor.invoice(id).await?.was_excluded = true;
     }
-    Ok(was_excluded || is_excluded_now)
+    Ok(is_excluded_now)
 }
 
 async fn recruiter_of(

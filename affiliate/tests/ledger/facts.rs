@@ -5,7 +5,8 @@ use model::affiliate::campaign::{CommissionDuration, CommissionTerms};
 use model::affiliate::referral::{ReferralBlock, ReferralStatus};
 use model::id::ReferralId;
 use serde_json::{Value, json};
-use store::engine::Store;
+use store::affiliate::processor_state::{self, ProcessorObjectKind, StoredProcessorObject};
+use store::engine::{Batch, Store};
 
 use super::processor_objects::{charge, checkout, dispute, invoice, refund, subscription};
 use super::world::{World, terms};
@@ -264,7 +265,8 @@ fn renewal(world: &World, id: &str, after: i64) -> Value {
 #[tokio::test]
 async fn a_flag_of_a_creation_excludes_what_is_paid_before_its_removal() {
     for noun in ["customer", "customer.subscription"] {
-        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [1, 3, 2, 0], [2, 0, 3, 1]] {
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [1, 3, 2, 0], [2, 0, 3, 1], [0, 3, 2, 1], [0, 3, 1, 2]]
+        {
             let world = World::new().await;
             let lead = world.lead("lin@example.org", Some("cus_1")).await;
             let events = [
@@ -284,6 +286,32 @@ async fn a_flag_of_a_creation_excludes_what_is_paid_before_its_removal() {
             assert_eq!(world.referral(lead.id).await.revenue_cents, 20_000, "{noun} {order:?}");
             world.audit().await;
         }
+    }
+}
+
+/// Version 0.1.0 does not know the flags of creations, and writes customers without them.
+#[tokio::test]
+async fn an_excluded_sale_stays_excluded_if_the_flag_of_the_creation_is_lost() {
+    for (noun, field) in [("customer", "creation_flag"), ("customer.subscription", "subscription_flags")] {
+        let world = World::new().await;
+        world.lead("lin@example.org", Some("cus_1")).await;
+        world.ingest_event(&renewal(&world, "in_1", 20)).await;
+        world.ingest_event(&flag_event(&world, noun, "created", 12, "false")).await;
+        assert_eq!(world.outline().await, EXCLUDED, "{noun}");
+        let (account, kind) = (world.account, ProcessorObjectKind::Customer);
+        let read: StoredProcessorObject<Value> =
+            processor_state::get(world.store(), account, kind, "cus_1").await.unwrap();
+        let mut row = read.value.unwrap();
+        assert!(row.as_object_mut().unwrap().remove(field).is_some(), "{noun}");
+        let mut batch = Batch::progress();
+        StoredProcessorObject::put(&mut batch, account, kind, "cus_1", &row);
+        world.store().commit(batch).await.unwrap();
+        // The invoice is recomputed.
+        world.ingest_event(&world.event("charge.refunded", 31, charge("in_1", 10_000, 5_000))).await;
+        let lines = world.outline().await;
+        assert_eq!(lines.len(), 2, "{noun}");
+        assert!(lines.iter().all(|line| line.ends_with("reversed excluded")), "{noun}: {lines:?}");
+        world.audit().await;
     }
 }
 
