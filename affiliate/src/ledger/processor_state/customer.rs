@@ -11,7 +11,8 @@ use super::creation_flag::CreationFlag;
 use super::lww_register::LwwRegister;
 use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
-/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted.
+/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted, those with an
+/// exclusion flag last.
 const SUBSCRIPTIONS_MAX: usize = 200;
 
 /// Fields of the processor's customer object.
@@ -109,9 +110,11 @@ impl CustomerState {
     }
 
     fn evict_oldest_subscription(&mut self) {
-        let age =
-            |state: &LwwRegister<SubscriptionState>| (state.value.status != SubscriptionStatus::Over, state.as_of);
-        let oldest = self.subscriptions.iter().min_by_key(|(_, state)| state.as_ref().map(age));
+        let rank = |id: &str, state: &LwwRegister<SubscriptionState>| {
+            let is_flagged = state.value.marks.excluded || self.subscription_flag(id).period().is_some();
+            (is_flagged, state.value.status != SubscriptionStatus::Over, state.as_of)
+        };
+        let oldest = self.subscriptions.iter().min_by_key(|(id, state)| state.as_ref().map(|state| rank(id, state)));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
             self.subscription_flags.remove(&id);
@@ -204,5 +207,21 @@ mod tests {
         let newest = flagged("sub_new", 200);
         assert_eq!([state.apply_subscription(&newest), state.apply_subscription(&newest)], [true, false]);
         assert_eq!((state.subscriptions.len(), state.subscription_flags.len()), (SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_MAX));
+    }
+
+    #[test]
+    fn flagged_subscriptions_are_evicted_last() {
+        let mut state = CustomerState::default();
+        let plain = |id: &str, at| Subscription { marks: ReferralMetadata::default(), ..flagged(id, at) };
+        state.apply_subscription(&flagged("sub_flagged", 50));
+        for number in 0..SUBSCRIPTIONS_MAX {
+            state.apply_subscription(&plain(&format!("sub_{number}"), 100));
+        }
+        assert!(state.is_excluded(Some("sub_flagged")) && !state.apply_subscription(&flagged("sub_flagged", 50)));
+        assert_eq!((state.subscriptions.len(), state.subscription_flags.len()), (SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_MAX));
+        // The one that was evicted is evicted again.
+        let before = state.clone();
+        assert!(!state.apply_subscription(&plain("sub_0", 100)));
+        assert_eq!(state, before);
     }
 }
