@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::affiliate::commission::Commission;
 use model::affiliate::money::Currency;
 use model::affiliate::partner::Partner;
-use model::affiliate::payout::{Payout, PayoutRunStatus, PayoutStatus};
+use model::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus};
 use model::id::PayoutId;
 use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::{adjustment, commission, payout, payout_run};
@@ -43,11 +43,12 @@ impl Context {
         Ok(self.list_payouts(partner.account, &query, wanted).await?)
     }
 
-    /// Returns a partner's payouts in the run that waits for the owner's approval, one per currency. To the partner,
-    /// their commissions are earned, but not being paid.
+    /// Returns a partner's payouts in the run that waits for the owner's approval, or was cancelled and still releases
+    /// its lines; one per currency. To the partner, their commissions are earned, but not being paid.
     pub async fn draft_payouts(&self, partner: &Partner) -> Result<Vec<Payout>> {
         let open = payout_run::find_open(&self.store, partner.account).await?;
-        let Some(draft) = open.filter(|run| run.status == PayoutRunStatus::Draft) else { return Ok(Vec::new()) };
+        let is_unapproved = |run: &PayoutRun| matches!(run.status, PayoutRunStatus::Draft | PayoutRunStatus::Cancelled);
+        let Some(draft) = open.filter(is_unapproved) else { return Ok(Vec::new()) };
         // The open run is newer than all payouts of other runs.
         let started = Some(PayoutId::new(draft.created_at, 0));
         Ok(payout::list_open_by_partner(&self.store, partner.account, partner.id, started, DRAFTS_MAX).await?)

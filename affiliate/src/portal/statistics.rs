@@ -74,11 +74,13 @@ impl Context {
     /// Returns a partner's balances and daily earnings.
     pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances> {
         let now = self.now();
-        let mut balances = self.balances((partner.account, partner.id)).await?;
+        // Before the balances: lines that a new draft takes in between are not moved.
         let drafts = self.draft_payouts(partner).await?;
+        let mut balances = self.balances((partner.account, partner.id)).await?;
         for payout in &drafts {
             let balance = balances.entry(payout.currency).or_default();
-            let lines = payout.amount.saturating_sub(payout.adjusted);
+            // Lines may have left the draft in between.
+            let lines = payout.amount.saturating_sub(payout.adjusted).min(balance.in_payout.max(0));
             balance.in_payout = balance.in_payout.saturating_sub(lines);
             balance.earned = balance.earned.saturating_add(lines);
         }

@@ -4,8 +4,11 @@ use affiliate::context::no_extension;
 use affiliate::error::{AffiliateError, ConflictReason, ForbiddenReason};
 use affiliate::if_match::IfMatch;
 use model::affiliate::partner::PartnerStatus;
-use model::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
+use model::affiliate::payout::{Payout, PayoutRun, PayoutRunPhase, PayoutRunStatus, PayoutStatus, SkipReason};
 use model::affiliate::program::PayoutMethod;
+use model::id::PayoutId;
+use store::affiliate::{payout, payout_run};
+use store::engine::Batch;
 
 use super::setting::payable;
 
@@ -93,6 +96,37 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
     let second_draft = world.draft().await;
     assert_eq!(second_draft.totals, run.totals);
     world.check_ledger().await;
+}
+
+/// A cancelled run releases its lines in several commits.
+#[tokio::test]
+pub(crate) async fn commissions_in_an_unapproved_run_count_as_earned() {
+    let world = payable().await;
+    world.sell("in_1", 10_000, 10).await;
+    world.earn().await;
+    let run = world.run(&world.draft().await).await;
+    let ada = world.partner(world.ada).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    let shown = async || {
+        let sums = world.ledger.partner_balances(&ada).await.unwrap();
+        sums.balances.values().map(|balance| (balance.earned, balance.in_payout)).collect::<Vec<_>>()
+    };
+    assert_eq!(shown().await, [(2_000, 0)]);
+    let cancelled = PayoutRun {
+        status: PayoutRunStatus::Cancelled,
+        phase: Some(PayoutRunPhase::Sweeping),
+        rev: run.rev + 1,
+        ..run.clone()
+    };
+    let mut batch = Batch::progress();
+    payout_run::update(&mut batch, &run, &cancelled);
+    world.store().commit(batch).await.unwrap();
+    assert_eq!(shown().await, [(2_000, 0)]);
+    // Its lines were released after the payout was read.
+    let mut batch = Batch::progress();
+    payout::create(&mut batch, &Payout { id: PayoutId::new(payout.id.born_at(), u128::MAX), ..payout });
+    world.store().commit(batch).await.unwrap();
+    assert_eq!(shown().await, [(2_000, 0)]);
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ fn runs_behave_alike_on_postgres() {
     run_on_postgres(&[
         life::a_run_is_drafted_approved_and_paid,
         life::a_cancelled_run_releases_its_lines,
+        life::commissions_in_an_unapproved_run_count_as_earned,
         life::partners_who_cannot_be_paid_are_skipped,
         life::a_run_contains_lines_earned_by_its_cutoff,
         life::payouts_by_transfer_cannot_be_marked_paid,
