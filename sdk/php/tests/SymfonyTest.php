@@ -173,6 +173,14 @@ final class SymfonyTest extends TestCase
         self::assertArrayNotHasKey('cc', $params);
     }
 
+    public function testRecipientsOfTheEnvelopeAloneGetABlindCopyBesideCopies(): void
+    {
+        $recipients = [new Address('cc@example.net'), new Address('hidden@example.net')];
+        $params = $this->params(self::email(), new Envelope(new Address('ada@example.com'), $recipients));
+        self::assertSame([['cc@example.net'], ['hidden@example.net']], [$params['to'], $params['bcc']]);
+        self::assertArrayNotHasKey('cc', $params);
+    }
+
     public function testEmbeddedFilesWhoseNamesAreNoContentId(): void
     {
         $email = (new Email())->from('ada@example.com')->to('grace@example.net')->subject('a')

@@ -89,9 +89,9 @@ class ActionMailerTest < Minitest::Test
 
   def test_an_envelope_reaches_its_recipients_only
     message = ReportMailer.report("order-2")
-    message.smtp_envelope_to = ["test@example.org", "cc@example.net"]
+    message.smtp_envelope_to = ["test@example.org"]
     deliver(message)
-    assert_equal [["test@example.org"], ["cc@example.net"], nil], params.values_at("to", "cc", "bcc")
+    assert_equal [["test@example.org"], nil, nil], params.values_at("to", "cc", "bcc")
   end
 
   def test_recipients_of_the_envelope_alone_get_a_blind_copy
@@ -106,6 +106,13 @@ class ActionMailerTest < Minitest::Test
     message.smtp_envelope_to = ["cc@example.net", "bcc@example.net"]
     deliver(message)
     assert_equal [["cc@example.net"], nil, ["bcc@example.net"]], params.values_at("to", "cc", "bcc")
+  end
+
+  def test_recipients_of_the_envelope_alone_get_a_blind_copy_beside_copies
+    message = ReportMailer.report("order-4")
+    message.smtp_envelope_to = ["cc@example.net", "hidden@example.net"]
+    deliver(message)
+    assert_equal [["cc@example.net"], nil, ["hidden@example.net"]], params.values_at("to", "cc", "bcc")
   end
 
   def test_content_types_keep_their_parameters

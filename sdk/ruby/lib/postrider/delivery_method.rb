@@ -83,9 +83,9 @@ module Postrider
       field.respond_to?(:addrs) ? field.addrs : raise(ConfigurationError, "`#{name}` is no list of addresses.")
     end
 
-    # The envelope decides who gets the message; the header gives names, and who gets a copy. Recipients that only the
-    # envelope has get a blind copy, as by SMTP, unless none of `To` remains. If there are none either, those of `Cc` become
-    # `To`, which the API requires; those of `Bcc` do not, because they would see each other.
+    # The envelope decides who gets the message; the header gives names, and who gets a copy. The API requires `to`: if
+    # none of `To` remains, those of `Cc` become `to`. Recipients that only the envelope has get a blind copy, as by SMTP,
+    # unless `to` is still empty. Those of `Bcc` never become `to`, because they would see each other.
     def recipients(mail)
       wanted = mail.smtp_envelope_to.map { |one| Mail::Address.new(one).address }
       named = %i[to cc bcc].to_h do |field|
@@ -93,9 +93,9 @@ module Postrider
       end
       others = wanted - named.values.flatten.map(&:address)
       named = named.transform_values { |addresses| addresses.map(&:format) }
+      named = named.merge(to: named[:cc], cc: []) if named[:to].empty?
       field = named[:to].empty? ? :to : :bcc
-      named[field] += others
-      named[:to].empty? ? named.merge(to: named[:cc], cc: []) : named
+      named.merge(field => named[field] + others)
     end
 
     def bodies(mail)

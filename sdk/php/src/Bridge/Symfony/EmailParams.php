@@ -55,14 +55,14 @@ final class EmailParams
         $to = array_values(array_intersect_key($named, array_flip($recipients)));
         $others = array_values(array_unique(array_diff($recipients, array_keys($named))));
         if ($to === []) {
+            // The API requires `to`. Those of `Bcc` would see each other.
+            [$to, $copies['cc']] = [$copies['cc'], []];
+        }
+        if ($to === []) {
             $to = $others;
         } else {
             // As by SMTP, the others do not see who is only in the envelope.
             array_push($copies['bcc'], ...$others);
-        }
-        if ($to === []) {
-            // The API requires `to`. Those of `Bcc` would see each other.
-            [$to, $copies['cc']] = [$copies['cc'], []];
         }
         $html = self::body($email->getHtmlBody(), $email->getHtmlCharset());
         $parts = $email->getAttachments();
