@@ -11,7 +11,8 @@ pub const SCRIPTED: &str = "default-src 'none'; script-src 'self'; style-src 'se
                             connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; \
                             frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// Pages without scripts, with a style sheet in a file: styles, images and forms of the same origin.
+/// Pages without scripts, with a style sheet in a file: styles, images and forms of the same origin, and images in
+/// `data:` URLs.
 pub const WITHOUT_SCRIPTS: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                                    base-uri 'none'; frame-ancestors 'none'";
 
