@@ -133,6 +133,12 @@ class Params(unittest.TestCase):
         attachments = email_params(message)[0]["attachments"]
         self.assertEqual([one["content_type"] for one in attachments], ["application/pdf", "video/mp4; level=3"])
 
+    def test_malformed_content_types_are_left_to_the_api(self):
+        message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
+        message.attachments += [("a.pdf", b"%PDF", "a/b/c"), ("b.pdf", b"%PDF", "pdf; name=b.pdf")]
+        attachments = email_params(message)[0]["attachments"]
+        self.assertEqual([one["content_type"] for one in attachments], ["a/b/c", "pdf"])
+
     def test_idempotency_key_as_attribute_and_tags_as_dict(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
         message.idempotency_key, message.tags = "k", {"flow": "a"}
