@@ -11,12 +11,12 @@ fn summary(email: &WholeEmail) -> Facts {
     Facts::new()
         .row("Subject", item.title())
         .row("To", item.recipients())
-        .optional("Scheduled for", item.scheduled_at.as_deref().and_then(Time::parse).map(in_utc_too))
+        .optional("Scheduled for", item.scheduled_at.as_deref().and_then(Time::parse).map(in_utc))
 }
 
-/// A time with its UTC, which the field of the form takes: the script shows the local time.
-fn in_utc_too(time: Time) -> impl Renderable {
-    maud! { (time) " (" (date_and_time(time.0)) " UTC)" }
+/// A time in UTC, which the field of the form takes. It is plain text, so that the script does not replace it.
+fn in_utc(time: Time) -> String {
+    format!("{} UTC", date_and_time(time.0))
 }
 
 fn page(title: &str, email: &WholeEmail, body: impl Renderable) -> Page {

@@ -294,9 +294,10 @@ fn the_sender_names_some_verified_domains() {
 }
 
 #[test]
-fn a_scheduled_time_is_shown_in_utc_too() {
+fn a_scheduled_time_is_shown_in_utc() {
     let page = html(with_email("scheduled").get("/emails/msg_1/reschedule"));
-    assert!(page.contains("</time> (1 Dec 2026, 09:00 UTC)") && page.contains("value=\"2026-12-01T09:00\""), "{page}");
+    assert_eq!(page.matches("1 Dec 2026, 09:00 UTC").count(), 1, "{page}");
+    assert!(page.contains("value=\"2026-12-01T09:00\""), "{page}");
 }
 
 #[test]
