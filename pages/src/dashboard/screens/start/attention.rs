@@ -48,7 +48,8 @@ pub(super) fn items(context: &Context<'_>, readings: &StartReadings) -> Vec<Atte
     let verified = readings.verified.iter().flatten().filter(|domain| domain.degraded_since.is_some());
     items.extend(verified.map(degraded).take(SHOWN));
     items.extend(readings.webhooks.iter().flatten().filter_map(|webhook| of_webhook(context, webhook)).take(SHOWN));
-    items.extend(readings.unverified.iter().flatten().map(unverified).take(SHOWN));
+    let may_verify = context.allows("verify_domain");
+    items.extend(readings.unverified.iter().flatten().map(|domain| unverified(domain, may_verify)).take(SHOWN));
     items.extend(
         readings.keys.iter().flatten().filter_map(|key| of_key(key, now, context.allows("delete_api_key"))).take(SHOWN),
     );
@@ -131,12 +132,16 @@ fn degraded(domain: &SendingDomain) -> AttentionItem {
     )
 }
 
-fn unverified(domain: &SendingDomain) -> AttentionItem {
-    let text = match (wrong_record(domain), &domain.last_checked_at) {
-        (Some(text), _) => text,
-        (None, None) => "Publish its records, then verify.".into(),
-        (None, Some(_)) => "Its records have been found; verify it again.".into(),
-    };
+fn unverified(domain: &SendingDomain, may_verify: bool) -> AttentionItem {
+    let text = wrong_record(domain).unwrap_or_else(|| {
+        let text = match (&domain.last_checked_at, may_verify) {
+            (None, true) => "Publish its records, then verify.",
+            (None, false) => "Its records have not been checked yet.",
+            (Some(_), true) => "Its records have been found; verify it again.",
+            (Some(_), false) => "Its records have been found.",
+        };
+        text.to_owned()
+    });
     AttentionItem::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
 }
 

@@ -65,7 +65,10 @@ fn nobody_is_told_to_do_what_the_role_forbids() {
     let approval = json!({"id": "apr_1", "operation": "send_email", "expires_at": "2026-11-27T09:00:00Z"});
     let mut runs = vec![json!({"id": "prn_2", "status": "draft", "payouts_count": 2})];
     runs.push(json!({"id": "prn_1", "status": "completed", "partial": true}));
+    let domain = |checked: Option<&str>| json!({"id": "dom_1", "name": "x.example", "last_checked_at": checked});
+    let domains = [domain(None), domain(Some("2026-11-20T00:00:00Z"))];
     let owner = empty()
+        .answer("list_domains", json!({"domains": domains}))
         .answer(
             "list_webhooks",
             json!({"webhooks": [{"id": "whk_1", "url": "https://x.example", "disabled_reason": "gone"}]}),
@@ -83,6 +86,8 @@ fn nobody_is_told_to_do_what_the_role_forbids() {
         .answer("list_affiliates", json!({"data": [{}]}))
         .answer("list_affiliate_payout_runs", json!({"data": runs}));
     let orders = [
+        ("verify_domain", "Publish its records, then verify."),
+        ("verify_domain", "verify it again"),
         ("update_webhook", "Enable it again"),
         ("delete_api_key", "Create a new one"),
         ("approve_request", "your approval"),
