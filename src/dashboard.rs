@@ -206,6 +206,10 @@ impl Backend for SessionBackend<'_> {
         self.operations.allows(self.user().as_ref(), operation)
     }
 
+    fn may_decide(&self, operation: &str) -> bool {
+        self.operations.may_decide(self.user().as_ref(), operation)
+    }
+
     fn now(&self) -> Timestamp {
         self.operations.now()
     }

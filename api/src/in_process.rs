@@ -18,6 +18,7 @@ use store::access::Denial;
 use tokio::time::Instant;
 
 use crate::access;
+use crate::approvals::policy::deciding_roles;
 use crate::auth::cookie;
 use crate::dispatch::{self, REQUEST_ID};
 use crate::operation::{Operation, OperationHandler};
@@ -45,6 +46,11 @@ impl OperationCaller for ApiServer {
             (_, Some(user)) => access::role_table::role_allows(user.user().role, operation),
             (_, None) => false,
         })
+    }
+
+    fn may_decide(&self, user: Option<&SignedInUser>, operation: &str) -> bool {
+        let (Some(operation), Some(user)) = (self.router.operation(operation), user) else { return false };
+        deciding_roles(operation).contains(&user.user().role)
     }
 
     fn session_user<'a>(

@@ -51,6 +51,9 @@ pub trait OperationCaller: Send + Sync {
     /// Returns whether the user's role allows an operation; without a user, whether it is public.
     fn allows(&self, user: Option<&SignedInUser>, operation: &str) -> bool;
 
+    /// Returns whether the user's role may approve or reject held requests of an operation.
+    fn may_decide(&self, user: Option<&SignedInUser>, operation: &str) -> bool;
+
     /// The user of the session of a request, read anew; `None` without a live session.
     ///
     /// # Errors

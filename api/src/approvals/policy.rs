@@ -4,7 +4,9 @@
 
 use httpd::problem::Problem;
 use model::client_policy::{ApprovalKind, ClientPolicy};
+use model::user::UserRole;
 
+use crate::access::role_table::permitted_roles;
 use crate::operation::Operation;
 use crate::sdk::Risk;
 
@@ -42,6 +44,14 @@ pub(crate) fn risk_of(kind: ApprovalKind, moves_money: bool) -> Risk {
         ApprovalKind::Send => Risk::Send,
         ApprovalKind::Delete => Risk::Delete,
         ApprovalKind::Manage => Risk::Write,
+    }
+}
+
+/// The roles that may decide held requests of an operation; none if it is never held.
+pub(crate) fn deciding_roles(operation: &Operation) -> &'static [UserRole] {
+    match approval_kind(operation.risk) {
+        Some(kind) => permitted_roles(risk_of(kind, operation.moves_money)),
+        None => &[],
     }
 }
 
@@ -169,6 +179,22 @@ mod tests {
         }
         // Links name a partner, and move nothing.
         assert_eq!(free, ["create_affiliate_link", "delete_affiliate_link"]);
+    }
+
+    #[test]
+    fn a_developer_decides_nothing_that_moves_money() {
+        use UserRole::{Admin, Developer, Owner};
+        let table = operation_table();
+        for (id, roles) in [
+            ("send_email", vec![Developer, Admin, Owner]),
+            ("delete_domain", vec![Developer, Admin, Owner]),
+            ("update_affiliate_campaign", vec![Admin, Owner]),
+            ("mark_affiliate_payout_paid", vec![Admin, Owner]),
+            ("list_emails", vec![]),
+        ] {
+            let operation = table.iter().find(|operation| operation.id == id).unwrap();
+            assert_eq!(deciding_roles(operation), roles, "{id}");
+        }
     }
 
     #[test]

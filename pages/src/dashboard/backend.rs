@@ -21,6 +21,12 @@ pub trait Backend: Send + Sync {
     /// Returns whether the user's role allows an operation.
     fn allows(&self, operation: &str) -> bool;
 
+    /// Returns whether the user's role may approve or reject held requests of an operation. One that moves money needs a
+    /// higher role, which a backend without roles does not check.
+    fn may_decide(&self, _operation: &str) -> bool {
+        self.allows("approve_request")
+    }
+
     /// The time of the server.
     fn now(&self) -> Timestamp;
 

@@ -89,6 +89,11 @@ impl Context<'_> {
         self.backend.allows(operation)
     }
 
+    /// Returns whether the user may approve or reject held requests of an operation.
+    pub fn may_decide(&self, operation: &str) -> bool {
+        self.allows("approve_request") && self.backend.may_decide(operation)
+    }
+
     /// Calls an operation.
     pub async fn perform(&self, call: &Call) -> Result<Reply, Failure> {
         self.backend.perform(call).await

@@ -30,6 +30,8 @@ pub(crate) struct FakeBackend {
     /// Answers to calls with a cursor: operation, cursor, answer.
     pages: Vec<(&'static str, &'static str, Value)>,
     forbidden: Vec<&'static str>,
+    /// Operations whose held requests the user's role may not decide.
+    undecidable: Vec<&'static str>,
     calls: Mutex<Vec<Call>>,
 }
 
@@ -58,6 +60,12 @@ impl FakeBackend {
     /// The user's role does not allow an operation.
     pub(crate) fn forbid(mut self, operation: &'static str) -> Self {
         self.forbidden.push(operation);
+        self
+    }
+
+    /// The user's role may not decide held requests of an operation.
+    pub(crate) fn forbid_decision(mut self, operation: &'static str) -> Self {
+        self.undecidable.push(operation);
         self
     }
 
@@ -133,6 +141,10 @@ impl Backend for FakeBackend {
 
     fn allows(&self, operation: &str) -> bool {
         !self.forbidden.contains(&operation)
+    }
+
+    fn may_decide(&self, operation: &str) -> bool {
+        !self.undecidable.contains(&operation)
     }
 
     fn now(&self) -> Timestamp {

@@ -205,7 +205,7 @@ fn facts(approval: &Approval, names: &ActorNames) -> Facts {
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let approval: Approval = context.read_field("approval", &Call::new("get_approval").id(context.id())).await?;
     let names = ActorNames::load(context).await;
-    let may_decide = approval.status == "pending" && context.allows("approve_request");
+    let may_decide = approval.status == "pending" && context.may_decide(&approval.operation);
     let decide = |name, label| Form::new(name, label, vec![Field::hidden("hash", approval.hash.clone())]);
     let (approve, reject) = (decide("approve", "Approve and carry out"), decide("reject", "Reject").secondary());
     let body_text = approval.pretty_body();

@@ -48,6 +48,13 @@ fn a_request_is_shown_whole_and_harmless() {
 }
 
 #[test]
+fn a_role_that_may_not_decide_gets_no_buttons() {
+    let viewer = backend("pending").forbid_decision("send_email");
+    let page = html(viewer.get("/approvals/apr_1"));
+    assert!(!page.contains("Approve and carry out") && !page.contains("Your decision"), "{page}");
+}
+
+#[test]
 fn the_decision_names_the_hash_that_was_shown() {
     let backend = backend("pending");
     assert!(html(backend.get("/approvals/apr_1")).contains(&"ab".repeat(32)));

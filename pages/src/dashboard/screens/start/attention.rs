@@ -53,7 +53,8 @@ pub(super) fn items(context: &Context<'_>, readings: &StartReadings) -> Vec<Atte
     items.extend(
         readings.keys.iter().flatten().filter_map(|key| of_key(key, now, context.allows("delete_api_key"))).take(SHOWN),
     );
-    items.extend(pending_requests(&readings.approvals, context.allows("approve_request")));
+    let may_approve = readings.approvals.iter().all(|approval| context.may_decide(&approval.operation));
+    items.extend(pending_requests(&readings.approvals, may_approve));
     items.extend(readings.failures.iter().filter_map(|one| failed_runs(one, now)).take(SHOWN));
     of_program(context, readings, &mut items);
     items.sort_by_key(|item| match item.tone {

@@ -108,6 +108,17 @@ fn nobody_is_told_to_do_what_the_role_forbids() {
 }
 
 #[test]
+fn a_request_that_another_role_decides_is_not_called_yours() {
+    let approval =
+        |id: &str, operation: &str| json!({"id": id, "operation": operation, "expires_at": "2026-11-27T09:00:00Z"});
+    let requests = [approval("apr_2", "send_email"), approval("apr_1", "update_affiliate_campaign")];
+    let owner = empty().answer("list_approvals", json!({"approvals": requests}));
+    assert!(html(owner.get("")).contains("2 requests are waiting for your approval"));
+    let page = html(owner.forbid_decision("update_affiliate_campaign").get(""));
+    assert!(page.contains("2 requests are waiting for approval"), "{page}");
+}
+
+#[test]
 fn a_role_sees_what_it_may_read() {
     let backend = empty().forbid("list_api_keys").forbid("list_users").forbid("get_account");
     let page = html(backend.get(""));
