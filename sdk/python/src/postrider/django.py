@@ -183,14 +183,14 @@ def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
 def _content_type(part: Message) -> str:
     """The type with its parameters, except those that the API refuses.
 
-    These name the file, separate parts, or have a value that is no token, such as a list of codecs. A malformed type is kept:
-    the API refuses it.
+    These name the file, separate parts, or have a value that is no token, such as a list of codecs. A malformed type
+    is kept: the API refuses it.
     """
     (media_type, _), *parameters = part.get_params([(part.get_content_type(), "")])
     kept = [f"{name}={value}" for name, value in ((name, collapse_rfc2231_value(value)) for name, value in parameters)
             if PARAMETER_NAME.fullmatch(name) and TOKEN.fullmatch(value)
             and name.lower() not in ("name", "filename", "boundary")]  # fmt: skip
-    return "; ".join([media_type, *kept])
+    return "; ".join([media_type.lower(), *kept])
 
 
 def webhook_view(view: Callable[..., Any]) -> Callable[..., Any]:
