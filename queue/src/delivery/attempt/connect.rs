@@ -102,7 +102,7 @@ pub(super) async fn connect(
     dialled.map_err(|_| failed)
 }
 
-/// What the log says about a smarthost.
+/// Outages of a smarthost, as the log tells them.
 #[derive(Debug)]
 pub(crate) struct SmarthostOutages {
     /// It does not respond.
