@@ -140,7 +140,7 @@ fn an_overdue_scheduled_email_waits_for_the_store() {
     assert_eq!(
         overdue.paragraph(),
         "It is due, and waits until the server can store new mail (its disk may be full). Nothing to do: it is sent as \
-         soon as the operator of this server has freed space."
+         soon as the server can store it."
     );
     assert_eq!((overdue.standing, overdue.next_step), (DeliveryState::Waiting, None));
     let just_due = due("2026-11-26T11:58:00Z");

@@ -146,9 +146,7 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
                 "If it is false",
                 Control::Select(choices(&[("stop", "End the run"), ("skip_to", "Go to a later step")])),
             ),
-            text("target", "That step")
-                .placeholder("last")
-                .help("The key of a later step, or its index counted from 0."),
+            text("target", "That step").placeholder("last").help("A later step's key, or its index from 0."),
         ],
         StepKind::Sms => vec![
             text("to", "To").required().placeholder("{{event.data.phone}}"),
