@@ -100,7 +100,7 @@ def opens(run, path):
 
 @example("postrider open")
 def open_dashboard(run):
-    opens(run, "/")
+    opens(run, "/dashboard")
 
 
 @example("postrider open docs")
