@@ -42,7 +42,7 @@ use crate::intake::prepared_message::{
 const ROUND_EMAILS: usize = 64;
 /// Emails released concurrently: enough to keep the signing threads busy.
 const CONCURRENCY: usize = 64;
-/// Retry delay when the due emails of a partition cannot be read.
+/// Retry delay when the due emails of a partition cannot be read, or a failure is not transient.
 const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Retry delay when the email is refused at the moment, for example because its domain is not verified.
 const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
